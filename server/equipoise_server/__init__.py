@@ -1,0 +1,1 @@
+"""The custodian's side of Equipoise: everything that touches private data or keys."""

@@ -1,0 +1,1 @@
+"""Both privacy budgets: reserve, spend, the journal, and conversion to (epsilon, delta)."""

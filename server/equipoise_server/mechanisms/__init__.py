@@ -1,0 +1,1 @@
+"""The named mechanisms, one file each, behind one interface."""
