@@ -1,0 +1,170 @@
+"""Every privacy cost as a pure function with its theorem. No conversion to (epsilon, delta) happens here.
+
+Costs are zero-concentrated differential privacy `rho` (Bun & Steinke 2016, Definition 1.1) unless said
+otherwise; rhos of successive mechanisms add (Lemma 1.7). A mechanism whose log-likelihood ratios between
+neighbours have range `r` (largest minus smallest) satisfies `r^2 / 8`-zCDP (Cesar & Rogers 2021, for
+Durfee & Rogers' bounded range); range `r` of an exponent gives range `r` of the drawn distribution.
+
+Slack of rounding is charged, not ignored: `rounding_slack` bounds what the integer weights of the game
+differ from the ideal ones. Results in floating point are pushed upwards by `OUTWARD`, far more than the
+arithmetic here can err, and each charge is rounded up once to whole units (`Cost`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+RHO_UNIT = 10**12  # rho and epsilon are charged in units of 10^-12
+DELTA_UNIT = 10**18  # delta in units of 10^-18: 1/n^2 must not round to zero
+OUTWARD = 1 + 1e-9
+
+COEFFICIENT_BITS = 44  # mixed play holds a mixed action as integers in units of 2^-44
+POTENTIAL_BITS = 28  # and the data player's potential as integers in units of 2^-28
+DRAW_BITS = 30  # integer weights of a draw are within a factor 1 +- 2^-30 of the real ones
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A charge in whole units: `rho` and `epsilon` of 10^-12, `delta` of 10^-18.
+
+    Means: `rho`-zCDP composed with an (`epsilon`, `delta`) pair. A plain rho has `epsilon` 0 and the small
+    `delta` that truncated samplers cost.
+    """
+
+    rho: int = 0
+    epsilon: int = 0
+    delta: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.rho, self.epsilon, self.delta) < 0:
+            raise ValueError("a cost cannot be negative")
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.rho + other.rho, self.epsilon + other.epsilon, self.delta + other.delta)
+
+
+def rounded_up(amount: float | Fraction, unit: int) -> int:
+    """`amount` in whole units of `1/unit`, rounded up. Raises `ValueError` if it is not finite or negative."""
+    if not (0 <= amount < math.inf):
+        raise ValueError(f"a cost must be finite and not negative, not {amount}")
+    return math.ceil(Fraction(amount) * unit)
+
+
+def rounding_slack(units: int, queries: int) -> float:
+    """At most how far the range of a mixed action's payoff is moved by rounding, over a pair of runs.
+
+    A mixed action's coefficients are computed in doubles with a relative error of at most
+    `(units + 64) 2^-51` (table exponentials, a sequential sum over the units, a few products) and rounded to
+    integers in units of 2^-44, an absolute error of 2^-45 for each query; both for each of the two runs.
+    """
+    relative = (units + 64) * 2.0**-51
+    absolute = queries * 2.0 ** -(COEFFICIENT_BITS + 1)
+    return 2 * (relative + absolute)
+
+
+def mixed_play_data_rho(
+    rounds: int, batch: int, data_rate: float, query_rate: float, records: int, slack: float
+) -> float:
+    """What the game in mixed play costs the people in the table.
+
+    Between neighbouring data every payoff moves by at most `1/n` a round, so after `j` rounds the query
+    player's exponents move by at most `a_j = query_rate j / n`, its mixed action in total variation by
+    `a_j / 2`, and the payoff vector over the records by a range of at most `2 tanh(a_j / 2)`. At round `t` the
+    data player's exponents therefore differ by a range `R_t = data_rate (sum_{j<t} 2 tanh(a_j / 2) + slack)`,
+    and each of the `batch` records drawn then costs `R_t^2 / 8`. (Derivation: docs/decisions, mechanisms
+    section 3; nothing else of the game is released.)
+    """
+    moves = 2 * np.tanh(query_rate * np.arange(1, rounds) / records / 2) + slack
+    ranges = data_rate * (np.concatenate([[0.0], np.cumsum(moves)]) + _potential_rounding(rounds))
+    return float(batch * np.sum(ranges**2) / 8 * OUTWARD)
+
+
+def sampled_play_data_rho(rounds: int, draws: int, query_rate: float, records: int, units: int) -> float:
+    """What the game in sampled play costs the people in the table.
+
+    The records are post-processing of the drawn actions. An action drawn after `j` payoffs is two draws (the
+    unit, then the action inside it), each of range `2 a_j` with `a_j = query_rate j / n`: the projection adds
+    nothing, as `log c` moves by at most `a_j` and the total is fixed. Integer weights add `4 g` to each range.
+    So a draw costs `(2 a_j + 4 g)^2 / 8` twice, and `draws` are made after each of the payoffs `1..rounds-1`.
+    """
+    ranges = 2 * query_rate * np.arange(1, rounds) / records + 4 * draw_slack(units)
+    return float(draws * np.sum(2 * ranges**2 / 8) * OUTWARD)
+
+
+def draw_slack(units: int) -> float:
+    """`g`: integer weights of a draw are within `exp(+-g)` of the ideal ones, up to a common factor."""
+    return (units + 64) * 2.0**-51 + 2.0**-DRAW_BITS
+
+
+def mixed_play_analyst_rho(rounds: int, batch: int, data_rate: float, density: float, slack: float) -> float:
+    """What the game in mixed play costs one unit of the analysts, against all other analysts together.
+
+    Given the released records, the mixed action moves in total variation by at most `1/density` whatever the
+    unit contains (its mass is capped, and all other masses move in one direction), so the payoff vector
+    moves by a range `2/density` a round and round `t`'s exponents by `2 data_rate (t-1) / density`.
+    """
+    moves = np.arange(rounds) * (2 / density + slack) + _potential_rounding(rounds)
+    return float(batch * np.sum((data_rate * moves) ** 2) / 8 * OUTWARD)
+
+
+def _potential_rounding(rounds: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Rounding down to units of 2^-28 in either run moves a range by two units; round 1 has no potential yet."""
+    return np.where(np.arange(rounds) > 0, 2.0 ** (1 - POTENTIAL_BITS), 0.0)
+
+
+@dataclass(frozen=True)
+class BinomialMixture:
+    """Privacy loss that is `w^2 rho_of_one`-zCDP given `w`, where `w` is at most Binomial(trials, probability).
+
+    By joint convexity of the hockey-stick divergence its delta at epsilon is at most
+    `sum_w P(w) delta_zCDP(w^2 rho_of_one)(epsilon)`. It has no useful zCDP form.
+    """
+
+    trials: int
+    probability: float
+    rho_of_one: float
+
+
+def sampled_play_analyst_mixture(
+    rounds: int, batch: int, draws: int, data_rate: float, density: float, units: int
+) -> BinomialMixture:
+    """What the game in sampled play costs one unit of the analysts.
+
+    Couple the two runs: each of the `(rounds-1) draws` draws differs with probability at most
+    `1/density + 2 g`, independently of the past; given `w` differing draws every record's exponents differ
+    by a range of at most `2 w data_rate / draws`, and there are `rounds batch` records. (Replaces HRU Lemma
+    3.8, whose proof averages epsilon over `w`.)
+    """
+    return BinomialMixture(
+        trials=(rounds - 1) * draws,
+        probability=min(1.0, 1 / density + 2 * draw_slack(units)),
+        rho_of_one=rounds * batch * (2 * data_rate / draws) ** 2 / 8 * OUTWARD,
+    )
+
+
+def pure_rho(epsilon: Fraction, times: int = 1) -> Fraction:
+    """`times` mechanisms, each `epsilon`-DP: `times epsilon^2 / 2` (Bun & Steinke 2016, Proposition 1.4)."""
+    return times * epsilon * epsilon / 2
+
+
+def sparse_vector_rho(epsilon: Fraction, positives: int) -> Fraction:
+    """A sparse vector that stops after `positives`, each stretch between them one AboveThreshold.
+
+    AboveThreshold with threshold noise Lap(2/epsilon) and test noise Lap(4/epsilon) on statements of
+    sensitivity 1 is epsilon-DP however many statements are tested (Dwork & Roth 2014, Theorem 3.23); fresh
+    threshold noise after each positive makes the whole a composition of `positives` of them. Charged in full
+    whether all are used or not. No numeric answer may be taken from the test noise.
+    """
+    return pure_rho(epsilon, positives)
+
+
+def laplace_rho(epsilon: Fraction, answers: int) -> Fraction:
+    """`answers` statements, each answered whole by discrete Laplace noise of scale (its L1 sensitivity)/epsilon.
+
+    Each is epsilon-DP (Ghosh, Roughgarden, Sundararajan 2012 for the discrete law).
+    """
+    return pure_rho(epsilon, answers)

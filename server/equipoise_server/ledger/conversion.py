@@ -1,0 +1,98 @@
+"""Conversion of costs to (epsilon, delta), always by `dp_accounting`: the only place that imports it."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from dp_accounting.rdp import rdp_privacy_accountant as rdp
+
+from equipoise.accounting import DELTA_UNIT, OUTWARD, RHO_UNIT, BinomialMixture, Cost
+
+# Small budgets have their best order near epsilon / (2 rho), which may be far beyond the library's defaults.
+ORDERS = tuple(float(order) for order in 1 + np.geomspace(0.02, 1e5, 1200))
+
+
+@lru_cache(maxsize=4096)
+def epsilon_of_rho(rho: float, delta: float) -> float:
+    """The smallest epsilon that `dp_accounting` certifies for `rho`-zCDP at `delta`; inf where delta is 0."""
+    if rho == 0:
+        return 0.0
+    if delta <= 0:
+        return math.inf
+    epsilon, _ = rdp.compute_epsilon(ORDERS, [order * rho for order in ORDERS], delta)
+    return float(epsilon)
+
+
+@lru_cache(maxsize=4096)
+def delta_of_rho(rho: float, epsilon: float) -> float:
+    """The smallest delta that `dp_accounting` certifies for `rho`-zCDP at `epsilon`."""
+    if rho == 0:
+        return 0.0
+    delta, _ = rdp.compute_delta(ORDERS, [order * rho for order in ORDERS], epsilon)
+    return float(min(1.0, delta))
+
+
+def epsilon_for(cost: Cost, delta: float) -> float:
+    """Epsilon of `cost` at `delta`, or inf where `delta` is too small for it."""
+    left = delta - cost.delta / DELTA_UNIT
+    if left < 0:
+        return math.inf
+    return cost.epsilon / RHO_UNIT + epsilon_of_rho(cost.rho / RHO_UNIT, left)
+
+
+def largest_rho(epsilon: float, delta: float) -> int:
+    """The largest rho, in units of 10^-12, whose epsilon at `delta` is at most `epsilon`."""
+    low, high = 0, RHO_UNIT
+    while epsilon_of_rho(high / RHO_UNIT, delta) <= epsilon:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if epsilon_of_rho(middle / RHO_UNIT, delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def mixture_delta(mixture: BinomialMixture, epsilon: float) -> float:
+    """Delta at `epsilon` of a binomial mixture of zCDP losses; what is not summed is counted as delta 1."""
+    chance, trials = mixture.probability, mixture.trials
+    if chance >= 1:
+        return delta_of_rho(trials**2 * mixture.rho_of_one, epsilon)
+    total, summed = 0.0, 0.0
+    for differing in range(trials + 1):
+        weight = math.exp(
+            math.lgamma(trials + 1)
+            - math.lgamma(differing + 1)
+            - math.lgamma(trials - differing + 1)
+            + differing * math.log(chance)
+            + (trials - differing) * math.log1p(-chance)
+        )
+        summed += weight
+        total += weight * delta_of_rho(differing**2 * mixture.rho_of_one, epsilon)
+        # Beyond the mode the pmf falls at least geometrically, so a negligible term ends the sum.
+        if differing > trials * chance and weight < 1e-24:
+            ratio = (trials - differing) * chance / ((differing + 1) * (1 - chance))
+            total += weight * ratio / (1 - ratio)
+            break
+    return min(1.0, total * OUTWARD)
+
+
+def mixture_epsilon(mixture: BinomialMixture, delta: float) -> float:
+    """An epsilon at which the mixture's delta is at most `delta` (by bisection, to 10^-4 relative)."""
+    if delta <= 0:
+        return math.inf
+    low, high = 0.0, 1.0
+    while mixture_delta(mixture, high) > delta:
+        low, high = high, 2 * high
+        if high > 1e6:
+            return math.inf
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        if mixture_delta(mixture, middle) > delta:
+            low = middle
+        else:
+            high = middle
+    return high
