@@ -1,0 +1,120 @@
+"""What the rounds service takes and gives. Frozen, free of protobuf and of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from equipoise.schema import Schema
+
+from equipoise_server.ledger.journal import JournalRecord
+from equipoise_server.mechanisms.interface import Budget, Plan, Share
+from equipoise_server.rounds.states import RoundState
+
+__all__ = [
+    "AccountRecord",
+    "Budget",
+    "DatasetRecord",
+    "DryRun",
+    "JournalRecord",
+    "Plan",
+    "ProgressRecord",
+    "ReceiptRecord",
+    "RoundRecord",
+    "Share",
+    "Terms",
+]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What an operator wants of a round; all of it public.
+
+    `unit` is "query" or "analyst", `mechanism` a mechanism's name or "auto", `options` JSON values.
+    """
+
+    dataset: str
+    unit: str
+    data_budget: Budget
+    analyst_budget: Budget
+    beta: float
+    mechanism: str
+    shares: tuple[Share, ...]
+    options: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class DatasetRecord:
+    """A registered table. `source` is relative to the data directory; `records` is the public n."""
+
+    name: str
+    source: str
+    schema: Schema
+    records: int
+    create_time: datetime
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """A round. `release_time` is None until released; `abort_reason` is empty unless aborted.
+
+    As given to an analyst, `terms.shares` holds only its own share and `state` only what analysts may see.
+    """
+
+    id: str
+    terms: Terms
+    state: RoundState
+    plan: Plan
+    records: int
+    universe_size: int
+    open_time: datetime
+    release_time: datetime | None
+    abort_reason: str
+    seed_commitment: bytes
+
+
+@dataclass(frozen=True)
+class ReceiptRecord:
+    """What was accepted. `workload_digest` is the SHA-256 of the exact bytes."""
+
+    round_id: str
+    workload_digest: bytes
+    statements: int
+    queries: int
+    accept_time: datetime
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What a workload would count for and the largest bound that a certified answer to it would carry."""
+
+    statements: int
+    queries: int
+    promised_error: float
+
+
+@dataclass(frozen=True)
+class ProgressRecord:
+    """How far a run has come; for operators only.
+
+    `phase` is empty where no run is known, and starts with "failed" where the worker ended without answers.
+    `seconds_left` is an estimate for the phase; `peak_memory_bytes` is 0 until the worker has ended.
+    """
+
+    phase: str
+    done: int
+    total: int
+    seconds_left: float
+    complete: bool
+    peak_memory_bytes: int
+
+
+@dataclass(frozen=True)
+class AccountRecord:
+    """What stands on one account. `spent` and `committed` (spent or reserved) are at the cap's delta."""
+
+    name: str
+    cap: Budget
+    spent: Budget
+    committed: Budget

@@ -1,0 +1,83 @@
+"""Where a round stands and how it may move on. Values in, decisions out: nothing here reads or writes.
+
+OPEN --seal--> SEALED --run--> RUNNING --release--> RELEASED
+  |              |               | ^
+  |              |               +-+ run again, where the worker died
+  +----abort-----+----abort------+------------> ABORTED
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from equipoise.errors import WrongState
+
+
+class RoundState(StrEnum):
+    """A round's state, by the name under which it is stored."""
+
+    OPEN = "open"
+    SEALED = "sealed"
+    RUNNING = "running"
+    RELEASED = "released"
+    ABORTED = "aborted"
+
+    @property
+    def ended(self) -> bool:
+        """Whether no action can follow."""
+        return self in (RoundState.RELEASED, RoundState.ABORTED)
+
+
+class Action(StrEnum):
+    """What an operator does to a round, by the participle that error texts use."""
+
+    SEAL = "sealed"
+    RUN = "run"
+    RELEASE = "released"
+    ABORT = "aborted"
+
+
+class Settlement(StrEnum):
+    """What an action does to the round's charges."""
+
+    NONE = "none"
+    RESERVE = "reserve"
+    SPEND = "spend"
+    RELEASE = "release"
+
+
+TRANSITIONS: dict[tuple[RoundState, Action], tuple[RoundState, Settlement]] = {
+    (RoundState.OPEN, Action.SEAL): (RoundState.SEALED, Settlement.RESERVE),
+    (RoundState.SEALED, Action.RUN): (RoundState.RUNNING, Settlement.NONE),
+    # The worker died: the same seed and the same inputs give the same bytes, so nothing is charged anew.
+    (RoundState.RUNNING, Action.RUN): (RoundState.RUNNING, Settlement.NONE),
+    (RoundState.RUNNING, Action.RELEASE): (RoundState.RELEASED, Settlement.SPEND),
+    (RoundState.OPEN, Action.ABORT): (RoundState.ABORTED, Settlement.NONE),
+    # No worker was ever started, so no data were touched: the only case in which a charge is given back.
+    (RoundState.SEALED, Action.ABORT): (RoundState.ABORTED, Settlement.RELEASE),
+    # Data may have been touched: in doubt means spent.
+    (RoundState.RUNNING, Action.ABORT): (RoundState.ABORTED, Settlement.SPEND),
+}
+
+
+def after(state: RoundState, action: Action) -> tuple[RoundState, Settlement]:
+    """The state that follows and what happens to the charges. Raises `WrongState` for an illegal action."""
+    try:
+        return TRANSITIONS[state, action]
+    except KeyError:
+        raise WrongState(f"the round is {state.value}, so it cannot be {action.value}") from None
+
+
+def streams_open(state: RoundState, release_time: datetime | None, now: datetime) -> bool:
+    """Whether results may be read: the round is released and its release time has come."""
+    return state is RoundState.RELEASED and release_time is not None and now >= release_time
+
+
+def shown_to_analysts(state: RoundState, release_time: datetime | None, now: datetime) -> RoundState:
+    """The state as analysts see it: SEALED from sealing until the streams open, so that no run time shows."""
+    if state is RoundState.RUNNING:
+        return RoundState.SEALED
+    if state is RoundState.RELEASED and not streams_open(state, release_time, now):
+        return RoundState.SEALED
+    return state

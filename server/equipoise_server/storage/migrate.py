@@ -1,0 +1,37 @@
+"""Brings a store to the current schema, or refuses it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect
+
+from equipoise.errors import InvalidArgument
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+def migrate(connection: Connection) -> None:
+    """Apply what is missing, in the transaction of `connection`.
+
+    A crash here means: nothing was applied, and the next start applies it. Raises `InvalidArgument` for a
+    database that is not ours and for one written by a newer version.
+    """
+    script = ScriptDirectory(str(MIGRATIONS))
+    known = {revision.revision for revision in script.walk_revisions()}
+    current = MigrationContext.configure(connection).get_current_revision()
+    if current is None and inspect(connection).get_table_names():
+        raise InvalidArgument("store", "is a database that Equipoise did not make")
+    if current is not None and current not in known:
+        newest = script.get_current_head()
+        raise InvalidArgument(
+            "store", f"was written by a newer version: its schema is {current}, this version knows {newest}"
+        )
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

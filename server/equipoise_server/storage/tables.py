@@ -1,0 +1,209 @@
+"""Every table. The migrations build them; a test compares the two.
+
+Times are microseconds (see `times`), privacy amounts integers in the units of `equipoise.accounting`.
+Workloads are here, so whoever reads the store reads every analyst's questions; private data are not.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+    }
+)
+
+# SQLite numbers rows by itself only in a column declared INTEGER.
+Position = BigInteger().with_variant(Integer(), "sqlite")
+
+identities = Table(
+    "identities",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("role", Text, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    CheckConstraint("role IN ('analyst', 'operator', 'auditor')", name="role"),
+)
+
+# Every certificate ever issued; `serial` is the X.509 serial number in lower-case hexadecimal.
+certificates = Table(
+    "certificates",
+    metadata,
+    Column("serial", Text, primary_key=True),
+    Column("name", Text, ForeignKey("identities.name"), nullable=False),
+    Column("certificate", LargeBinary, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("revoked", BigInteger),
+)
+
+# The first answer to each request, so that the same request again gets it, also after a restart.
+requests = Table(
+    "requests",
+    metadata,
+    Column("caller", Text, primary_key=True),
+    Column("request_id", Text, primary_key=True),
+    Column("method", Text, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("time", BigInteger, nullable=False),
+)
+
+# `analyst_epsilon` and `analyst_delta` are the cap with which analysts' accounts are opened.
+datasets = Table(
+    "datasets",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("source", Text, nullable=False),
+    Column("schema", Text, nullable=False),
+    Column("records", BigInteger, nullable=False),
+    Column("analyst_epsilon", Double, nullable=False),
+    Column("analyst_delta", Double, nullable=False),
+    Column("create_time", BigInteger, nullable=False),
+    CheckConstraint("records > 0", name="records"),
+)
+
+# `terms` is JSON without the shares; `sealed_seed` is encrypted under a key that is not in the store.
+rounds = Table(
+    "rounds",
+    metadata,
+    Column("position", Position, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("dataset", Text, ForeignKey("datasets.name"), nullable=False),
+    Column("state", Text, nullable=False),
+    Column("terms", Text, nullable=False),
+    Column("plan", Text, nullable=False),
+    Column("records", BigInteger, nullable=False),
+    Column("universe_size", BigInteger, nullable=False),
+    Column("seed_commitment", LargeBinary, nullable=False),
+    Column("sealed_seed", LargeBinary, nullable=False),
+    Column("open_time", BigInteger, nullable=False),
+    Column("release_time", BigInteger),
+    Column("abort_reason", Text, nullable=False),
+    Column("peak_memory_bytes", BigInteger, nullable=False),
+    CheckConstraint("state IN ('open', 'sealed', 'running', 'released', 'aborted')", name="state"),
+    CheckConstraint("(state = 'released') = (release_time IS NOT NULL)", name="release_time"),
+)
+
+shares = Table(
+    "shares",
+    metadata,
+    Column("round_id", Text, ForeignKey("rounds.id"), primary_key=True),
+    Column("analyst", Text, ForeignKey("identities.name"), primary_key=True),
+    Column("position", Integer, nullable=False),
+    Column("statements", BigInteger, nullable=False),
+    Column("queries", BigInteger, nullable=False),
+    Index("ix_shares_analyst", "analyst"),
+)
+
+submissions = Table(
+    "submissions",
+    metadata,
+    Column("round_id", Text, primary_key=True),
+    Column("analyst", Text, primary_key=True),
+    Column("workload", LargeBinary, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("statements", BigInteger, nullable=False),
+    Column("queries", BigInteger, nullable=False),
+    Column("accept_time", BigInteger, nullable=False),
+    ForeignKeyConstraint(["round_id", "analyst"], ["shares.round_id", "shares.analyst"]),
+)
+
+result_chunks = Table(
+    "result_chunks",
+    metadata,
+    Column("round_id", Text, primary_key=True),
+    Column("analyst", Text, primary_key=True),
+    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
+    Column("chunk", LargeBinary, nullable=False),
+    ForeignKeyConstraint(["round_id", "analyst"], ["submissions.round_id", "submissions.analyst"]),
+)
+
+# The released synopsis: universe cell numbers of its records, each 4 bytes, little endian.
+synopses = Table(
+    "synopses",
+    metadata,
+    Column("round_id", Text, ForeignKey("rounds.id"), primary_key=True),
+    Column("cells", LargeBinary, nullable=False),
+)
+
+# The limits are the cap in units, rounded down: a second fence behind the ledger's own comparison.
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("dataset", Text, ForeignKey("datasets.name"), nullable=False),
+    Column("composition", Text, nullable=False),
+    Column("cap_epsilon", Double, nullable=False),
+    Column("cap_delta", Double, nullable=False),
+    Column("limit_rho", BigInteger, nullable=False),
+    Column("limit_epsilon", BigInteger, nullable=False),
+    Column("limit_delta", BigInteger, nullable=False),
+    Column("spent_rho", BigInteger, nullable=False),
+    Column("spent_epsilon", BigInteger, nullable=False),
+    Column("spent_delta", BigInteger, nullable=False),
+    Column("committed_rho", BigInteger, nullable=False),
+    Column("committed_epsilon", BigInteger, nullable=False),
+    Column("committed_delta", BigInteger, nullable=False),
+    CheckConstraint("composition IN ('sum', 'worst')", name="composition"),
+    CheckConstraint("spent_rho >= 0 AND spent_epsilon >= 0 AND spent_delta >= 0", name="spent"),
+    CheckConstraint("committed_rho BETWEEN 0 AND limit_rho", name="rho"),
+    CheckConstraint("committed_epsilon BETWEEN 0 AND limit_epsilon", name="epsilon"),
+    CheckConstraint("committed_delta BETWEEN 0 AND limit_delta", name="delta"),
+    CheckConstraint(
+        "composition = 'worst' OR (spent_rho <= committed_rho AND spent_epsilon <= committed_epsilon "
+        "AND spent_delta <= committed_delta)",
+        name="order",
+    ),
+    Index("ix_accounts_dataset", "dataset"),
+)
+
+# One row for each account that a round was reserved on.
+charges = Table(
+    "charges",
+    metadata,
+    Column("round_id", Text, ForeignKey("rounds.id"), primary_key=True),
+    Column("account", Text, ForeignKey("accounts.name"), primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("rho", BigInteger, nullable=False),
+    Column("epsilon", BigInteger, nullable=False),
+    Column("delta", BigInteger, nullable=False),
+    Column("events", Text, nullable=False),
+    CheckConstraint("state IN ('reserved', 'spent', 'released')", name="state"),
+    CheckConstraint("rho >= 0 AND epsilon >= 0 AND delta >= 0", name="amount"),
+    Index("ix_charges_account", "account"),
+)
+
+# Append-only: on SQLite, triggers refuse any change of an entry.
+journal = Table(
+    "journal",
+    metadata,
+    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("account", Text, nullable=False),
+    Column("round_id", Text, nullable=False),
+    Column("rho", BigInteger, nullable=False),
+    Column("epsilon", BigInteger, nullable=False),
+    Column("delta", BigInteger, nullable=False),
+    Column("events", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    CheckConstraint("action IN ('open-account', 'reserve', 'spend', 'release')", name="action"),
+)

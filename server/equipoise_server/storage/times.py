@@ -1,0 +1,18 @@
+"""How times are stored: whole microseconds since 1970 in UTC, exact and the same in every store."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+def to_microseconds(time: datetime) -> int:
+    """The stored form of a time; `time` must carry a time zone."""
+    return (time - EPOCH) // MICROSECOND
+
+
+def from_microseconds(microseconds: int) -> datetime:
+    """The inverse of `to_microseconds`, in UTC."""
+    return EPOCH + microseconds * MICROSECOND
