@@ -1,0 +1,145 @@
+"""The configuration: `equipoise.toml` in the state directory, with every field documented there.
+
+The fields below are the documentation: `render` writes their descriptions into the file as comments.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from equipoise.errors import InvalidArgument
+
+CONFIG_FILE = "equipoise.toml"
+_HEADER = "# The configuration of one Equipoise server. Relative paths start at this file's directory."
+
+
+class Config(BaseSettings):
+    """What a server is told. Unknown keys are refused, so that a typing error does not go unseen."""
+
+    model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(extra="forbid", frozen=True)
+
+    version: Literal[1] = Field(default=1, description="The version of this file's format.")
+    deployment: str = Field(
+        description="The deployment's identifier, part of every certificate it issues. Never change it."
+    )
+    listen: str = Field(
+        default="127.0.0.1:7443",
+        description="Where to listen, HOST:PORT. Loopback unless changed; port 0 takes any free port.",
+    )
+    store: str = Field(
+        default="sqlite:///equipoise.db",
+        description="The store's URL: rounds, workloads, results, budgets. Private tables never enter it.",
+    )
+    data_directory: str = Field(
+        default="data", description="Where the private tables lie. Only files below it can be registered."
+    )
+    release_grid_seconds: int = Field(
+        default=60,
+        ge=1,
+        le=86_400,
+        description="Results open at multiples of this many seconds, so that a run's length stays unseen.",
+    )
+    certificate_days: int = Field(
+        default=397, ge=1, le=3650, description="For how many days an analyst's certificate is valid."
+    )
+    message_limit_bytes: int = Field(
+        default=4 * 2**20, ge=2**16, le=2**28, description="The largest single message that is received."
+    )
+    workload_limit_bytes: int = Field(
+        default=64 * 2**20, ge=2**10, le=2**31 - 1, description="The largest workload, over all its messages."
+    )
+    calls_per_caller: int = Field(
+        default=32, ge=2, le=10_000, description="How many calls one caller may have open at once."
+    )
+    uploads_per_caller: int = Field(
+        default=2, ge=1, le=1_000, description="How many of these may be uploads of workloads."
+    )
+    streams_per_connection: int = Field(
+        default=100, ge=2, le=10_000, description="How many calls one connection may carry at once."
+    )
+    handshake_seconds: int = Field(
+        default=10, ge=1, le=300, description="How long a new connection may take to prove who it is."
+    )
+    connection_seconds: int = Field(
+        default=3600, ge=60, le=86_400, description="After how long a connection is renewed; clients resume."
+    )
+    drain_seconds: int = Field(
+        default=10, ge=0, le=3600, description="How long calls may go on after the server was told to stop."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info",
+        description="The least severe messages that are logged, to standard error as JSON lines.",
+    )
+
+    @field_validator("listen")
+    @classmethod
+    def _listens_somewhere(cls, value: str) -> str:
+        host, _, port = value.rpartition(":")
+        if not host or not port.isdecimal() or int(port) > 65_535:
+            raise ValueError("must be HOST:PORT with a port from 0 to 65535")
+        return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The file alone: what a server does must be readable in one place, not depend on an environment."""
+        return (init_settings, TomlConfigSettingsSource(settings_cls))
+
+    def store_url(self, state: Path) -> str:
+        """The store's URL, with a relative SQLite path resolved against the state directory."""
+        prefix = "sqlite:///"
+        if self.store.startswith(prefix):
+            return prefix + str((state / self.store.removeprefix(prefix)).absolute())
+        return self.store
+
+    def data_path(self, state: Path) -> Path:
+        """The directory of the private tables."""
+        return (state / self.data_directory).absolute()
+
+
+def load_config(state: Path) -> Config:
+    """Reads and checks `equipoise.toml`. Raises `InvalidArgument` naming the file and the key."""
+    path = state / CONFIG_FILE
+    if not path.is_file():
+        raise InvalidArgument(str(path), "does not exist; make a state directory with: equipoise-server init")
+
+    class FromFile(Config):
+        model_config = SettingsConfigDict(toml_file=path)
+
+    try:
+        return FromFile.model_validate({})
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidArgument(str(path), f"is not TOML: {error}") from None
+    except UnicodeDecodeError:
+        raise InvalidArgument(str(path), "is not UTF-8 text") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise InvalidArgument(f"{path}: {key}", first["msg"]) from None
+
+
+def render(config: Config) -> str:
+    """The text of an `equipoise.toml` that says `config`, each field under its description."""
+    blocks = [_HEADER]
+    for name, field in Config.model_fields.items():
+        # JSON's strings and numbers are TOML's, too.
+        value = json.dumps(getattr(config, name), ensure_ascii=False)
+        blocks.append(f"# {field.description}\n{name} = {value}")
+    return "\n\n".join(blocks) + "\n"

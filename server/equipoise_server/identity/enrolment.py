@@ -1,0 +1,42 @@
+"""Reading an analyst's certificate request: the key is taken from it, and nothing else."""
+
+from __future__ import annotations
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+from equipoise.errors import InvalidArgument
+from equipoise_server.identity.authority import SubjectKey
+
+REQUEST_LIMIT_BYTES = 16_384
+_FIELD = "signing_request"
+
+
+def requested_key(signing_request: bytes) -> SubjectKey:
+    """The public key of a PKCS #10 request in PEM, after checking that the sender holds the private key.
+
+    Subject and requested extensions are ignored: the name is the operator's to give. Keys are taken on P-256,
+    P-384 and Ed25519. Raises `InvalidArgument` naming `signing_request`.
+    """
+    if len(signing_request) > REQUEST_LIMIT_BYTES:
+        raise InvalidArgument(_FIELD, f"is longer than {REQUEST_LIMIT_BYTES:,} bytes")
+    try:
+        request = x509.load_pem_x509_csr(signing_request)
+        key = request.public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        raise InvalidArgument(_FIELD, "is not a PKCS #10 certificate request in PEM") from None
+    # The key is judged before the signature: an odd key must not reach the signature code.
+    if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1 | ec.SECP384R1):
+        accepted: SubjectKey = key
+    elif isinstance(key, ed25519.Ed25519PublicKey):
+        accepted = key
+    else:
+        raise InvalidArgument(_FIELD, "its key is not on P-256, P-384 or Ed25519")
+    try:
+        proven = request.is_signature_valid
+    except (ValueError, UnsupportedAlgorithm):
+        proven = False
+    if not proven:
+        raise InvalidArgument(_FIELD, "is not signed by its own key")
+    return accepted
