@@ -61,7 +61,7 @@ def mixture_delta(mixture: BinomialMixture, epsilon: float) -> float:
     chance, trials = mixture.probability, mixture.trials
     if chance >= 1:
         return delta_of_rho(trials**2 * mixture.rho_of_one, epsilon)
-    total, summed = 0.0, 0.0
+    total = 0.0
     for differing in range(trials + 1):
         weight = math.exp(
             math.lgamma(trials + 1)
@@ -70,7 +70,6 @@ def mixture_delta(mixture: BinomialMixture, epsilon: float) -> float:
             + differing * math.log(chance)
             + (trials - differing) * math.log1p(-chance)
         )
-        summed += weight
         total += weight * delta_of_rho(differing**2 * mixture.rho_of_one, epsilon)
         # Beyond the mode the pmf falls at least geometrically, so a negligible term ends the sum.
         if differing > trials * chance and weight < 1e-24:

@@ -1,0 +1,18 @@
+"""The mechanisms by name."""
+
+from __future__ import annotations
+
+from equipoise.errors import InvalidArgument
+from equipoise_server.mechanisms.equilibrium import Equilibrium
+from equipoise_server.mechanisms.interface import Mechanism
+
+MECHANISMS: dict[str, Mechanism] = {"equilibrium": Equilibrium()}
+
+
+def mechanism(name: str) -> Mechanism:
+    """The mechanism called `name`; "auto" takes the one that promises most, today the only one there is."""
+    if name == "auto":
+        return MECHANISMS["equilibrium"]
+    if name not in MECHANISMS:
+        raise InvalidArgument("mechanism", f"unknown; there is auto, {', '.join(sorted(MECHANISMS))}")
+    return MECHANISMS[name]

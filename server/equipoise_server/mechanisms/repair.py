@@ -1,0 +1,107 @@
+"""Repair: find the statements that the synopsis serves badly, and answer those afresh with Laplace noise.
+
+Mechanisms section 5 for unit = query. Everything here is done for one analyst with streams, thresholds and a
+cut-off of its own: nothing in detection may couple analysts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from equipoise.workload import CompiledWorkload
+from numpy.typing import NDArray
+
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers
+from equipoise_server.mechanisms.sparse_vector import SparseVector
+from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
+from equipoise_server.randomness.stream import KeyedStream
+
+SCORE_BITS = 16  # scores are errors in units of 2^-16 records: one record changed moves a score by 2^16
+SYNOPSIS, LAPLACE, UNCERTIFIED = 1, 2, 5  # the wire's AnswerMethod
+
+
+@dataclass(frozen=True)
+class RepairParameters:
+    """Public parameters of all repairs of a round.
+
+    `threshold`: a score, in units of 2^-16 records. `test_epsilon`, `answer_epsilon`: of one AboveThreshold
+    and of one answered statement. `cut_offs`: repair places of each analyst. `certified_bound`: the error in
+    units of 2^-40 that holds for all certified synopsis answers at once; `laplace_bounds`: the same for
+    answers with Laplace noise, by the statement's L1 sensitivity (1: predicates, 2: marginals).
+    """
+
+    threshold: int
+    test_epsilon: Fraction
+    answer_epsilon: Fraction
+    cut_offs: Mapping[str, int]
+    certified_bound: int
+    laplace_bounds: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Synopsis:
+    """Counts of one analyst's queries on a synopsis of `size` records: int64[k] between 0 and `size`."""
+
+    counts: NDArray[np.int64]
+    size: int
+
+
+def repair(
+    parameters: RepairParameters,
+    analyst: str,
+    workload: CompiledWorkload,
+    counts: NDArray[np.int64],
+    records: int,
+    synopsis: Synopsis,
+    seed: bytes,
+) -> Answers:
+    """One analyst's answers. `counts`: int64[k], the true counts; `seed`: the round's.
+
+    Formal guarantees: given the synopsis, what another analyst sees does not depend on this analyst's
+    workload at all; the cost for the data is `cut_off (test_epsilon^2 + answer_epsilon^2) / 2` in zCDP.
+    """
+    if workload.query_count == 0:
+        return Answers(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int64))
+    starts, sizes = workload.statement_offsets[:-1], np.diff(workload.statement_offsets)
+    scores = np.maximum.reduceat(score(counts, records, synopsis), starts)
+    vector = SparseVector(
+        parameters.test_epsilon, 1 << SCORE_BITS, parameters.threshold, parameters.cut_offs[analyst]
+    )
+    order = KeyedStream.derive(seed, "repair/order", analyst).permutation(len(scores))
+    positive, tested = vector.detect(scores, order, KeyedStream.derive(seed, "repair/detection", analyst))
+
+    values = on_grid(synopsis.counts, synopsis.size)
+    methods = np.where(np.repeat(tested, sizes), SYNOPSIS, UNCERTIFIED).astype(np.uint8)
+    bounds = np.where(np.repeat(tested, sizes), parameters.certified_bound, NO_BOUND)
+    stream = KeyedStream.derive(seed, "repair/answers", analyst)
+    for statement in np.flatnonzero(positive):
+        cells = slice(int(starts[statement]), int(starts[statement] + sizes[statement]))
+        sensitivity = workload.statement_sensitivity(int(statement))
+        noise = DiscreteLaplace(parameters.answer_epsilon / sensitivity).draw(cells.stop - cells.start, stream)
+        values[cells] = on_grid(np.clip(counts[cells] + noise, 0, records), records)
+        methods[cells] = LAPLACE
+        bounds[cells] = parameters.laplace_bounds[sensitivity - 1]
+    return Answers(values, methods, bounds)
+
+
+def score(counts: NDArray[np.int64], records: int, synopsis: Synopsis) -> NDArray[np.int64]:
+    """`|K q(D) - round(K q(Dhat))|` with `K = records 2^16`, int64[k]: integers of sensitivity 2^16."""
+    scaled = (records << SCORE_BITS) * synopsis.counts
+    rounded = (2 * scaled + synopsis.size) // (2 * synopsis.size)
+    return np.abs((counts << SCORE_BITS) - rounded)
+
+
+def on_grid(counts: NDArray[np.int64], total: int) -> NDArray[np.int64]:
+    """`counts / total` rounded down to units of 2^-40, in two steps so that nothing overflows below 2^42."""
+    half = GRID_BITS // 2
+    high, rest = np.divmod(counts << half, total)
+    return (high << half) + (rest << half) // total
+
+
+def bound_on_grid(amount: int, scale: int) -> int:
+    """`amount / scale` in units of 2^-40, rounded up, and a unit for the rounding of the answer itself."""
+    return math.ceil(Fraction(amount, scale) * 2**GRID_BITS) + 1

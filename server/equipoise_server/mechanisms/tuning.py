@@ -1,0 +1,184 @@
+"""Choosing the equilibrium's parameters from public things, under the exact accounting.
+
+The predicted error of a game is HRU's regret argument with exact constants (mechanisms section 2): fewer than `s`
+units have a query whose synopsis error exceeds
+
+    log|X| / (eta_D T) + L / (eta_Q T) + eta_Q / 2 + sampling       (+ 3 eta_D / 8 + sqrt(2 ln(1/beta) / ((T-1) M)))
+
+with `L = log(G/s) + log(actions of the largest unit)`; the bracket only in sampled play. The search is over
+small grids of `T`, `B`, `s`, `M`; each learning rate is the largest that helps and that its budget allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from equipoise import accounting
+from equipoise.accounting import DELTA_UNIT, RHO_UNIT
+from equipoise_server.game.parameters import EXPONENT_BITS, LARGEST_EXPONENT, GameParameters
+from equipoise_server.ledger.conversion import largest_rho, mixture_delta
+from equipoise_server.mechanisms.interface import Budget, Setting
+
+GAME_SHARE = 0.5  # of the data budget, at most: the rest finds and repairs what the game serves badly
+DENSITIES = (1 / 4, 1 / 6, 1 / 10, 1 / 20, 1 / 50, 1 / 200)  # parts of the units that may be mishandled
+ROUNDS = (16, 32, 64, 100, 150, 200, 300, 400)
+BATCHES = (1, 2, 4, 8, 16, 64, 256)
+DRAWS = (1, 4, 16, 64, 256, 512)
+
+
+@dataclass(frozen=True)
+class Size:
+    """The public numbers that the game depends on."""
+
+    records: int
+    universe: int
+    units: int
+    queries: int
+    largest_unit: int  # queries of the largest unit, at most
+
+    @staticmethod
+    def of(setting: Setting) -> Size:
+        """The numbers of a setting for unit = query."""
+        return Size(
+            records=setting.records,
+            universe=setting.universe_size,
+            units=sum(share.statements for share in setting.shares),
+            queries=sum(share.queries for share in setting.shares),
+            largest_unit=max(share.queries - share.statements + 1 for share in setting.shares),
+        )
+
+
+def game_bound(game: GameParameters, size: Size, beta: float) -> float:
+    """The error that fewer than `s` units exceed, with probability `1 - beta`."""
+    rounds, query_rate, data_rate = game.rounds, game.query_rate(size.records), game.data_rate
+    if data_rate == 0 or query_rate == 0:
+        return 1.0
+    confidence = math.log(1 / beta) if game.play == "mixed" else math.log(2 / beta)
+    actions = math.log(size.units / game.density) + math.log(2 * size.largest_unit)
+    bound = (
+        math.log(size.universe) / (data_rate * rounds)
+        + actions / (query_rate * rounds)
+        + query_rate / 2
+        + math.sqrt(confidence / (2 * rounds * game.batch))
+    )
+    if game.play == "sampled":
+        bound += 3 * data_rate / 8 + math.sqrt(2 * confidence / (max(1, rounds - 1) * game.draws))
+    return min(1.0, bound)
+
+
+def sampling_error(game: GameParameters, size: Size, beta: float) -> float:
+    """What drawing the synopsis's records alone may cost any query (Hoeffding, all queries at once).
+
+    Below it a synopsis cannot be told from a perfect one; so it is also where detection puts its threshold.
+    """
+    return math.sqrt(math.log(2 * size.queries / beta) / (2 * game.rounds * game.batch))
+
+
+def data_rho(game: GameParameters, size: Size) -> float:
+    """What the game costs the data, in zCDP."""
+    query_rate = game.query_rate(size.records)
+    if game.play == "sampled":
+        return accounting.sampled_play_data_rho(game.rounds, game.draws, query_rate, size.records, size.units)
+    slack = accounting.rounding_slack(size.units, size.queries)
+    return accounting.mixed_play_data_rho(game.rounds, game.batch, game.data_rate, query_rate, size.records, slack)
+
+
+def analyst_mixture(game: GameParameters, size: Size) -> accounting.BinomialMixture:
+    """What sampled play costs the analysts."""
+    return accounting.sampled_play_analyst_mixture(
+        game.rounds, game.batch, game.draws, game.data_rate, game.density, size.units
+    )
+
+
+def analyst_rho(game: GameParameters, size: Size) -> float:
+    """What mixed play costs the analysts, in zCDP."""
+    slack = accounting.rounding_slack(size.units, size.queries)
+    return accounting.mixed_play_analyst_rho(game.rounds, game.batch, game.data_rate, game.density, slack)
+
+
+def usable_delta(budget: Budget) -> float:
+    """`delta` less a little, kept for the truncation of the samplers: a millionth of it, at least 4 units."""
+    return budget.delta - max(budget.delta * 2.0**-20, 4 / DELTA_UNIT)
+
+
+def usable_rho(budget: Budget) -> int:
+    """The largest rho, in units of 10^-12, that `budget` allows."""
+    delta = usable_delta(budget)
+    return largest_rho(budget.epsilon, delta) if delta > 0 else 0
+
+
+def within_budgets(game: GameParameters, size: Size, setting: Setting, share: float) -> bool:
+    """Whether the game alone keeps to `share` of the data budget and to the analysts' budget."""
+    data, analyst = setting.data_budget, setting.analyst_budget
+    if data_rho(game, size) * RHO_UNIT > share * usable_rho(data):
+        return False
+    if game.play == "mixed":
+        return analyst_rho(game, size) * RHO_UNIT <= usable_rho(analyst)
+    return mixture_delta(analyst_mixture(game, size), analyst.epsilon) <= usable_delta(analyst)
+
+
+def choose_game(setting: Setting) -> GameParameters | None:
+    """The game with the smallest predicted error that keeps to both budgets, or None where there is none."""
+    size, beta = Size.of(setting), setting.beta / 4
+    ranked = sorted(
+        candidates(setting, size),
+        key=lambda game: game_bound(game, size, beta) + sampling_error(game, size, beta),
+    )
+    for game in ranked:
+        # The analysts' bound of sampled play was only estimated: shrink until it holds.
+        for shrink in range(12):
+            smaller = replace(game, data_step=int(game.data_step * 0.8**shrink))
+            if smaller.problem(size.records, size.units) is None and within_budgets(
+                smaller, size, setting, GAME_SHARE
+            ):
+                return smaller
+    return None
+
+
+def candidates(setting: Setting, size: Size) -> Iterator[GameParameters]:
+    """Every game of the grids, with its learning rates as large as the budgets allow."""
+    wanted = setting.options.get("play", "mixed")
+    for rounds in ROUNDS:
+        for batch in BATCHES:
+            for density in sorted({max(1.0, float(int(size.units * part))) for part in DENSITIES}):
+                if density >= size.units:
+                    continue
+                for draws in DRAWS if wanted == "sampled" else (1,):
+                    play = "sampled" if wanted == "sampled" else "mixed"
+                    game = GameParameters(play, rounds, batch, draws, density, 1, 1)
+                    yield with_rates(game, setting, size)
+
+
+def with_rates(game: GameParameters, setting: Setting, size: Size) -> GameParameters:
+    """`game` with `eta_Q` where its terms balance, `eta_D` as analysts allow, `eta_Q` cut to the data's budget."""
+    allowed = usable_rho(setting.analyst_budget) / RHO_UNIT
+    actions = math.log(size.units / game.density) + math.log(2 * size.largest_unit)
+    query_rate = min(math.sqrt(2 * actions / game.rounds), LARGEST_EXPONENT / game.rounds)
+    drawn = game.rounds * game.batch
+    if game.play == "mixed":
+        squares = game.batch * sum(played**2 for played in range(game.rounds)) / 2
+        data_rate = game.density * math.sqrt(allowed / squares) * 0.999
+    else:
+        mean = (game.rounds - 1) * game.draws / game.density
+        tail = mean + 5 * math.sqrt(mean) + 4
+        data_rate = min(game.draws / tail * math.sqrt(2 * allowed / drawn), math.sqrt(8 / 3))
+    data_rate = min(data_rate, 4.0, 2**14 / game.rounds)
+    rated = with_steps(game, query_rate, data_rate, size.records)
+    budget = usable_rho(setting.data_budget) / RHO_UNIT * GAME_SHARE
+    # Nearly all of the cost is quadratic in eta_Q; the constant part is rounding slack.
+    cost = data_rho(rated, size)
+    if cost > budget:
+        rated = with_steps(game, query_rate * math.sqrt(budget / cost) * 0.98, data_rate, size.records)
+    return rated
+
+
+def with_steps(game: GameParameters, query_rate: float, data_rate: float, records: int) -> GameParameters:
+    """`game` with its learning rates rounded down to their grids."""
+    data_unit = 2.0**-20 if game.play == "mixed" else game.draws / 2.0**EXPONENT_BITS
+    return replace(
+        game,
+        query_step=int(query_rate * 2.0**EXPONENT_BITS / (records * game.batch)),
+        data_step=int(data_rate / data_unit),
+    )
