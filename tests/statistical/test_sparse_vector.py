@@ -1,0 +1,130 @@
+"""The sparse vector: its exact output law from the shipped noise, against epsilon; the sampler against that law.
+
+The sampled comparison raises a false alarm with probability at most 1e-6 (Hoeffding, divided over the outcomes).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from statistical.exact_game import Law, hockey_stick
+
+from equipoise_server.mechanisms import sparse_vector
+from equipoise_server.mechanisms.sparse_vector import SparseVector, first_positives
+from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
+from equipoise_server.randomness.stream import KeyedStream
+
+POSITIVE, NEGATIVE, UNTESTED = 1, 0, 2
+
+
+def at_least(noise: DiscreteLaplace, z: int) -> float:
+    """P(Z >= z)."""
+    p = math.exp(-float(noise.rate))
+    return p**z / (1 + p) if z > 0 else 1 - p ** (1 - z) / (1 + p)
+
+
+def mass(noise: DiscreteLaplace, z: int) -> float:
+    """P(Z = z)."""
+    p = math.exp(-float(noise.rate))
+    return (1 - p) / (1 + p) * p ** abs(z)
+
+
+def stretch_law(vector: SparseVector, scores: tuple[int, ...]) -> list[float]:
+    """P(the first positive is statement i), and last P(no positive), for one AboveThreshold."""
+    reach = math.ceil(40 / float(vector.threshold_noise.rate))
+    law = [0.0] * (len(scores) + 1)
+    for noise in range(-reach, reach + 1):
+        chance = mass(vector.threshold_noise, noise)
+        for index, value in enumerate(scores):
+            above = at_least(vector.test_noise, vector.threshold + noise - value)
+            law[index] += chance * above
+            chance *= 1 - above
+        law[-1] += chance
+    return law
+
+
+def exact_law(vector: SparseVector, scores: tuple[int, ...], places: int) -> Law:
+    """The law of the outcome, one of POSITIVE, NEGATIVE, UNTESTED for each statement, in order."""
+    if not scores or places == 0:
+        return {(UNTESTED,) * len(scores): 1.0}
+    law: Law = {}
+    for first, chance in enumerate(stretch_law(vector, scores)):
+        if first == len(scores):
+            law[(NEGATIVE,) * first] = chance
+            continue
+        head = (NEGATIVE,) * first + (POSITIVE,)
+        for tail, further in exact_law(vector, scores[first + 1 :], places - 1).items():
+            law[head + tail] = law.get(head + tail, 0.0) + chance * further
+    return law
+
+
+def worst_loss(vector: SparseVector, statements: int) -> float:
+    """The largest log-likelihood ratio over score vectors that differ by the sensitivity in every statement."""
+    moves = (-vector.sensitivity, 0, vector.sensitivity)
+    scores = tuple(int(value) for value in np.linspace(0, 2 * vector.threshold, statements))
+    law = exact_law(vector, scores, vector.cut_off)
+    worst = 0.0
+    for move in itertools.product(moves, repeat=statements):
+        near = exact_law(vector, tuple(s + m for s, m in zip(scores, move, strict=True)), vector.cut_off)
+        worst = max(worst, *(abs(math.log(law[key] / near[key])) for key in law))
+    return worst
+
+
+@pytest.mark.parametrize(("epsilon", "cut_off"), [(Fraction(1), 1), (Fraction(1, 2), 2), (Fraction(2), 1)])
+def test_each_positive_costs_at_most_epsilon(epsilon: Fraction, cut_off: int) -> None:
+    worst = worst_loss(SparseVector(epsilon, 2, 5, cut_off), statements=4)
+    assert worst <= cut_off * epsilon + 1e-9
+    assert worst >= 0.6 * cut_off * epsilon  # the charge is not idle
+
+
+@pytest.mark.parametrize(("factor", "value"), [("THRESHOLD_FACTOR", 0.5), ("TEST_FACTOR", 1)])
+def test_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch, factor: str, value: float) -> None:
+    monkeypatch.setattr(sparse_vector, factor, Fraction(value))
+    assert worst_loss(SparseVector(Fraction(1), 2, 5, 1), statements=4) > 1
+
+
+def test_the_sampler_has_the_exact_law() -> None:
+    vector, scores, runs = SparseVector(Fraction(1), 2, 5, 2), (3, 8, 5, 6), 20_000
+    law = exact_law(vector, scores, vector.cut_off)
+    stream = KeyedStream.derive(b"\x01" * 32, "test")
+    seen: Counter[tuple[int, ...]] = Counter()
+    for _ in range(runs):
+        positive, tested = vector.detect(np.array(scores), np.arange(4), stream)
+        seen[tuple(np.where(positive, POSITIVE, np.where(tested, NEGATIVE, UNTESTED)).tolist())] += 1
+    assert set(seen) <= set(law)
+    allowed = math.sqrt(math.log(2 * len(law) / 1e-6) / (2 * runs))
+    for outcome, chance in law.items():
+        assert abs(seen[outcome] / runs - chance) <= allowed
+    # The comparison has power: the law of a test noise one half too small lies outside it.
+    wrong = exact_law(SparseVector(Fraction(2), 2, 5, 2), scores, 2)
+    assert hockey_stick(wrong, law, 0.0) > 2 * allowed
+
+
+def test_first_positives_is_the_plain_loop() -> None:
+    choose = np.random.default_rng(5)
+    for _ in range(200):
+        noisy, order = choose.integers(-5, 6, 7), choose.permutation(7)
+        thresholds = choose.integers(-3, 7, int(choose.integers(1, 5))).tolist()
+        positive, tested, left = np.zeros(7, bool), np.zeros(7, bool), list(thresholds)
+        for statement in order:
+            if not left:
+                break
+            tested[statement] = True
+            if noisy[statement] >= left[0]:
+                positive[statement] = True
+                left.pop(0)
+        got = first_positives(noisy, order, thresholds)
+        assert got[0].tolist() == positive.tolist()
+        assert got[1].tolist() == tested.tolist()
+
+
+def test_no_places_test_nothing() -> None:
+    vector = SparseVector(Fraction(1), 1, 0, 0)
+    positive, tested = vector.detect(np.array([9, 9]), np.arange(2), KeyedStream.derive(b"\x02" * 32, "test"))
+    assert not positive.any()
+    assert not tested.any()
