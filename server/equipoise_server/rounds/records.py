@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from equipoise.schema import Schema
-
 from equipoise_server.ledger.journal import JournalRecord
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
 from equipoise_server.rounds.states import RoundState

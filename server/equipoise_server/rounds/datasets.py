@@ -1,0 +1,111 @@
+"""Registered tables: what they are, how many records they have, and the budgets that all rounds share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, select
+
+from equipoise.errors import AlreadyExists, InvalidArgument
+from equipoise.schema import Schema
+from equipoise_server.data.source import load_histogram
+from equipoise_server.identity.names import check_name
+from equipoise_server.ledger.accounts import data_account, open_account
+from equipoise_server.ledger.caps import Cap, Composition, checked_cap
+from equipoise_server.mechanisms.interface import Budget
+from equipoise_server.rounds.clock import Clock
+from equipoise_server.rounds.paging import cut_page, page_limit
+from equipoise_server.rounds.records import DatasetRecord
+from equipoise_server.rounds.rows import canonical, dataset_record, read_dataset
+from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
+from equipoise_server.storage.store import Store
+from equipoise_server.storage.tables import datasets
+from equipoise_server.storage.times import to_microseconds
+
+
+@dataclass(frozen=True)
+class NewDataset:
+    """What an operator registers. `source` is relative to the data directory."""
+
+    name: str
+    source: str
+    schema: Schema
+    data_cap: Budget
+    analyst_cap: Budget
+
+    def request(self, caller: str, request_id: str) -> Request:
+        """The request whose content is all of this."""
+        caps = [[cap.epsilon, cap.delta] for cap in (self.data_cap, self.analyst_cap)]
+        content = canonical([self.name, self.source, self.schema.to_json(), caps])
+        return make_request(caller, request_id, "register_dataset", content)
+
+
+@dataclass(frozen=True)
+class Datasets:
+    """The registered tables of one store and one data directory."""
+
+    store: Store
+    directory: Path
+    clock: Clock
+
+    def register(self, new: NewDataset, request: Request) -> DatasetRecord:
+        """Count the records, fix their number, and open the data account."""
+        with self.store.read() as connection:
+            if (known := first_answer(connection, request)) is not None:
+                return read_dataset(connection, known)
+        check_name(new.name)
+        data_cap = checked_cap("data_cap", new.data_cap.epsilon, new.data_cap.delta)
+        analyst_cap = checked_cap("analyst_cap", new.analyst_cap.epsilon, new.analyst_cap.delta)
+        records = load_histogram(self.table(new.source), new.schema).records
+        if records == 0:
+            raise InvalidArgument("table", "has no records")
+        with self.store.write() as connection:
+            if (known := first_answer(connection, request)) is not None:
+                return read_dataset(connection, known)
+            self._insert(connection, new, records, data_cap, analyst_cap)
+            keep_answer(connection, request, new.name, self.clock())
+            return read_dataset(connection, new.name)
+
+    def get(self, name: str) -> DatasetRecord:
+        """One dataset. Raises `NotFound`."""
+        with self.store.read() as connection:
+            return read_dataset(connection, name)
+
+    def page(self, page_size: int, page_token: str) -> tuple[list[DatasetRecord], str]:
+        """Datasets in the order of their names."""
+        limit = page_limit(page_size)
+        query = select(datasets).where(datasets.c.name > page_token).order_by(datasets.c.name)
+        with self.store.read() as connection:
+            found = [dataset_record(row) for row in connection.execute(query.limit(limit + 1))]
+        return cut_page(found, limit, lambda record: record.name)
+
+    def table(self, source: str) -> Path:
+        """The file of a source. Raises `InvalidArgument` if it lies outside the data directory or is absent."""
+        path = (self.directory / source).resolve()
+        if not source or not path.is_relative_to(self.directory.resolve()):
+            raise InvalidArgument("source", "must be a file inside the server's data directory")
+        if not path.is_file():
+            raise InvalidArgument("source", "there is no such file in the server's data directory")
+        return path
+
+    def _insert(
+        self, connection: Connection, new: NewDataset, records: int, data_cap: Cap, analyst_cap: Cap
+    ) -> None:
+        """A crash before the commit means: no dataset and no account, and the request will be carried out."""
+        if connection.execute(select(datasets.c.name).where(datasets.c.name == new.name)).first():
+            raise AlreadyExists(f"a dataset named {new.name!r} is registered already")
+        now = self.clock()
+        connection.execute(
+            datasets.insert().values(
+                name=new.name,
+                source=new.source,
+                schema=new.schema.to_json(),
+                records=records,
+                analyst_epsilon=analyst_cap.epsilon,
+                analyst_delta=analyst_cap.delta,
+                create_time=to_microseconds(now),
+            )
+        )
+        account = data_account(new.name)
+        open_account(connection, now, account, dataset=new.name, composition=Composition.SUM, cap=data_cap)

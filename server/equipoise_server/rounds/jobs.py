@@ -1,0 +1,34 @@
+"""What a worker needs, read from the store: the live path and recovery start a round from the same job."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, select
+
+from equipoise_server.rounds.custody import SealedSeed, open_seed
+from equipoise_server.rounds.datasets import Datasets
+from equipoise_server.rounds.rows import read_dataset, read_round, read_workloads
+from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.terms import setting_of
+from equipoise_server.rounds.worker import Job
+from equipoise_server.storage.tables import rounds
+
+
+def read_job(connection: Connection, tables: Datasets, round_id: str, storage_key: bytes) -> Job | None:
+    """The job of a running round; None for a round in any other state: data are touched in no other.
+
+    Raises `DataLoss` where the seed does not open, `InvalidArgument("source", ...)` where the table is gone.
+    """
+    record = read_round(connection, round_id)
+    if record.state is not RoundState.RUNNING:
+        return None
+    dataset = read_dataset(connection, record.terms.dataset)
+    sealed = connection.execute(select(rounds.c.sealed_seed).where(rounds.c.id == round_id)).scalar_one()
+    return Job(
+        round_id=round_id,
+        table=tables.table(dataset.source),
+        schema=dataset.schema.to_json(),
+        setting=setting_of(record.terms, record.records, record.universe_size),
+        plan=record.plan,
+        workloads=read_workloads(connection, round_id),
+        seed=open_seed(round_id, SealedSeed(record.seed_commitment, sealed), storage_key),
+    )

@@ -1,0 +1,100 @@
+"""One step in the life of a round, as one transaction: state, charges and what belongs to the step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from equipoise.errors import WrongState
+from equipoise_server.ledger import accounts
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.rows import read_round
+from equipoise_server.rounds.states import Action, RoundState, Settlement, after
+from equipoise_server.rounds.terms import charges_of
+from equipoise_server.rounds.worker import RoundResult
+from equipoise_server.storage.requests import Request, first_answer, keep_answer
+from equipoise_server.storage.tables import result_chunks, rounds, submissions, synopses
+from equipoise_server.storage.times import from_microseconds, to_microseconds
+
+# What belongs to a step: works in its transaction and gives the round's columns that change with the state.
+Step = Callable[[Connection, RoundRecord], Mapping[str, object]]
+
+
+def take_step(
+    connection: Connection, request: Request, round_id: str, action: Action, step: Step, now: datetime
+) -> RoundRecord:
+    """Move a round on, or give the first answer again. Raises `NotFound`, `WrongState`, `BudgetExhausted`.
+
+    A crash before the commit means: the round is where it was, with its charges as they were. After it: the
+    round has moved on with its charges; what lives in memory only (a worker) is made again by `recover`.
+    """
+    if (known := first_answer(connection, request)) is not None:
+        return _answer_from_json(connection, known)
+    record = read_round(connection, round_id, locked=True)
+    state, settlement = after(record.state, action)
+    columns = step(connection, record)
+    _settle(connection, record, settlement, now)
+    connection.execute(rounds.update().where(rounds.c.id == round_id).values(state=state.value, **columns))
+    moved = read_round(connection, round_id)
+    keep_answer(connection, request, _answer_to_json(moved), now)
+    return moved
+
+
+def check_submitted(connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+    """Sealing a round for which there is nothing to compute would only bind budget."""
+    query = select(func.count()).select_from(submissions).where(submissions.c.round_id == record.id)
+    if connection.execute(query).scalar_one() == 0:
+        raise WrongState("no analyst has submitted a workload, so there is nothing to seal")
+    return {}
+
+
+def store_results(connection: Connection, record: RoundRecord, result: RoundResult) -> None:
+    """Keep the exact bytes that will be delivered; they are never computed again."""
+    for analyst, chunks in result.streams.items():
+        rows = [
+            {"round_id": record.id, "analyst": analyst, "sequence": sequence, "chunk": chunk}
+            for sequence, chunk in enumerate(chunks, start=1)
+        ]
+        connection.execute(result_chunks.insert(), rows)
+    cells = result.synopsis.astype("<u4").tobytes()
+    connection.execute(synopses.insert().values(round_id=record.id, cells=cells))
+
+
+def _settle(connection: Connection, record: RoundRecord, settlement: Settlement, now: datetime) -> None:
+    match settlement:
+        case Settlement.RESERVE:
+            accounts.reserve(connection, record.id, charges_of(record.terms, record.plan), now)
+        case Settlement.SPEND:
+            accounts.spend(connection, record.id, now)
+        case Settlement.RELEASE:
+            accounts.release(connection, record.id, now)
+        case Settlement.NONE:
+            pass
+
+
+def _answer_to_json(record: RoundRecord) -> str:
+    """What of a round changes during its life; the rest is read from the store again."""
+    release = record.release_time
+    fields = {
+        "round": record.id,
+        "state": record.state.value,
+        "release_time": None if release is None else to_microseconds(release),
+        "abort_reason": record.abort_reason,
+    }
+    return json.dumps(fields, sort_keys=True)
+
+
+def _answer_from_json(connection: Connection, text: str) -> RoundRecord:
+    fields: dict[str, Any] = json.loads(text)
+    release = fields["release_time"]
+    return replace(
+        read_round(connection, fields["round"]),
+        state=RoundState(fields["state"]),
+        release_time=None if release is None else from_microseconds(release),
+        abort_reason=fields["abort_reason"],
+    )

@@ -1,0 +1,139 @@
+"""Planning and opening rounds: everything here depends on public things only, and nothing is charged."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection, select
+
+from equipoise.errors import InvalidArgument
+from equipoise_server.ledger.accounts import account, analyst_account, open_account, total_with
+from equipoise_server.ledger.caps import Cap
+from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.mechanisms.registry import mechanism
+from equipoise_server.rounds.clock import Clock
+from equipoise_server.rounds.custody import SeedSource, seal_seed
+from equipoise_server.rounds.records import RoundRecord, Terms
+from equipoise_server.rounds.rows import canonical, plan_to_json, read_dataset, read_round, terms_to_json
+from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.terms import UNITS, charges_of, check_terms, setting_of
+from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
+from equipoise_server.storage.store import Store
+from equipoise_server.storage.tables import datasets, identities, rounds, shares
+from equipoise_server.storage.times import to_microseconds
+
+ID_BYTES = 16
+
+
+def open_request(terms: Terms, caller: str, request_id: str) -> Request:
+    """The request whose content is all of the terms. Raises `InvalidArgument` where they are malformed."""
+    check_terms(terms)
+    held = [[share.analyst, share.statements, share.queries] for share in terms.shares]
+    content = canonical([terms.dataset, held])
+    return make_request(caller, request_id, "open", terms_to_json(terms), content)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What opening a round needs besides its terms."""
+
+    store: Store
+    clock: Clock
+    seeds: SeedSource
+    storage_key: bytes
+
+    def plan(self, terms: Terms) -> Plan:
+        """What the round would do and cost. Raises `InvalidArgument`, `NotFound`, `BudgetExhausted`."""
+        check_terms(terms)
+        with self.store.read() as connection:
+            dataset = read_dataset(connection, terms.dataset)
+            _check_registered(connection, terms)
+        setting = setting_of(terms, dataset.records, dataset.schema.universe_size)
+        return mechanism(terms.mechanism).plan(setting)
+
+    def open(self, terms: Terms, request: Request) -> RoundRecord:
+        """Fix terms, plan and seed. Raises as `plan` does, and `BudgetExhausted` naming an account."""
+        with self.store.read() as connection:
+            if (known := first_answer(connection, request)) is not None:
+                return _as_opened(connection, known)
+        plan = self.plan(terms)
+        with self.store.write() as connection:
+            if (known := first_answer(connection, request)) is not None:
+                return _as_opened(connection, known)
+            self._check_accounts(connection, terms, plan)
+            round_id = self._insert(connection, terms, plan)
+            keep_answer(connection, request, round_id, self.clock())
+            return read_round(connection, round_id)
+
+    def _check_accounts(self, connection: Connection, terms: Terms, plan: Plan) -> None:
+        """Open the analysts' accounts where they are missing and see that every charge would fit now."""
+        caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta
+        row = connection.execute(select(*caps).where(datasets.c.name == terms.dataset)).one()
+        for share in terms.shares:
+            open_account(
+                connection,
+                self.clock(),
+                analyst_account(terms.dataset, terms.unit, share.analyst),
+                dataset=terms.dataset,
+                composition=UNITS[terms.unit],
+                cap=Cap(row.analyst_epsilon, row.analyst_delta),
+            )
+        for charge in charges_of(terms, plan):
+            total_with(account(connection, charge.account), charge.cost)
+
+    def _insert(self, connection: Connection, terms: Terms, plan: Plan) -> str:
+        """A crash before the commit means: no round; its seed is lost, and a new one will be drawn.
+
+        After it: the commitment is fixed before any workload can be seen, and nothing is charged yet.
+        """
+        dataset = read_dataset(connection, terms.dataset)
+        # Random, so that an id says nothing about how many rounds there are.
+        round_id = os.urandom(ID_BYTES).hex()
+        seed = seal_seed(round_id, self.seeds(), self.storage_key)
+        connection.execute(
+            rounds.insert().values(
+                id=round_id,
+                dataset=terms.dataset,
+                state=RoundState.OPEN.value,
+                terms=terms_to_json(terms),
+                plan=plan_to_json(plan),
+                records=dataset.records,
+                universe_size=dataset.schema.universe_size,
+                seed_commitment=seed.commitment,
+                sealed_seed=seed.ciphertext,
+                open_time=to_microseconds(self.clock()),
+                abort_reason="",
+                peak_memory_bytes=0,
+            )
+        )
+        rows = [
+            {
+                "round_id": round_id,
+                "analyst": share.analyst,
+                "position": position,
+                "statements": share.statements,
+                "queries": share.queries,
+            }
+            for position, share in enumerate(terms.shares)
+        ]
+        connection.execute(shares.insert(), rows)
+        return round_id
+
+
+def _as_opened(connection: Connection, round_id: str) -> RoundRecord:
+    """The first answer: the round as it was when it had just been opened."""
+    record = read_round(connection, round_id)
+    return replace(record, state=RoundState.OPEN, release_time=None, abort_reason="")
+
+
+def _check_registered(connection: Connection, terms: Terms) -> None:
+    names = [share.analyst for share in terms.shares]
+    known = set(
+        connection.execute(
+            select(identities.c.name).where(identities.c.role == "analyst", identities.c.name.in_(names))
+        ).scalars()
+    )
+    for index, name in enumerate(names):
+        if name not in known:
+            raise InvalidArgument(f"shares[{index}].analyst", f"{name!r} is not a registered analyst")

@@ -1,0 +1,162 @@
+"""One worker process a run, started with `spawn`, and what it has told so far. Nothing here is durable.
+
+A crash of the server means: what a worker had computed is gone, and `Rounds.recover` starts it again.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+
+import structlog
+
+from equipoise_server.rounds.records import ProgressRecord
+from equipoise_server.rounds.worker import (
+    Advance,
+    Failed,
+    Finished,
+    Job,
+    Message,
+    RoundResult,
+    Stream,
+    serve_job,
+)
+
+log = structlog.get_logger(__name__)
+
+NOTHING = ProgressRecord("", 0, 0, 0.0, complete=False, peak_memory_bytes=0)
+
+
+@dataclass
+class _Run:
+    """What is known of one run; guarded by the runner's lock."""
+
+    process: SpawnProcess
+    progress: ProgressRecord
+    phase_start: float
+    streams: dict[str, list[bytes]] = field(default_factory=dict)
+    result: RoundResult | None = None
+    ended: bool = False
+
+
+class Runner:
+    """Starts workers and listens to them. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._context = multiprocessing.get_context("spawn")
+        self._lock = threading.Lock()
+        self._runs: dict[str, _Run] = {}
+        self._closed = False
+
+    def start(self, job: Job) -> None:
+        """Start a worker for a round, unless one is at work or has finished."""
+        with self._lock:
+            if self._closed or self._active(job.round_id):
+                return
+            receiver, sender = self._context.Pipe(duplex=False)
+            process = self._context.Process(
+                target=serve_job, args=(sender, job), name=f"round-{job.round_id}", daemon=True
+            )
+            process.start()
+            # Only the worker may hold the sending end, so that its death ends the stream of messages.
+            sender.close()
+            run = _Run(process, replace(NOTHING, phase="start"), time.monotonic())
+            self._runs[job.round_id] = run
+        threading.Thread(
+            target=self._listen, args=(job.round_id, run, receiver), name=f"listen-{job.round_id}", daemon=True
+        ).start()
+
+    def active(self, round_id: str) -> bool:
+        """Whether a worker is at work on the round or has finished it."""
+        with self._lock:
+            return self._active(round_id)
+
+    def result(self, round_id: str) -> RoundResult | None:
+        """What the worker computed, once it has finished."""
+        with self._lock:
+            run = self._runs.get(round_id)
+            return None if run is None else run.result
+
+    def progress(self, round_id: str) -> ProgressRecord | None:
+        """How far the run has come, with the time left estimated from the time its phase has taken so far."""
+        with self._lock:
+            run = self._runs.get(round_id)
+            if run is None:
+                return None
+            progress, elapsed = run.progress, time.monotonic() - run.phase_start
+        if run.ended or not 0 < progress.done < progress.total:
+            return progress
+        left = elapsed * (progress.total - progress.done) / progress.done
+        return replace(progress, seconds_left=left)
+
+    def process_id(self, round_id: str) -> int | None:
+        """The worker's process id, while it lives."""
+        with self._lock:
+            run = self._runs.get(round_id)
+            return run.process.pid if run is not None and run.process.is_alive() else None
+
+    def forget(self, round_id: str) -> None:
+        """End the round's worker, if it still works, and drop what it computed."""
+        with self._lock:
+            run = self._runs.pop(round_id, None)
+        if run is not None:
+            _end(run.process)
+
+    def close(self) -> None:
+        """End every worker. Their rounds stay as they are in the store."""
+        with self._lock:
+            self._closed = True
+            runs = list(self._runs.values())
+            self._runs.clear()
+        for run in runs:
+            _end(run.process)
+
+    def _active(self, round_id: str) -> bool:
+        run = self._runs.get(round_id)
+        return run is not None and (not run.ended or run.result is not None)
+
+    def _listen(self, round_id: str, run: _Run, receiver: Connection) -> None:
+        receive: Callable[[], Message] = receiver.recv
+        try:
+            while True:
+                message = receive()
+                with self._lock:
+                    _take(run, message)
+        except (EOFError, OSError):
+            pass  # the worker has ended, in whatever way
+        finally:
+            receiver.close()
+        run.process.join()
+        with self._lock:
+            run.ended = True
+            if run.result is None and not run.progress.phase.startswith("failed"):
+                problem = f"failed: the worker ended with exit code {run.process.exitcode}"
+                run.progress = replace(NOTHING, phase=problem)
+            forgotten = self._runs.get(round_id) is not run
+        if run.result is None and not forgotten:
+            log.error("worker_failed", round_id=round_id, problem=run.progress.phase)
+
+
+def _take(run: _Run, message: Message) -> None:
+    match message:
+        case Advance(phase, done, total):
+            if phase != run.progress.phase:
+                run.phase_start = time.monotonic()
+            run.progress = replace(run.progress, phase=phase, done=done, total=total)
+        case Stream(analyst, chunks):
+            run.streams[analyst] = chunks
+        case Finished(synopsis, peak):
+            run.result = RoundResult(run.streams, synopsis)
+            run.progress = ProgressRecord("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
+        case Failed(problem):
+            run.progress = replace(NOTHING, phase=f"failed: {problem}")
+
+
+def _end(process: SpawnProcess) -> None:
+    process.kill()
+    process.join()

@@ -1,0 +1,194 @@
+"""The analysts' side of a round: submitting, trying out, seeing the round, reading results.
+
+Whatever is answered here depends on the caller's own share, workload and requests, and on public things.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from equipoise.errors import BudgetExhausted, NotFound, OutOfRange, WrongState
+from equipoise.wire import workload_from_bytes
+from equipoise.workload import CompiledWorkload, compile_workload
+from equipoise_server.mechanisms.interface import Share
+from equipoise_server.rounds.clock import Clock
+from equipoise_server.rounds.paging import cut_page, page_limit
+from equipoise_server.rounds.records import DryRun, ReceiptRecord, RoundRecord
+from equipoise_server.rounds.rows import (
+    NO_ROUND,
+    check_token,
+    newest_first,
+    read_dataset,
+    read_round,
+    read_share,
+    round_records,
+)
+from equipoise_server.rounds.states import RoundState, shown_to_analysts, streams_open
+from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
+from equipoise_server.storage.store import Store
+from equipoise_server.storage.tables import result_chunks, rounds, shares, submissions
+from equipoise_server.storage.times import from_microseconds, to_microseconds
+
+CLOSED = "the round no longer accepts workloads"
+
+
+@dataclass(frozen=True)
+class Submissions:
+    """What analysts may do in the rounds of one store."""
+
+    store: Store
+    clock: Clock
+
+    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes) -> ReceiptRecord:
+        """Accept or replace the analyst's workload."""
+        digest = hashlib.sha256(workload).digest()
+        request = make_request(f"analyst/{analyst}", request_id, "submit", round_id, digest)
+        with self.store.read() as connection:
+            share, record = self._open_to(connection, analyst, round_id, request, locked=False)
+            if isinstance(record, ReceiptRecord):
+                return record
+            schema = read_dataset(connection, record.terms.dataset).schema
+        # Compiling takes long and needs no connection, so nobody else waits for it.
+        compiled = compile_workload(workload_from_bytes(workload), schema)
+        _check_share(compiled, share)
+        with self.store.write() as connection:
+            _, record = self._open_to(connection, analyst, round_id, request, locked=True)
+            if isinstance(record, ReceiptRecord):
+                return record
+            receipt = ReceiptRecord(round_id, digest, compiled.statement_count, compiled.query_count, self.clock())
+            # A crash before the commit means: the earlier workload, if any, still stands, and the same
+            # request will be carried out. After it: the same request gets this receipt.
+            _replace(connection, analyst, workload, receipt)
+            keep_answer(connection, request, _receipt_to_json(receipt), receipt.accept_time)
+        return receipt
+
+    def dry_run(self, analyst: str, round_id: str, workload: bytes) -> DryRun:
+        """Check a workload as `submit` does, and leave no trace."""
+        with self.store.read() as connection:
+            share = read_share(connection, round_id, analyst)
+            record = read_round(connection, round_id)
+            if record.state is not RoundState.OPEN:
+                raise WrongState(CLOSED)
+            schema = read_dataset(connection, record.terms.dataset).schema
+        compiled = compile_workload(workload_from_bytes(workload), schema)
+        _check_share(compiled, share)
+        return DryRun(compiled.statement_count, compiled.query_count, record.plan.promised_error)
+
+    def get(self, analyst: str, round_id: str) -> RoundRecord:
+        """A round as the analyst may see it. Raises `NotFound` where it has no share."""
+        with self.store.read() as connection:
+            share = read_share(connection, round_id, analyst)
+            return self._shown(read_round(connection, round_id), share)
+
+    def page(self, analyst: str, page_size: int, page_token: str) -> tuple[list[RoundRecord], str]:
+        """The rounds in which the analyst has a share, newest first."""
+        limit = page_limit(page_size)
+        with self.store.read() as connection:
+            check_token(connection, page_token, analyst)
+            query = newest_first(page_token, limit + 1).where(
+                rounds.c.id.in_(select(shares.c.round_id).where(shares.c.analyst == analyst))
+            )
+            found = round_records(connection, connection.execute(query))
+        visible = [self._shown(record, _own(record, analyst)) for record in found]
+        return cut_page(visible, limit, lambda record: record.id)
+
+    def results(self, analyst: str, round_id: str, after_sequence: int, limit: int) -> list[bytes]:
+        """At most `limit` stored chunks after a sequence number; none at the end of the stream.
+
+        Raises `NotFound` without a share, and where the analyst submitted nothing and so has no stream;
+        `WrongState` before the streams open; `OutOfRange` beyond the end.
+        """
+        mine = (result_chunks.c.round_id == round_id, result_chunks.c.analyst == analyst)
+        with self.store.read() as connection:
+            read_share(connection, round_id, analyst)
+            record = read_round(connection, round_id)
+            if not streams_open(record.state, record.release_time, self.clock()):
+                raise WrongState("the round's results cannot be read yet, or there are none")
+            last = connection.execute(select(func.max(result_chunks.c.sequence)).where(*mine)).scalar()
+            if last is None:
+                raise NotFound("there is no such stream")
+            if not 0 <= after_sequence <= last:
+                raise OutOfRange(f"after_sequence: the stream ends at {last}")
+            query = select(result_chunks.c.chunk).where(*mine, result_chunks.c.sequence > after_sequence)
+            found = connection.execute(query.order_by(result_chunks.c.sequence).limit(limit))
+            return list(found.scalars())
+
+    def _open_to(
+        self, connection: Connection, analyst: str, round_id: str, request: Request, *, locked: bool
+    ) -> tuple[Share, RoundRecord | ReceiptRecord]:
+        """The round, if it takes workloads of the analyst; or the receipt this request got before."""
+        share = read_share(connection, round_id, analyst)
+        if (known := first_answer(connection, request)) is not None:
+            return share, _receipt_from_json(known)
+        record = read_round(connection, round_id, locked=locked)
+        if record.state is not RoundState.OPEN:
+            raise WrongState(CLOSED)
+        return share, record
+
+    def _shown(self, record: RoundRecord, share: Share) -> RoundRecord:
+        state = shown_to_analysts(record.state, record.release_time, self.clock())
+        return replace(
+            record,
+            terms=replace(record.terms, shares=(share,)),
+            state=state,
+            release_time=record.release_time if state is RoundState.RELEASED else None,
+        )
+
+
+def _own(record: RoundRecord, analyst: str) -> Share:
+    for share in record.terms.shares:
+        if share.analyst == analyst:
+            return share
+    raise NotFound(NO_ROUND)
+
+
+def _check_share(compiled: CompiledWorkload, share: Share) -> None:
+    for what, asked, allowed in (
+        ("statements", compiled.statement_count, share.statements),
+        ("queries", compiled.query_count, share.queries),
+    ):
+        if asked > allowed:
+            raise BudgetExhausted(f"the workload has {asked} {what}, your share allows {allowed}")
+
+
+def _replace(connection: Connection, analyst: str, workload: bytes, receipt: ReceiptRecord) -> None:
+    mine = (submissions.c.round_id == receipt.round_id, submissions.c.analyst == analyst)
+    connection.execute(submissions.delete().where(*mine))
+    connection.execute(
+        submissions.insert().values(
+            round_id=receipt.round_id,
+            analyst=analyst,
+            workload=workload,
+            digest=receipt.workload_digest,
+            statements=receipt.statements,
+            queries=receipt.queries,
+            accept_time=to_microseconds(receipt.accept_time),
+        )
+    )
+
+
+def _receipt_to_json(receipt: ReceiptRecord) -> str:
+    fields = {
+        "round": receipt.round_id,
+        "digest": receipt.workload_digest.hex(),
+        "statements": receipt.statements,
+        "queries": receipt.queries,
+        "time": to_microseconds(receipt.accept_time),
+    }
+    return json.dumps(fields, sort_keys=True)
+
+
+def _receipt_from_json(text: str) -> ReceiptRecord:
+    fields: dict[str, Any] = json.loads(text)
+    return ReceiptRecord(
+        fields["round"],
+        bytes.fromhex(fields["digest"]),
+        fields["statements"],
+        fields["queries"],
+        from_microseconds(fields["time"]),
+    )

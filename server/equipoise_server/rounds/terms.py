@@ -1,0 +1,81 @@
+"""Checks what an operator wants of a round, and turns it into what a mechanism plans from. No I/O."""
+
+from __future__ import annotations
+
+import math
+
+from equipoise.errors import InvalidArgument
+from equipoise_server.ledger.accounts import Charge, analyst_account, data_account, events_of
+from equipoise_server.ledger.caps import Composition
+from equipoise_server.mechanisms.interface import Budget, Plan, Setting
+from equipoise_server.rounds.records import Terms
+from equipoise_server.rounds.rows import canonical
+
+UNITS = {"query": Composition.WORST, "analyst": Composition.SUM}
+LARGEST_SHARE = 1 << 40  # queries of one analyst: far beyond any memory, far within every integer column
+LONGEST_REASON = 500
+
+
+def check_terms(terms: Terms) -> None:
+    """Raises `InvalidArgument` naming the first field that no mechanism could accept."""
+    if terms.unit not in UNITS:
+        raise InvalidArgument("unit", 'must be "query" or "analyst"')
+    _check_budget("data_budget", terms.data_budget)
+    _check_budget("analyst_budget", terms.analyst_budget)
+    if not 0 < terms.beta < 1:
+        raise InvalidArgument("beta", "must be above 0 and below 1")
+    if not terms.shares:
+        raise InvalidArgument("shares", "must name at least one analyst")
+    names: set[str] = set()
+    for index, share in enumerate(terms.shares):
+        if share.analyst in names:
+            raise InvalidArgument(f"shares[{index}].analyst", f"{share.analyst!r} is named twice")
+        names.add(share.analyst)
+        if not 1 <= share.statements <= share.queries <= LARGEST_SHARE:
+            raise InvalidArgument(
+                f"shares[{index}]", "must have at least 1 statement, and at least as many queries"
+            )
+    try:
+        canonical(dict(terms.options))
+    except (TypeError, ValueError):
+        raise InvalidArgument("options", "must be JSON values without NaN or infinity") from None
+
+
+def setting_of(terms: Terms, records: int, universe_size: int) -> Setting:
+    """Everything public that a plan may depend on."""
+    return Setting(
+        records=records,
+        universe_size=universe_size,
+        shares=terms.shares,
+        unit=terms.unit,
+        data_budget=terms.data_budget,
+        analyst_budget=terms.analyst_budget,
+        beta=terms.beta,
+        options=dict(terms.options),
+    )
+
+
+def charges_of(terms: Terms, plan: Plan) -> list[Charge]:
+    """What a round will cost each account. Every share is charged alike, whether or not it is used."""
+    data_events = events_of(plan.mechanism, plan.data_cost)
+    analyst_events = events_of(plan.mechanism, plan.analyst_cost)
+    return [
+        Charge(data_account(terms.dataset), plan.data_cost, data_events),
+        *(
+            Charge(analyst_account(terms.dataset, terms.unit, share.analyst), plan.analyst_cost, analyst_events)
+            for share in terms.shares
+        ),
+    ]
+
+
+def check_reason(reason: str) -> None:
+    """Raises `InvalidArgument` for an abort without words, or with too many."""
+    if not reason.strip() or len(reason) > LONGEST_REASON:
+        raise InvalidArgument("reason", f"must have 1 to {LONGEST_REASON} characters")
+
+
+def _check_budget(field: str, budget: Budget) -> None:
+    if not (math.isfinite(budget.epsilon) and budget.epsilon > 0):
+        raise InvalidArgument(f"{field}.epsilon", "must be above 0 and finite")
+    if not 0 <= budget.delta < 1:
+        raise InvalidArgument(f"{field}.delta", "must be at least 0 and below 1")

@@ -1,0 +1,160 @@
+"""What runs in a round's own process: from the table and the workloads to the exact bytes of every stream.
+
+A round is a function of (seed, data, workloads, parameters). So nothing is checkpointed: a worker that dies
+is started again and computes the same bytes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.errors import DataLoss, EquipoiseError
+from equipoise.schema import Schema
+from equipoise.wire import results_to_chunks, workload_from_bytes
+from equipoise.workload import compile_workload
+from equipoise_server.data.source import load_histogram
+from equipoise_server.mechanisms.interface import Plan, Progress, Setting
+from equipoise_server.mechanisms.registry import mechanism
+
+REPORT_SECONDS = 0.2  # progress is told at most this often within a phase
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a run depends on. `schema` is JSON, `workloads` the submitted bytes in order of the shares."""
+
+    round_id: str
+    table: Path
+    schema: str
+    setting: Setting
+    plan: Plan
+    workloads: Mapping[str, bytes]
+    seed: bytes
+
+
+@dataclass(frozen=True)
+class RoundResult:
+    """Every analyst's stream as serialized chunks, and the synopsis's records as universe cells."""
+
+    streams: Mapping[str, list[bytes]]
+    synopsis: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Advance:
+    """Told while the worker computes: `done` of `total` steps of a phase."""
+
+    phase: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One analyst's finished stream."""
+
+    analyst: str
+    chunks: list[bytes]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Told last: the synopsis and the worker's peak memory."""
+
+    synopsis: NDArray[np.int64]
+    peak_memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Told instead of `Finished`; `problem` is for operators and the log."""
+
+    problem: str
+
+
+Message = Advance | Stream | Finished | Failed
+
+
+def compute_round(job: Job, progress: Progress) -> RoundResult:
+    """Compute a round: a pure function of the job and of the table it names.
+
+    Raises `InvalidArgument` for a table that its schema refuses, `DataLoss` for one that has another number
+    of records than were registered.
+    """
+    progress("load", 0, 1)
+    schema = Schema.from_json(job.schema)
+    loaded = load_histogram(job.table, schema)
+    if loaded.records != job.setting.records:
+        raise DataLoss(f"the table has {loaded.records} records, but {job.setting.records} when it was registered")
+    progress("load", 1, 1)
+    workloads = {}
+    for done, (analyst, workload) in enumerate(job.workloads.items()):
+        progress("compile", done, len(job.workloads))
+        workloads[analyst] = compile_workload(workload_from_bytes(workload), schema)
+    progress("compile", len(workloads), len(workloads))
+    outcome = mechanism(job.plan.mechanism).run(
+        job.setting, job.plan, loaded.histogram, workloads, job.seed, progress
+    )
+    streams = {
+        analyst: results_to_chunks(job.round_id, answers.values, answers.methods, answers.bounds)
+        for analyst, answers in outcome.answers.items()
+    }
+    return RoundResult(streams, outcome.synopsis)
+
+
+def serve_job(pipe: Connection, job: Job) -> None:
+    """The worker process's main function: compute, and tell the server over `pipe`."""
+    # A terminal's interrupt reaches the whole process group; the server decides when its workers end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        result = compute_round(job, _throttled(pipe))
+        for analyst, chunks in result.streams.items():
+            pipe.send(Stream(analyst, chunks))
+        pipe.send(Finished(result.synopsis, peak_memory_bytes()))
+    except EquipoiseError as error:
+        pipe.send(Failed(error.message))
+    except MemoryError:
+        pipe.send(Failed("out of memory"))
+    finally:
+        pipe.close()
+
+
+def peak_memory_bytes() -> int:
+    """The largest resident size this process has had; Linux counts it in KiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _throttled(pipe: Connection) -> Progress:
+    """Progress that tells every change of phase and the last step, and else at most five a second."""
+    last_phase, last_time = "", 0.0
+
+    def progress(phase: str, done: int, total: int) -> None:
+        nonlocal last_phase, last_time
+        now = time.monotonic()
+        if phase == last_phase and done < total and now - last_time < REPORT_SECONDS:
+            return
+        last_phase, last_time = phase, now
+        pipe.send(Advance(phase, done, total))
+
+    return progress
+
+
+def _end_with_parent() -> None:
+    """A killed server must leave no worker behind that goes on using memory and processors."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
