@@ -1,0 +1,1 @@
+"""The edge: protobuf in, protobuf out, no decisions."""

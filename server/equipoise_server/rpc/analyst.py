@@ -1,0 +1,98 @@
+"""What analysts may call. Every method speaks of the caller and of nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from equipoise.v1 import analyst_pb2, types_pb2
+from equipoise_server.identity.names import Caller
+from equipoise_server.rounds.service import Rounds
+from equipoise_server.rounds.states import RoundState
+from equipoise_server.rpc import messages
+from equipoise_server.rpc.uploads import collect
+from equipoise_server.rpc.watching import watch
+
+CHUNKS_AT_ONCE = 16  # read from the store together, about 300 KiB
+LARGEST_SEQUENCE = 2**62  # beyond any stream, and within every store's integers
+
+
+@dataclass(frozen=True)
+class AnalystMethods:
+    """The served methods of `AnalystService`, bound by `rpc.methods`."""
+
+    rounds: Rounds
+    workload_limit_bytes: int
+    stopping: asyncio.Event
+
+    def get_identity(self, caller: Caller, _: analyst_pb2.GetIdentityRequest) -> analyst_pb2.GetIdentityResponse:
+        """Says who the caller is."""
+        return analyst_pb2.GetIdentityResponse(name=caller.name, role=messages.ROLES[caller.role])
+
+    def get_dataset(self, caller: Caller, request: analyst_pb2.GetDatasetRequest) -> analyst_pb2.GetDatasetResponse:
+        """Shows a dataset of a round the caller has a share in."""
+        record = self.rounds.get_dataset_for_analyst(caller.name, request.name)
+        return analyst_pb2.GetDatasetResponse(dataset=messages.dataset(record))
+
+    def list_analyst_rounds(
+        self, caller: Caller, request: analyst_pb2.ListAnalystRoundsRequest
+    ) -> analyst_pb2.ListAnalystRoundsResponse:
+        """Lists the rounds in which the caller has a share, newest first."""
+        records, token = self.rounds.list_for_analyst(caller.name, request.page_size, request.page_token)
+        return analyst_pb2.ListAnalystRoundsResponse(
+            rounds=[messages.analyst_round(record, caller.name) for record in records], next_page_token=token
+        )
+
+    def get_analyst_round(
+        self, caller: Caller, request: analyst_pb2.GetAnalystRoundRequest
+    ) -> analyst_pb2.GetAnalystRoundResponse:
+        """Shows one round."""
+        shown, _ = self._look(caller, request.round_id)
+        return analyst_pb2.GetAnalystRoundResponse(round=shown)
+
+    async def watch_analyst_round(
+        self, caller: Caller, request: analyst_pb2.WatchAnalystRoundRequest
+    ) -> AsyncIterator[analyst_pb2.WatchAnalystRoundResponse]:
+        """Streams a round whenever its visible state changes; ends when its results can be read."""
+        async for shown in watch(lambda: self._look(caller, request.round_id), self.stopping):
+            yield analyst_pb2.WatchAnalystRoundResponse(round=shown)
+
+    async def submit_workload(
+        self, caller: Caller, requests: AsyncIterator[analyst_pb2.SubmitWorkloadRequest]
+    ) -> analyst_pb2.SubmitWorkloadResponse:
+        """Submits, or until sealing replaces, the caller's workload."""
+        header, workload = await collect(requests, self.workload_limit_bytes)
+        record = await asyncio.to_thread(
+            self.rounds.submit, caller.name, header.round_id, header.request_id, workload
+        )
+        return analyst_pb2.SubmitWorkloadResponse(receipt=messages.receipt(record))
+
+    async def dry_run_workload(
+        self, caller: Caller, requests: AsyncIterator[analyst_pb2.DryRunWorkloadRequest]
+    ) -> analyst_pb2.DryRunWorkloadResponse:
+        """Checks a workload and predicts its error without leaving a trace."""
+        header, workload = await collect(requests, self.workload_limit_bytes)
+        record = await asyncio.to_thread(self.rounds.dry_run, caller.name, header.round_id, workload)
+        return analyst_pb2.DryRunWorkloadResponse(
+            statements=record.statements, queries=record.queries, promised_error=record.promised_error
+        )
+
+    async def stream_results(
+        self, caller: Caller, request: analyst_pb2.StreamResultsRequest
+    ) -> AsyncIterator[analyst_pb2.StreamResultsResponse]:
+        """Streams the caller's results after a sequence number, from the store, byte for byte."""
+        after = min(request.after_sequence, LARGEST_SEQUENCE)
+        # Between pages nothing is held open: a reader that stops reading costs memory for one page only.
+        while chunks := await asyncio.to_thread(
+            self.rounds.results, caller.name, request.round_id, after, CHUNKS_AT_ONCE
+        ):
+            for chunk in chunks:
+                yield analyst_pb2.StreamResultsResponse(chunk=chunk)
+            after += len(chunks)
+
+    def _look(self, caller: Caller, round_id: str) -> tuple[types_pb2.Round, bool]:
+        record = self.rounds.get_for_analyst(caller.name, round_id)
+        # RELEASED is shown to analysts from the release time on, so it means that streams are open.
+        last = record.state in (RoundState.RELEASED, RoundState.ABORTED)
+        return messages.analyst_round(record, caller.name), last

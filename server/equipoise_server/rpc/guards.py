@@ -1,0 +1,73 @@
+"""How every call is surrounded: a guard is a context manager that is entered before the call is looked at.
+
+    call -> hide errors -> authenticate -> authorise -> limit -> the method
+
+The same guard serves unary and streaming methods, so that there is no second way in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from grpc import aio
+
+Context = aio.ServicerContext[Any, Any]
+Handler = grpc.RpcMethodHandler[Any, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call as guards see it: the method's full name, whether the caller streams, and gRPC's context."""
+
+    method: str
+    uploads: bool
+    context: Context
+
+
+Guard = Callable[[Call], AbstractAsyncContextManager[None]]
+
+
+class GuardInterceptor(aio.ServerInterceptor):
+    """Puts one guard around every method of a server."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler | None:
+        """The method's handler inside the guard; None, where there is no such method, stays None."""
+        handler = await continuation(handler_call_details)
+        return None if handler is None else surround(handler, self._guard, handler_call_details.method)
+
+
+def surround(handler: Handler, guard: Guard, method: str) -> Handler:
+    """A handler of the same kind that runs inside `guard`."""
+    # grpc's stubs describe the synchronous API; what aio hands over is what the code below expects.
+    inner: Any = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
+    uploads = handler.request_streaming
+
+    async def single(request: Any, context: Context) -> Any:
+        async with guard(Call(method, uploads, context)):
+            return await inner(request, context)
+
+    async def stream(request: Any, context: Context) -> AsyncIterator[Any]:
+        async with guard(Call(method, uploads, context)):
+            async for response in inner(request, context):
+                yield response
+
+    behaviour: Any = stream if handler.response_streaming else single
+    make: Any = {
+        (False, False): grpc.unary_unary_rpc_method_handler,
+        (False, True): grpc.unary_stream_rpc_method_handler,
+        (True, False): grpc.stream_unary_rpc_method_handler,
+        (True, True): grpc.stream_stream_rpc_method_handler,
+    }[handler.request_streaming, handler.response_streaming]
+    rebuilt: Handler = make(behaviour, handler.request_deserializer, handler.response_serializer)
+    return rebuilt

@@ -1,0 +1,168 @@
+"""From the server's records to protobuf messages. Nothing is decided here, and no time is looked at."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from equipoise import wire
+from equipoise.accounting import Cost
+from equipoise.v1 import analyst_pb2, types_pb2
+from equipoise_server.identity.names import Role
+from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.rounds.records import (
+    AccountRecord,
+    Budget,
+    DatasetRecord,
+    JournalRecord,
+    Plan,
+    ProgressRecord,
+    ReceiptRecord,
+    RoundRecord,
+    Share,
+    Terms,
+)
+from equipoise_server.rounds.states import RoundState
+
+ROLES = {
+    Role.ANALYST: types_pb2.ROLE_ANALYST,
+    Role.OPERATOR: types_pb2.ROLE_OPERATOR,
+    Role.AUDITOR: types_pb2.ROLE_AUDITOR,
+}
+STATES = {
+    RoundState.OPEN: types_pb2.ROUND_STATE_OPEN,
+    RoundState.SEALED: types_pb2.ROUND_STATE_SEALED,
+    RoundState.RUNNING: types_pb2.ROUND_STATE_RUNNING,
+    RoundState.RELEASED: types_pb2.ROUND_STATE_RELEASED,
+    RoundState.ABORTED: types_pb2.ROUND_STATE_ABORTED,
+}
+UNITS = {
+    "query": types_pb2.PROTECTION_UNIT_QUERY,
+    "analyst": types_pb2.PROTECTION_UNIT_ANALYST,
+}
+
+
+def dataset(record: DatasetRecord) -> types_pb2.Dataset:
+    """A dataset without its source: where the file lies is the custodian's business."""
+    return types_pb2.Dataset(
+        name=record.name,
+        schema=wire.schema_to_message(record.schema),
+        records=record.records,
+        create_time=_time(record.create_time),
+    )
+
+
+def analyst_round(record: RoundRecord, analyst: str) -> types_pb2.Round:
+    """A round as one analyst sees it; `record` must already be the one made for analysts."""
+    own = [_share(share) for share in record.terms.shares if share.analyst == analyst]
+    message = _round(record)
+    message.share.CopyFrom(own[0] if own else types_pb2.Share(analyst=analyst))
+    return message
+
+
+def round_detail(record: RoundRecord, progress: ProgressRecord) -> types_pb2.RoundDetail:
+    """A round as operators and auditors see it."""
+    return types_pb2.RoundDetail(
+        round=_round(record),
+        shares=[_share(share) for share in record.terms.shares],
+        plan=plan(record.plan, record.terms),
+        progress=types_pb2.Progress(
+            phase=progress.phase,
+            done=progress.done,
+            total=progress.total,
+            seconds_left=progress.seconds_left,
+            complete=progress.complete,
+            peak_memory_bytes=progress.peak_memory_bytes,
+        ),
+    )
+
+
+def plan(record: Plan, terms: Terms) -> types_pb2.Plan:
+    """A plan, with both costs also as pairs at the deltas that the terms give."""
+    return types_pb2.Plan(
+        mechanism=record.mechanism,
+        parameters=record.parameters,
+        data_cost=_cost(record.data_cost),
+        analyst_cost=_cost(record.analyst_cost),
+        data_budget=_pair(record.data_cost, terms.data_budget.delta),
+        analyst_budget=_pair(record.analyst_cost, terms.analyst_budget.delta),
+        promised_error=record.promised_error,
+        uncertified_at_most=record.uncertified_at_most,
+        seconds=record.seconds,
+        memory_bytes=record.memory_bytes,
+    )
+
+
+def receipt(record: ReceiptRecord) -> analyst_pb2.Receipt:
+    """What was accepted of an analyst."""
+    return analyst_pb2.Receipt(
+        round_id=record.round_id,
+        workload_digest=record.workload_digest,
+        statements=record.statements,
+        queries=record.queries,
+        accept_time=_time(record.accept_time),
+    )
+
+
+def account(record: AccountRecord) -> types_pb2.Account:
+    """What stands on one account."""
+    return types_pb2.Account(
+        name=record.name,
+        cap=_budget(record.cap),
+        spent=_budget(record.spent),
+        committed=_budget(record.committed),
+    )
+
+
+def journal_entry(record: JournalRecord) -> types_pb2.JournalEntry:
+    """One line of the budget journal."""
+    return types_pb2.JournalEntry(
+        sequence=record.sequence,
+        time=_time(record.time),
+        action=record.action,
+        account=record.account,
+        round_id=record.round_id,
+        cost=_cost(record.cost),
+        events=record.events,
+        digest=record.digest,
+    )
+
+
+def _round(record: RoundRecord) -> types_pb2.Round:
+    return types_pb2.Round(
+        id=record.id,
+        dataset=record.terms.dataset,
+        state=STATES[record.state],
+        unit=UNITS[record.terms.unit],
+        data_budget=_budget(record.terms.data_budget),
+        analyst_budget=_budget(record.terms.analyst_budget),
+        beta=record.terms.beta,
+        mechanism=record.plan.mechanism,
+        open_time=_time(record.open_time),
+        release_time=None if record.release_time is None else _time(record.release_time),
+        abort_reason=record.abort_reason,
+        seed_commitment=record.seed_commitment,
+    )
+
+
+def _share(record: Share) -> types_pb2.Share:
+    return types_pb2.Share(analyst=record.analyst, statements=record.statements, queries=record.queries)
+
+
+def _budget(record: Budget) -> types_pb2.Budget:
+    return types_pb2.Budget(epsilon=record.epsilon, delta=record.delta)
+
+
+def _cost(record: Cost) -> types_pb2.Cost:
+    return types_pb2.Cost(rho=record.rho, epsilon=record.epsilon, delta=record.delta)
+
+
+def _pair(record: Cost, delta: float) -> types_pb2.Budget:
+    return types_pb2.Budget(epsilon=epsilon_for(record, delta), delta=delta)
+
+
+def _time(moment: datetime) -> Timestamp:
+    message = Timestamp()
+    message.FromDatetime(moment)
+    return message

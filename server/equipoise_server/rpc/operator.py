@@ -1,0 +1,141 @@
+"""What operators may call: data, analysts, rounds, budgets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from equipoise import wire
+from equipoise.v1 import operator_pb2, types_pb2
+from equipoise_server.identity.authority import Authority
+from equipoise_server.identity.enrolment import requested_key
+from equipoise_server.identity.names import Caller, Role, check_name
+from equipoise_server.identity.registry import Registry
+from equipoise_server.rounds.clock import Clock
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.service import Rounds
+from equipoise_server.rpc import messages
+from equipoise_server.rpc.terms import budget_from_message, terms_from_message
+from equipoise_server.rpc.watching import watch
+from equipoise_server.storage.requests import make_request
+
+
+@dataclass(frozen=True)
+class OperatorMethods:
+    """The served methods of `OperatorService`, bound by `rpc.methods`."""
+
+    rounds: Rounds
+    registry: Registry
+    authority: Authority
+    certificate_days: int
+    clock: Clock
+    stopping: asyncio.Event
+
+    def register_dataset(
+        self, _: Caller, request: operator_pb2.RegisterDatasetRequest
+    ) -> operator_pb2.RegisterDatasetResponse:
+        """Registers a table that lies in the data directory and opens its budget accounts."""
+        record = self.rounds.register_dataset(
+            request.name,
+            request.source,
+            wire.schema_from_message(request.schema),
+            budget_from_message(request.data_cap, "data_cap"),
+            budget_from_message(request.analyst_cap, "analyst_cap"),
+            request.request_id,
+        )
+        return operator_pb2.RegisterDatasetResponse(dataset=messages.dataset(record))
+
+    def list_datasets(
+        self, _: Caller, request: operator_pb2.ListDatasetsRequest
+    ) -> operator_pb2.ListDatasetsResponse:
+        """Lists the datasets."""
+        records, token = self.rounds.list_datasets(request.page_size, request.page_token)
+        return operator_pb2.ListDatasetsResponse(
+            datasets=[messages.dataset(record) for record in records], next_page_token=token
+        )
+
+    def add_analyst(
+        self, caller: Caller, request: operator_pb2.AddAnalystRequest
+    ) -> operator_pb2.AddAnalystResponse:
+        """Admits an analyst: signs the key of its certificate request under the name the operator gives."""
+        method, name = "AddAnalyst", check_name(request.name)
+        asked = make_request(caller.name, request.request_id, method, name, request.signing_request)
+        now = self.clock()
+        key = requested_key(request.signing_request)
+        certificate = self.authority.issue_identity(name, key, now, self.certificate_days)
+        pem = self.registry.add(name, Role.ANALYST, certificate, now, asked)
+        return operator_pb2.AddAnalystResponse(certificate=pem, authority=self.authority.pem)
+
+    def list_analysts(
+        self, _: Caller, request: operator_pb2.ListAnalystsRequest
+    ) -> operator_pb2.ListAnalystsResponse:
+        """Lists the analysts."""
+        names, token = self.registry.list(Role.ANALYST, request.page_size, request.page_token)
+        return operator_pb2.ListAnalystsResponse(names=names, next_page_token=token)
+
+    def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
+        """Shows what a round would do and cost, without opening it."""
+        terms = terms_from_message(request.terms)
+        return operator_pb2.PlanRoundResponse(plan=messages.plan(self.rounds.plan(terms), terms))
+
+    def open_round(self, _: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
+        """Opens a round: workloads are accepted from now on."""
+        record = self.rounds.open(terms_from_message(request.terms), request.request_id)
+        return operator_pb2.OpenRoundResponse(detail=self._detail(record))
+
+    def list_rounds(self, _: Caller, request: operator_pb2.ListRoundsRequest) -> operator_pb2.ListRoundsResponse:
+        """Lists the rounds, newest first."""
+        records, token = self.rounds.list(request.page_size, request.page_token)
+        return operator_pb2.ListRoundsResponse(
+            details=[self._detail(record) for record in records], next_page_token=token
+        )
+
+    def get_round(self, _: Caller, request: operator_pb2.GetRoundRequest) -> operator_pb2.GetRoundResponse:
+        """Shows one round."""
+        return operator_pb2.GetRoundResponse(detail=self._detail(self.rounds.get(request.round_id)))
+
+    async def watch_round(
+        self, _: Caller, request: operator_pb2.WatchRoundRequest
+    ) -> AsyncIterator[operator_pb2.WatchRoundResponse]:
+        """Streams a round whenever its state or progress changes, until it has ended."""
+        async for shown in watch(lambda: self._look(request.round_id), self.stopping):
+            yield operator_pb2.WatchRoundResponse(detail=shown)
+
+    def seal_round(self, _: Caller, request: operator_pb2.SealRoundRequest) -> operator_pb2.SealRoundResponse:
+        """Fixes the workloads and reserves both budgets."""
+        record = self.rounds.seal(request.round_id, request.request_id)
+        return operator_pb2.SealRoundResponse(detail=self._detail(record))
+
+    def run_round(self, _: Caller, request: operator_pb2.RunRoundRequest) -> operator_pb2.RunRoundResponse:
+        """Starts the worker process."""
+        record = self.rounds.run(request.round_id, request.request_id)
+        return operator_pb2.RunRoundResponse(detail=self._detail(record))
+
+    def release_round(
+        self, _: Caller, request: operator_pb2.ReleaseRoundRequest
+    ) -> operator_pb2.ReleaseRoundResponse:
+        """Stores answers and charges; streams open at the release time."""
+        record = self.rounds.release(request.round_id, request.request_id)
+        return operator_pb2.ReleaseRoundResponse(detail=self._detail(record))
+
+    def abort_round(self, _: Caller, request: operator_pb2.AbortRoundRequest) -> operator_pb2.AbortRoundResponse:
+        """Ends a round without answers."""
+        record = self.rounds.abort(request.round_id, request.reason, request.request_id)
+        return operator_pb2.AbortRoundResponse(detail=self._detail(record))
+
+    def list_accounts(
+        self, _: Caller, request: operator_pb2.ListAccountsRequest
+    ) -> operator_pb2.ListAccountsResponse:
+        """Shows the budget accounts of a dataset."""
+        records, token = self.rounds.accounts(request.dataset, request.page_size, request.page_token)
+        return operator_pb2.ListAccountsResponse(
+            accounts=[messages.account(record) for record in records], next_page_token=token
+        )
+
+    def _detail(self, record: RoundRecord) -> types_pb2.RoundDetail:
+        return messages.round_detail(record, self.rounds.progress(record.id))
+
+    def _look(self, round_id: str) -> tuple[types_pb2.RoundDetail, bool]:
+        record = self.rounds.get(round_id)
+        return self._detail(record), record.state.ended

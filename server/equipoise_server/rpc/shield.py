@@ -1,0 +1,66 @@
+"""The error shield: what a caller is told is one of our errors, or a random reference and nothing else.
+
+Of an unexpected error the log has the detail under that reference. What an analyst asked must not reach the
+log either, so for calls to the analysts' service the exception's own text is left out: type and place remain.
+"""
+
+from __future__ import annotations
+
+import secrets
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import grpc
+import structlog
+from grpc import aio
+
+from equipoise.errors import EquipoiseError, InternalError
+from equipoise_server.rpc.guards import Call, Context
+
+REASON_KEY = "equipoise-reason"
+LONGEST_MESSAGE = 2000  # characters; the status line shares the limit on metadata
+_ANALYSTS = "/equipoise.v1.AnalystService/"
+
+_log = structlog.get_logger("equipoise.rpc")
+
+
+@asynccontextmanager
+async def hide_errors(call: Call) -> AsyncIterator[None]:
+    """Ends a failed call with the status of its error and the reason in the trailing metadata."""
+    try:
+        yield
+    except aio.AbortError:
+        raise
+    except InternalError as error:
+        await _refuse_unexpected(call, error)
+    except EquipoiseError as error:
+        _log.info("refused", method=call.method, status=error.status, reason=error.reason)
+        await refuse(call.context, grpc.StatusCode[error.status], error.reason, error.message)
+    except Exception as error:
+        await _refuse_unexpected(call, error)
+
+
+async def refuse(context: Context, status: grpc.StatusCode, reason: str, message: str) -> None:
+    """Ends a call; never returns."""
+    if len(message) > LONGEST_MESSAGE:
+        message = message[: LONGEST_MESSAGE - 1] + "…"
+    await context.abort(status, message, trailing_metadata=((REASON_KEY, reason),))
+
+
+async def _refuse_unexpected(call: Call, error: Exception) -> None:
+    reference = secrets.token_hex(8)
+    described = traceback.TracebackException.from_exception(error)
+    detail: dict[str, object] = {"places": _places(described)}
+    if not call.method.startswith(_ANALYSTS):
+        detail["detail"] = str(error)
+    _log.error("unexpected", method=call.method, reference=reference, kind=type(error).__name__, **detail)
+    message = f"something unexpected happened; the server's log has it under {reference}"
+    await refuse(call.context, grpc.StatusCode.INTERNAL, InternalError.reason, message)
+
+
+def _places(described: traceback.TracebackException) -> list[str]:
+    """Where the error and those that led to it arose, the outermost first; no values, no texts."""
+    cause = described.__cause__ or described.__context__
+    earlier = _places(cause) if cause is not None else []
+    return earlier + [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in described.stack]

@@ -1,0 +1,69 @@
+"""From an operator's messages to our types; what is malformed is refused under the field's name."""
+
+from __future__ import annotations
+
+import json
+import math
+
+from equipoise.errors import InvalidArgument
+from equipoise.v1 import operator_pb2, types_pb2
+from equipoise_server.rounds.records import Budget, Share, Terms
+from equipoise_server.rpc.messages import UNITS
+
+LARGEST_COUNT = 2**40  # far beyond what any round can answer, and safe in every store
+LONGEST_OPTIONS = 65_536
+_UNIT_NAMES = {number: name for name, number in UNITS.items()}
+
+
+def terms_from_message(message: operator_pb2.RoundTerms) -> Terms:
+    """The terms. Raises `InvalidArgument` naming the field, such as `terms.shares[2].queries`."""
+    if message.unit not in _UNIT_NAMES:
+        raise InvalidArgument("terms.unit", "must be query or analyst")
+    for field in ("dataset", "mechanism"):
+        if not getattr(message, field):
+            raise InvalidArgument(f"terms.{field}", "is missing")
+    if not 0 < message.beta < 1:
+        raise InvalidArgument("terms.beta", "must lie between 0 and 1")
+    return Terms(
+        dataset=message.dataset,
+        unit=_UNIT_NAMES[message.unit],
+        data_budget=budget_from_message(message.data_budget, "terms.data_budget"),
+        analyst_budget=budget_from_message(message.analyst_budget, "terms.analyst_budget"),
+        beta=message.beta,
+        mechanism=message.mechanism,
+        shares=tuple(_share(share, f"terms.shares[{position}]") for position, share in enumerate(message.shares)),
+        options=_options(message.options),
+    )
+
+
+def budget_from_message(message: types_pb2.Budget, field: str) -> Budget:
+    """An (epsilon, delta) pair: epsilon finite and at least 0, delta in [0, 1)."""
+    if not (math.isfinite(message.epsilon) and message.epsilon >= 0):
+        raise InvalidArgument(f"{field}.epsilon", "must be a finite number, at least 0")
+    if not 0 <= message.delta < 1:
+        raise InvalidArgument(f"{field}.delta", "must be at least 0 and less than 1")
+    return Budget(message.epsilon, message.delta)
+
+
+def _share(message: types_pb2.Share, field: str) -> Share:
+    for name in ("statements", "queries"):
+        if not 1 <= getattr(message, name) <= LARGEST_COUNT:
+            raise InvalidArgument(f"{field}.{name}", f"must be from 1 to {LARGEST_COUNT:,}")
+    return Share(message.analyst, message.statements, message.queries)
+
+
+def _options(text: str) -> dict[str, object]:
+    field = "terms.options"
+    if len(text) > LONGEST_OPTIONS:
+        raise InvalidArgument(field, f"is longer than {LONGEST_OPTIONS:,} characters")
+    try:
+        options = json.loads(text or "{}", parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise InvalidArgument(field, "is not JSON") from None
+    if not isinstance(options, dict):
+        raise InvalidArgument(field, 'must be a JSON object, such as {"play": "sampled"}')
+    return options
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,195 @@
+"""The state directory: all that one deployment keeps, apart from the private tables' own places.
+
+    equipoise.toml      the configuration
+    ca/                 the authority's certificate and key (0600)
+    keys/               the server's certificate and key, and the key that encrypts stored seeds (0600)
+    equipoise.db        the store
+    data/               the private tables, unless configured elsewhere
+    profiles/           the first operator's and the first auditor's way in, one directory each
+
+Trusted: whoever reads `ca/` or `keys/` can be anyone or remove the noise from results; whoever writes
+`equipoise.db` can raise budgets.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+
+from equipoise.errors import InvalidArgument
+from equipoise_server.config import CONFIG_FILE, Config, load_config, render
+from equipoise_server.identity.authority import (
+    Authority,
+    certificate_to_pem,
+    key_to_pem,
+    load_certificate,
+    load_key,
+    new_key,
+)
+from equipoise_server.identity.keyfiles import (
+    STORAGE_KEY_BYTES,
+    make_private_directory,
+    read_storage_key,
+    write_private,
+    write_storage_key,
+)
+from equipoise_server.identity.names import Role
+from equipoise_server.identity.registry import Registry
+from equipoise_server.rounds.clock import Clock, system_clock
+from equipoise_server.storage.store import Store, open_store
+
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+LOCK_FILE = "lock"
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What a server needs of its state directory, read and checked; the store is opened apart."""
+
+    state: Path
+    config: Config
+    authority: Authority
+    server_certificate: x509.Certificate
+    server_key_pem: bytes
+    storage_key: bytes
+
+    def open_store(self) -> Store:
+        """The store, migrated if need be."""
+        return open_store(self.config.store_url(self.state))
+
+
+def create_state(
+    state: Path,
+    host_names: Sequence[str] = LOCAL_NAMES,
+    *,
+    listen: str = "127.0.0.1:7443",
+    release_grid_seconds: int = 60,
+    clock: Clock = system_clock,
+) -> Config:
+    """Makes a state directory with keys, certificates, an empty store and two profiles.
+
+    `host_names` are the names and IP addresses by which clients reach the server; they are what its certificate
+    is good for. Everything is made beside `state` and moved there at the end, so that a crash leaves no half of
+    it. Raises `InvalidArgument` if `state` exists and is not an empty directory.
+    """
+    state = state.absolute()
+    if state.exists() and not (state.is_dir() and not any(state.iterdir())):
+        raise InvalidArgument("state", f"{state} exists already and is not an empty directory")
+    deployment = secrets.token_hex(8)
+    config = Config.model_validate(
+        {"deployment": deployment, "listen": listen, "release_grid_seconds": release_grid_seconds}
+    )
+    partial = state.with_name(f".{state.name}.{deployment}")
+    try:
+        make_private_directory(partial)
+        _fill(partial, config, host_names, clock())
+        if state.exists():
+            state.rmdir()
+        partial.rename(state)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return config
+
+
+def open_deployment(state: Path, now: datetime) -> Deployment:
+    """Reads and checks the directory. `InvalidArgument` names the file and what is wrong with it."""
+    state = state.absolute()
+    config = load_config(state)
+    authority = Authority.load(state / "ca", config.deployment)
+    certificate_path, key_path = state / "keys" / "server.pem", state / "keys" / "server.key"
+    certificate = load_certificate(certificate_path)
+    key = load_key(key_path)
+    if key.public_key() != certificate.public_key():
+        raise InvalidArgument(str(key_path), "is not the key of the server's certificate")
+    try:
+        certificate.verify_directly_issued_by(authority.certificate)
+    except (ValueError, TypeError, InvalidSignature):
+        raise InvalidArgument(str(certificate_path), "was not issued by this deployment's authority") from None
+    if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+        raise InvalidArgument(str(certificate_path), "is not valid at this time")
+    data = config.data_path(state)
+    if not data.is_dir():
+        raise InvalidArgument(f"{state / CONFIG_FILE}: data_directory", f"{data} is not a directory")
+    return Deployment(
+        state=state,
+        config=config,
+        authority=authority,
+        server_certificate=certificate,
+        server_key_pem=key_to_pem(key),
+        storage_key=read_storage_key(state / "keys" / "storage.key"),
+    )
+
+
+@contextmanager
+def held(state: Path) -> Iterator[None]:
+    """Holds the directory for one server: two on one store would run the same rounds twice.
+
+    The lock is the operating system's, so that a crash frees it.
+    """
+    descriptor = os.open(state / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InvalidArgument("state", f"{state} is in use by another server") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime) -> None:
+    authority = Authority.create(config.deployment, now)
+    authority.save(state / "ca")
+    keys = state / "keys"
+    make_private_directory(keys)
+    server_key = new_key()
+    server_certificate = authority.issue_server(host_names, server_key.public_key(), now)
+    write_private(keys / "server.key", key_to_pem(server_key))
+    (keys / "server.pem").write_bytes(certificate_to_pem(server_certificate))
+    write_storage_key(keys / "storage.key", secrets.token_bytes(STORAGE_KEY_BYTES))
+    make_private_directory(config.data_path(state))
+    (state / CONFIG_FILE).write_text(render(config), encoding="utf-8")
+    store = open_store(config.store_url(state))
+    try:
+        for role in (Role.OPERATOR, Role.AUDITOR):
+            _admit_first(state, config, authority, Registry(store), role, _target(config, host_names), now)
+    finally:
+        store.close()
+
+
+def _admit_first(
+    state: Path,
+    config: Config,
+    authority: Authority,
+    registry: Registry,
+    role: Role,
+    target: str,
+    now: datetime,
+) -> None:
+    name = role.value
+    key = new_key()
+    certificate = authority.issue_identity(name, key.public_key(), now, config.certificate_days)
+    registry.add(name, role, certificate, now)
+    profile = state / "profiles" / name
+    make_private_directory(profile)
+    write_private(profile / "key.pem", key_to_pem(key))
+    (profile / "certificate.pem").write_bytes(certificate_to_pem(certificate))
+    (profile / "ca.pem").write_bytes(authority.pem)
+    (profile / "profile.toml").write_text(f'target = "{target}"\nname = "{name}"\n', encoding="utf-8")
+
+
+def _target(config: Config, host_names: Sequence[str]) -> str:
+    """Where clients are told to go: where the server listens, or its first name if it listens everywhere."""
+    host, _, port = config.listen.rpartition(":")
+    return f"{host_names[0]}:{port}" if host in ("0.0.0.0", "[::]", "*") else config.listen
