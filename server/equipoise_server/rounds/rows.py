@@ -117,11 +117,6 @@ def newest_first(page_token: str, limit: int) -> Select[Any]:
     return query.where(rounds.c.position < seen)
 
 
-def receipt_record(row: Row[Any]) -> ReceiptRecord:
-    """A row of `submissions`."""
-    return ReceiptRecord(row.round_id, row.digest, row.statements, row.queries, from_microseconds(row.accept_time))
-
-
 def read_workloads(connection: Connection, round_id: str) -> dict[str, bytes]:
     """The submitted workloads of a round by analyst, in the order of the shares."""
     query = (

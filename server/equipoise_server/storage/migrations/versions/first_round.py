@@ -45,9 +45,7 @@ def upgrade() -> None:
         sa.Column("delta", sa.BigInteger(), nullable=False),
         sa.Column("events", sa.Text(), nullable=False),
         sa.Column("digest", sa.LargeBinary(), nullable=False),
-        sa.CheckConstraint(
-            "action IN ('open-account', 'reserve', 'spend', 'release')", name="ck_journal_action"
-        ),
+        sa.CheckConstraint("action IN ('open-account', 'reserve', 'spend', 'release')", name="ck_journal_action"),
         sa.PrimaryKeyConstraint("sequence", name="pk_journal"),
     )
     op.create_table(
@@ -85,9 +83,7 @@ def upgrade() -> None:
         sa.CheckConstraint("committed_delta BETWEEN 0 AND limit_delta", name="ck_accounts_delta"),
         sa.CheckConstraint("committed_epsilon BETWEEN 0 AND limit_epsilon", name="ck_accounts_epsilon"),
         sa.CheckConstraint("committed_rho BETWEEN 0 AND limit_rho", name="ck_accounts_rho"),
-        sa.CheckConstraint(
-            "spent_rho >= 0 AND spent_epsilon >= 0 AND spent_delta >= 0", name="ck_accounts_spent"
-        ),
+        sa.CheckConstraint("spent_rho >= 0 AND spent_epsilon >= 0 AND spent_delta >= 0", name="ck_accounts_spent"),
         sa.ForeignKeyConstraint(["dataset"], ["datasets.name"], name="fk_accounts_dataset"),
         sa.PrimaryKeyConstraint("name", name="pk_accounts"),
     )
@@ -118,12 +114,8 @@ def upgrade() -> None:
         sa.Column("release_time", sa.BigInteger(), nullable=True),
         sa.Column("abort_reason", sa.Text(), nullable=False),
         sa.Column("peak_memory_bytes", sa.BigInteger(), nullable=False),
-        sa.CheckConstraint(
-            "(state = 'released') = (release_time IS NOT NULL)", name="ck_rounds_release_time"
-        ),
-        sa.CheckConstraint(
-            "state IN ('open', 'sealed', 'running', 'released', 'aborted')", name="ck_rounds_state"
-        ),
+        sa.CheckConstraint("(state = 'released') = (release_time IS NOT NULL)", name="ck_rounds_release_time"),
+        sa.CheckConstraint("state IN ('open', 'sealed', 'running', 'released', 'aborted')", name="ck_rounds_state"),
         sa.ForeignKeyConstraint(["dataset"], ["datasets.name"], name="fk_rounds_dataset"),
         sa.PrimaryKeyConstraint("position", name="pk_rounds"),
         sa.UniqueConstraint("id", name="uq_rounds_id"),
