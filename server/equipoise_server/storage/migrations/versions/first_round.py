@@ -22,7 +22,7 @@ def upgrade() -> None:
         sa.Column("analyst_epsilon", sa.Double(), nullable=False),
         sa.Column("analyst_delta", sa.Double(), nullable=False),
         sa.Column("create_time", sa.BigInteger(), nullable=False),
-        sa.CheckConstraint("records > 0", name="ck_datasets_records"),
+        sa.CheckConstraint("records > 0", name=op.f("ck_datasets_records")),
         sa.PrimaryKeyConstraint("name", name="pk_datasets"),
     )
     op.create_table(
@@ -30,7 +30,7 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("role", sa.Text(), nullable=False),
         sa.Column("created", sa.BigInteger(), nullable=False),
-        sa.CheckConstraint("role IN ('analyst', 'operator', 'auditor')", name="ck_identities_role"),
+        sa.CheckConstraint("role IN ('analyst', 'operator', 'auditor')", name=op.f("ck_identities_role")),
         sa.PrimaryKeyConstraint("name", name="pk_identities"),
     )
     op.create_table(
@@ -45,7 +45,9 @@ def upgrade() -> None:
         sa.Column("delta", sa.BigInteger(), nullable=False),
         sa.Column("events", sa.Text(), nullable=False),
         sa.Column("digest", sa.LargeBinary(), nullable=False),
-        sa.CheckConstraint("action IN ('open-account', 'reserve', 'spend', 'release')", name="ck_journal_action"),
+        sa.CheckConstraint(
+            "action IN ('open-account', 'reserve', 'spend', 'release')", name=op.f("ck_journal_action")
+        ),
         sa.PrimaryKeyConstraint("sequence", name="pk_journal"),
     )
     op.create_table(
@@ -77,13 +79,15 @@ def upgrade() -> None:
         sa.CheckConstraint(
             "composition = 'worst' OR (spent_rho <= committed_rho AND spent_epsilon <= committed_epsilon "
             "AND spent_delta <= committed_delta)",
-            name="ck_accounts_order",
+            name=op.f("ck_accounts_order"),
         ),
-        sa.CheckConstraint("composition IN ('sum', 'worst')", name="ck_accounts_composition"),
-        sa.CheckConstraint("committed_delta BETWEEN 0 AND limit_delta", name="ck_accounts_delta"),
-        sa.CheckConstraint("committed_epsilon BETWEEN 0 AND limit_epsilon", name="ck_accounts_epsilon"),
-        sa.CheckConstraint("committed_rho BETWEEN 0 AND limit_rho", name="ck_accounts_rho"),
-        sa.CheckConstraint("spent_rho >= 0 AND spent_epsilon >= 0 AND spent_delta >= 0", name="ck_accounts_spent"),
+        sa.CheckConstraint("composition IN ('sum', 'worst')", name=op.f("ck_accounts_composition")),
+        sa.CheckConstraint("committed_delta BETWEEN 0 AND limit_delta", name=op.f("ck_accounts_delta")),
+        sa.CheckConstraint("committed_epsilon BETWEEN 0 AND limit_epsilon", name=op.f("ck_accounts_epsilon")),
+        sa.CheckConstraint("committed_rho BETWEEN 0 AND limit_rho", name=op.f("ck_accounts_rho")),
+        sa.CheckConstraint(
+            "spent_rho >= 0 AND spent_epsilon >= 0 AND spent_delta >= 0", name=op.f("ck_accounts_spent")
+        ),
         sa.ForeignKeyConstraint(["dataset"], ["datasets.name"], name="fk_accounts_dataset"),
         sa.PrimaryKeyConstraint("name", name="pk_accounts"),
     )
@@ -114,8 +118,12 @@ def upgrade() -> None:
         sa.Column("release_time", sa.BigInteger(), nullable=True),
         sa.Column("abort_reason", sa.Text(), nullable=False),
         sa.Column("peak_memory_bytes", sa.BigInteger(), nullable=False),
-        sa.CheckConstraint("(state = 'released') = (release_time IS NOT NULL)", name="ck_rounds_release_time"),
-        sa.CheckConstraint("state IN ('open', 'sealed', 'running', 'released', 'aborted')", name="ck_rounds_state"),
+        sa.CheckConstraint(
+            "(state = 'released') = (release_time IS NOT NULL)", name=op.f("ck_rounds_release_time")
+        ),
+        sa.CheckConstraint(
+            "state IN ('open', 'sealed', 'running', 'released', 'aborted')", name=op.f("ck_rounds_state")
+        ),
         sa.ForeignKeyConstraint(["dataset"], ["datasets.name"], name="fk_rounds_dataset"),
         sa.PrimaryKeyConstraint("position", name="pk_rounds"),
         sa.UniqueConstraint("id", name="uq_rounds_id"),
@@ -129,8 +137,8 @@ def upgrade() -> None:
         sa.Column("epsilon", sa.BigInteger(), nullable=False),
         sa.Column("delta", sa.BigInteger(), nullable=False),
         sa.Column("events", sa.Text(), nullable=False),
-        sa.CheckConstraint("state IN ('reserved', 'spent', 'released')", name="ck_charges_state"),
-        sa.CheckConstraint("rho >= 0 AND epsilon >= 0 AND delta >= 0", name="ck_charges_amount"),
+        sa.CheckConstraint("state IN ('reserved', 'spent', 'released')", name=op.f("ck_charges_state")),
+        sa.CheckConstraint("rho >= 0 AND epsilon >= 0 AND delta >= 0", name=op.f("ck_charges_amount")),
         sa.ForeignKeyConstraint(["account"], ["accounts.name"], name="fk_charges_account"),
         sa.ForeignKeyConstraint(["round_id"], ["rounds.id"], name="fk_charges_round_id"),
         sa.PrimaryKeyConstraint("round_id", "account", name="pk_charges"),

@@ -1,0 +1,217 @@
+"""Both ledgers: sums and worst rounds, all accounts or none, never beyond the cap."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+from unit.ledger.ledger_store import ledger_store, open_with, release, reserve, spend, totals
+
+from equipoise.accounting import Cost
+from equipoise.errors import BudgetExhausted, DataLoss
+from equipoise_server.ledger import accounts, journal
+from equipoise_server.ledger.caps import Cap, Composition, limits
+from equipoise_server.ledger.conversion import epsilon_for, largest_rho
+from equipoise_server.storage.store import Store
+from equipoise_server.storage.tables import accounts as accounts_table
+
+CAP = Cap(1.0, 1e-6)
+DATA, ANN, BOB = "data/t", "analyst/t/query/ann", "analyst/t/query/bob"
+LIMIT = largest_rho(CAP.epsilon, CAP.delta)
+NOTHING = Cost()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = ledger_store(tmp_path, [f"r{number}" for number in range(40)])
+    open_with(store, DATA, Composition.SUM, CAP)
+    for name in (ANN, BOB):
+        open_with(store, name, Composition.WORST, CAP)
+    yield store
+    store.close()
+
+
+def actions(store: Store) -> list[tuple[str, str, str]]:
+    with store.read() as connection:
+        entries = journal.page(connection, 0, 1000)
+    return [(entry.action, entry.account, entry.round_id) for entry in entries]
+
+
+def test_a_reservation_counts_before_it_is_spent(store: Store) -> None:
+    reserve(store, "r0", {DATA: Cost(rho=LIMIT // 2)})
+    assert totals(store, DATA) == (NOTHING, Cost(rho=LIMIT // 2))
+    spend(store, "r0")
+    assert totals(store, DATA) == (Cost(rho=LIMIT // 2), Cost(rho=LIMIT // 2))
+
+
+def test_rounds_add_on_the_data_account_up_to_the_cap(store: Store) -> None:
+    reserve(store, "r0", {DATA: Cost(rho=LIMIT - 1)})
+    with pytest.raises(BudgetExhausted, match="account data/t: "):
+        reserve(store, "r1", {DATA: Cost(rho=2)})
+    reserve(store, "r2", {DATA: Cost(rho=1)})
+    assert totals(store, DATA)[1] == Cost(rho=LIMIT)
+
+
+def test_small_deltas_add_and_take_from_the_room_for_rho(store: Store) -> None:
+    # 1 / n^2 for n = 10^9 is a single unit: it must neither vanish nor be free.
+    reserve(store, "r0", {DATA: Cost(rho=1, delta=1)})
+    reserve(store, "r1", {DATA: Cost(rho=1, delta=1)})
+    assert totals(store, DATA)[1] == Cost(rho=2, delta=2)
+    with pytest.raises(BudgetExhausted):
+        reserve(store, "r2", {DATA: Cost(rho=LIMIT - 2, delta=10**11)})
+
+
+def test_pairs_add(store: Store) -> None:
+    half = Cost(epsilon=500_000_000_000, delta=500_000_000_000)
+    reserve(store, "r0", {DATA: half})
+    reserve(store, "r1", {DATA: half})
+    with pytest.raises(BudgetExhausted):
+        reserve(store, "r2", {DATA: Cost(epsilon=1)})
+
+
+def test_a_released_reservation_is_gone(store: Store) -> None:
+    reserve(store, "r0", {DATA: Cost(rho=LIMIT), ANN: Cost(epsilon=10**12)})
+    release(store, "r0")
+    assert totals(store, DATA) == totals(store, ANN) == (NOTHING, NOTHING)
+    reserve(store, "r1", {DATA: Cost(rho=LIMIT)})
+
+
+def test_what_is_spent_is_never_released(store: Store) -> None:
+    reserve(store, "r0", {DATA: Cost(rho=LIMIT)})
+    spend(store, "r0")
+    release(store, "r0")
+    spend(store, "r0")
+    assert totals(store, DATA) == (Cost(rho=LIMIT), Cost(rho=LIMIT))
+
+
+def test_one_refusal_refuses_the_whole_round(store: Store) -> None:
+    with pytest.raises(BudgetExhausted, match="account data/t"):
+        reserve(store, "r0", {ANN: Cost(epsilon=1), BOB: Cost(epsilon=1), DATA: Cost(rho=LIMIT + 1)})
+    assert {totals(store, name)[1] for name in (ANN, BOB, DATA)} == {NOTHING}
+    assert [action for action, _, _ in actions(store)] == ["open-account"] * 3
+
+
+def test_statements_of_different_rounds_do_not_add(store: Store) -> None:
+    whole = Cost(epsilon=10**12, delta=10**12)
+    for round_id in ("r0", "r1", "r2"):
+        reserve(store, round_id, {ANN: whole})
+        spend(store, round_id)
+    assert totals(store, ANN) == (whole, whole)
+    with pytest.raises(BudgetExhausted, match="account analyst/t/query/ann: "):
+        reserve(store, "r3", {ANN: Cost(epsilon=10**12 + 1)})
+
+
+def test_the_worst_round_is_what_is_kept(store: Store) -> None:
+    costs = [Cost(rho=LIMIT // 9), Cost(epsilon=9 * 10**11), Cost(rho=LIMIT // 3)]
+    for number, cost in enumerate(costs):
+        reserve(store, f"r{number}", {ANN: cost})
+        spend(store, f"r{number}")
+    worst = max(costs, key=lambda cost: epsilon_for(cost, CAP.delta))
+    assert totals(store, ANN) == (worst, worst)
+
+
+def test_releasing_the_worst_round_leaves_the_next_one(store: Store) -> None:
+    reserve(store, "r0", {ANN: Cost(epsilon=5)})
+    reserve(store, "r1", {ANN: Cost(epsilon=9)})
+    release(store, "r1")
+    assert totals(store, ANN) == (NOTHING, Cost(epsilon=5))
+
+
+def test_one_analysts_account_never_refuses_another(store: Store) -> None:
+    reserve(store, "r0", {ANN: Cost(epsilon=10**12)})
+    reserve(store, "r1", {BOB: Cost(epsilon=10**12)})
+
+
+def test_threads_racing_for_the_last_budget_get_exactly_what_fits(store: Store) -> None:
+    part, fitting = LIMIT // 7, []
+
+    def race(round_id: str) -> None:
+        try:
+            reserve(store, round_id, {DATA: Cost(rho=part)})
+        except BudgetExhausted:
+            return
+        fitting.append(round_id)
+
+    threads = [threading.Thread(target=race, args=(f"r{number}",)) for number in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(fitting) == 7
+    assert totals(store, DATA)[1] == Cost(rho=7 * part)
+
+
+def test_the_table_refuses_what_the_ledger_would_let_through(store: Store) -> None:
+    with pytest.raises(IntegrityError, match="ck_accounts_rho"), store.write() as connection:
+        connection.execute(
+            accounts_table.update().where(accounts_table.c.name == DATA).values(committed_rho=LIMIT + 1)
+        )
+
+
+def test_opening_an_account_again_changes_nothing(store: Store) -> None:
+    open_with(store, DATA, Composition.SUM, Cap(50.0, 0.1))
+    with store.read() as connection:
+        assert accounts.account(connection, DATA).cap == CAP
+
+
+def test_limits_read_the_decimal_the_operator_wrote() -> None:
+    limit = limits(Cap(0.1, 1e-6))
+    assert (limit.epsilon, limit.delta) == (10**11, 10**12)
+
+
+def test_every_step_is_in_the_journal(store: Store) -> None:
+    reserve(store, "r0", {DATA: Cost(rho=1), ANN: Cost(epsilon=1)})
+    spend(store, "r0")
+    reserve(store, "r1", {DATA: Cost(rho=1)})
+    release(store, "r1")
+    assert actions(store)[3:] == [
+        ("reserve", ANN, "r0"),
+        ("reserve", DATA, "r0"),
+        ("spend", ANN, "r0"),
+        ("spend", DATA, "r0"),
+        ("reserve", DATA, "r1"),
+        ("release", DATA, "r1"),
+    ]
+    with store.read() as connection:
+        journal.verify_stored(connection, page_size=2)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE journal SET rho = 2 WHERE sequence = 4",
+        "UPDATE journal SET action = 'release' WHERE sequence = 5",
+        "DELETE FROM journal WHERE sequence = 4",
+        "DELETE FROM journal WHERE sequence = 1",
+        "UPDATE journal SET digest = zeroblob(32) WHERE sequence = 6",
+    ],
+)
+def test_a_changed_journal_is_noticed(store: Store, damage: str) -> None:
+    reserve(store, "r0", {DATA: Cost(rho=1), ANN: Cost(epsilon=1)})
+    spend(store, "r0")
+    with store.write() as connection:
+        for change in ("update", "delete"):
+            connection.execute(text(f"DROP TRIGGER journal_no_{change}"))
+        connection.execute(text(damage))
+    with store.read() as connection, pytest.raises(DataLoss, match="the budget journal is damaged at entry"):
+        journal.verify_stored(connection, page_size=2)
+
+
+def test_events_say_what_was_charged() -> None:
+    events = json.loads(accounts.events_of("equilibrium", Cost(rho=3, delta=2)))
+    assert events == {
+        "mechanism": "equilibrium",
+        "events": [
+            {"event": "ZCDpEvent", "rho": "3/1000000000000"},
+            {
+                "event": "EpsilonDeltaDpEvent",
+                "epsilon": "0/1000000000000",
+                "delta": "2/1000000000000000000",
+            },
+        ],
+    }
