@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from equipoise.errors import NotFound
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise_server.identity.names import Caller
+from equipoise_server.rounds.rows import NO_DATASET
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rpc import messages
@@ -15,7 +17,6 @@ from equipoise_server.rpc.uploads import collect
 from equipoise_server.rpc.watching import watch
 
 CHUNKS_AT_ONCE = 16  # read from the store together, about 300 KiB
-LARGEST_SEQUENCE = 2**62  # beyond any stream, and within every store's integers
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,9 @@ class AnalystMethods:
 
     def get_dataset(self, caller: Caller, request: analyst_pb2.GetDatasetRequest) -> analyst_pb2.GetDatasetResponse:
         """Shows a dataset of a round the caller has a share in."""
-        record = self.rounds.get_dataset_for_analyst(caller.name, request.name)
+        if not self._shares_in(caller, request.name):
+            raise NotFound(NO_DATASET)
+        record = self.rounds.get_dataset(request.name)
         return analyst_pb2.GetDatasetResponse(dataset=messages.dataset(record))
 
     def list_analyst_rounds(
@@ -82,7 +85,7 @@ class AnalystMethods:
         self, caller: Caller, request: analyst_pb2.StreamResultsRequest
     ) -> AsyncIterator[analyst_pb2.StreamResultsResponse]:
         """Streams the caller's results after a sequence number, from the store, byte for byte."""
-        after = min(request.after_sequence, LARGEST_SEQUENCE)
+        after = request.after_sequence
         # Between pages nothing is held open: a reader that stops reading costs memory for one page only.
         while chunks := await asyncio.to_thread(
             self.rounds.results, caller.name, request.round_id, after, CHUNKS_AT_ONCE
@@ -90,6 +93,15 @@ class AnalystMethods:
             for chunk in chunks:
                 yield analyst_pb2.StreamResultsResponse(chunk=chunk)
             after += len(chunks)
+
+    def _shares_in(self, caller: Caller, dataset: str) -> bool:
+        token = ""
+        while True:
+            records, token = self.rounds.list_for_analyst(caller.name, 0, token)
+            if any(record.terms.dataset == dataset for record in records):
+                return True
+            if not token:
+                return False
 
     def _look(self, caller: Caller, round_id: str) -> tuple[types_pb2.Round, bool]:
         record = self.rounds.get_for_analyst(caller.name, round_id)

@@ -33,7 +33,7 @@ class OperatorMethods:
     stopping: asyncio.Event
 
     def register_dataset(
-        self, _: Caller, request: operator_pb2.RegisterDatasetRequest
+        self, caller: Caller, request: operator_pb2.RegisterDatasetRequest
     ) -> operator_pb2.RegisterDatasetResponse:
         """Registers a table that lies in the data directory and opens its budget accounts."""
         record = self.rounds.register_dataset(
@@ -43,6 +43,7 @@ class OperatorMethods:
             budget_from_message(request.data_cap, "data_cap"),
             budget_from_message(request.analyst_cap, "analyst_cap"),
             request.request_id,
+            caller.name,
         )
         return operator_pb2.RegisterDatasetResponse(dataset=messages.dataset(record))
 
@@ -59,8 +60,10 @@ class OperatorMethods:
         self, caller: Caller, request: operator_pb2.AddAnalystRequest
     ) -> operator_pb2.AddAnalystResponse:
         """Admits an analyst: signs the key of its certificate request under the name the operator gives."""
-        method, name = "AddAnalyst", check_name(request.name)
-        asked = make_request(caller.name, request.request_id, method, name, request.signing_request)
+        name = check_name(request.name)
+        asked = make_request(
+            f"operator/{caller.name}", request.request_id, "add_analyst", name, request.signing_request
+        )
         now = self.clock()
         key = requested_key(request.signing_request)
         certificate = self.authority.issue_identity(name, key, now, self.certificate_days)
@@ -79,9 +82,9 @@ class OperatorMethods:
         terms = terms_from_message(request.terms)
         return operator_pb2.PlanRoundResponse(plan=messages.plan(self.rounds.plan(terms), terms))
 
-    def open_round(self, _: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
+    def open_round(self, caller: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
         """Opens a round: workloads are accepted from now on."""
-        record = self.rounds.open(terms_from_message(request.terms), request.request_id)
+        record = self.rounds.open(terms_from_message(request.terms), request.request_id, caller.name)
         return operator_pb2.OpenRoundResponse(detail=self._detail(record))
 
     def list_rounds(self, _: Caller, request: operator_pb2.ListRoundsRequest) -> operator_pb2.ListRoundsResponse:
@@ -102,26 +105,28 @@ class OperatorMethods:
         async for shown in watch(lambda: self._look(request.round_id), self.stopping):
             yield operator_pb2.WatchRoundResponse(detail=shown)
 
-    def seal_round(self, _: Caller, request: operator_pb2.SealRoundRequest) -> operator_pb2.SealRoundResponse:
+    def seal_round(self, caller: Caller, request: operator_pb2.SealRoundRequest) -> operator_pb2.SealRoundResponse:
         """Fixes the workloads and reserves both budgets."""
-        record = self.rounds.seal(request.round_id, request.request_id)
+        record = self.rounds.seal(request.round_id, request.request_id, caller.name)
         return operator_pb2.SealRoundResponse(detail=self._detail(record))
 
-    def run_round(self, _: Caller, request: operator_pb2.RunRoundRequest) -> operator_pb2.RunRoundResponse:
+    def run_round(self, caller: Caller, request: operator_pb2.RunRoundRequest) -> operator_pb2.RunRoundResponse:
         """Starts the worker process."""
-        record = self.rounds.run(request.round_id, request.request_id)
+        record = self.rounds.run(request.round_id, request.request_id, caller.name)
         return operator_pb2.RunRoundResponse(detail=self._detail(record))
 
     def release_round(
-        self, _: Caller, request: operator_pb2.ReleaseRoundRequest
+        self, caller: Caller, request: operator_pb2.ReleaseRoundRequest
     ) -> operator_pb2.ReleaseRoundResponse:
         """Stores answers and charges; streams open at the release time."""
-        record = self.rounds.release(request.round_id, request.request_id)
+        record = self.rounds.release(request.round_id, request.request_id, caller.name)
         return operator_pb2.ReleaseRoundResponse(detail=self._detail(record))
 
-    def abort_round(self, _: Caller, request: operator_pb2.AbortRoundRequest) -> operator_pb2.AbortRoundResponse:
+    def abort_round(
+        self, caller: Caller, request: operator_pb2.AbortRoundRequest
+    ) -> operator_pb2.AbortRoundResponse:
         """Ends a round without answers."""
-        record = self.rounds.abort(request.round_id, request.reason, request.request_id)
+        record = self.rounds.abort(request.round_id, request.reason, request.request_id, caller.name)
         return operator_pb2.AbortRoundResponse(detail=self._detail(record))
 
     def list_accounts(

@@ -1,0 +1,161 @@
+"""`equipoise-server`: for the machine that holds the data. People who talk to a server use `equipoise`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from equipoise.errors import EquipoiseError, InvalidArgument
+from equipoise_server.app import serve as serve_state
+from equipoise_server.checking import check_state, count_table
+from equipoise_server.state import LOCAL_NAMES, create_state
+
+app = typer.Typer(
+    help="Hold a private table and answer many analysts' questions about it, in rounds that protect the people "
+    "in the table and the analysts who ask.\n\nBegin with: equipoise-server init, then equipoise-server serve. "
+    "To see a whole round first: equipoise-server demo.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+data_app = typer.Typer(help="Look at tables before they are registered.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+State = Annotated[
+    Path,
+    typer.Option(
+        "--state",
+        envvar="EQUIPOISE_STATE",
+        help="The state directory: configuration, keys, store. Keep it private and back it up.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+DEFAULT_STATE = Path("equipoise-state")
+_out = Console()
+_err = Console(stderr=True)
+
+
+@app.command()
+def init(
+    state: State = DEFAULT_STATE,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A host name or address by which clients reach this server; repeat for several. "
+            "The server's certificate is good for these and no others. [default: localhost and loopback]"
+        ),
+    ] = None,
+    listen: Annotated[
+        str, typer.Option(help="Where to listen, HOST:PORT. Loopback is reached from this machine only.")
+    ] = "127.0.0.1:7443",
+    as_json: AsJson = False,
+) -> None:
+    """Make a state directory: an own certificate authority, keys, an empty store, a configuration file.
+
+    Also makes the first operator's and the first auditor's profile. A profile is a directory that lets its holder
+    in: hand each to its owner over a channel you trust, and remove it here.
+    """
+    config = create_state(state, tuple(host or LOCAL_NAMES), listen=listen)
+    profiles = {role: str(state / "profiles" / role) for role in ("operator", "auditor")}
+    if as_json:
+        _print_json({"state": str(state), "deployment": config.deployment, "profiles": profiles})
+        return
+    _out.print(f"Made [bold]{state}[/bold] for deployment {config.deployment}.", highlight=False)
+    _out.print(f"  configuration     {state / 'equipoise.toml'}", highlight=False)
+    _out.print(f"  private tables    put them into {state / 'data'}", highlight=False)
+    for role, path in profiles.items():
+        _out.print(f"  {role + ' profile':<17} {path}", highlight=False)
+    _out.print(f"Next: equipoise-server serve --state {state}", highlight=False)
+
+
+@app.command()
+def check(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
+    """Check configuration, keys, certificates, store and journal, without serving.
+
+    Exits with 0 if a server would start, with 1 and one line saying what is wrong if not. A store of an older
+    version is brought up to date.
+    """
+    found = check_state(state)
+    if as_json:
+        _print_json(found)
+        return
+    for name, value in found.items():
+        _out.print(f"  {name.replace('_', ' '):<28} {value}", highlight=False)
+    _out.print("All is well.")
+
+
+@app.command()
+def serve(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
+    """Serve until interrupted (Ctrl+C or SIGTERM); open calls may end first.
+
+    Logs go to standard error as JSON lines. Rounds that were running when the server last stopped are run again,
+    with the same results.
+    """
+
+    def ready(port: int) -> None:
+        if as_json:
+            _print_json({"state": str(state), "port": port})
+        else:
+            _out.print(f"Serving on port {port}. Stop with Ctrl+C.", highlight=False)
+
+    asyncio.run(serve_state(state, ready=ready))
+
+
+@data_app.command("check")
+def check_table(
+    table: Annotated[Path, typer.Option(help="The table: a .csv or .parquet file with a header.")],
+    schema: Annotated[Path, typer.Option(help="The schema: a JSON file of attributes.")],
+    as_json: AsJson = False,
+) -> None:
+    """Read a table under a schema, as registering it would, and count.
+
+    Prints the size of the universe (how many different records can exist), the number of records, and how many
+    fall into each category. What the schema does not allow is counted by attribute, and the exit code is 1.
+    The counts are exact and private: they are for the custodian's eyes.
+    """
+    found = count_table(table, schema)
+    if as_json:
+        _print_json({"universe_size": found.universe_size, "records": found.records, "counts": found.counts})
+        return
+    shown = Table("attribute", "category", "records")
+    for attribute, counts in found.counts.items():
+        for category, count in counts.items():
+            shown.add_row(attribute, category, f"{count:,}")
+    _out.print(shown)
+    _out.print(f"{found.records:,} records in a universe of {found.universe_size:,}.", highlight=False)
+
+
+@app.command()
+def demo(as_json: AsJson = False) -> None:
+    """Play one whole round on a real public table: airlines compete, nobody learns what the others asked.
+
+    Starts a real server on loopback with real certificates in a temporary directory. Takes a minute or two.
+    """
+    # Only here: the demo's table comes with the demo's own dependencies.
+    from equipoise_server.demo import main as play  # noqa: PLC0415
+
+    raise typer.Exit(play(as_json))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command. Exit codes: 0, 1 for a refusal or failure in one clear line, 2 for wrong usage."""
+    try:
+        app(arguments)
+    except EquipoiseError as error:
+        _err.print(f"error: {error.message}", style="red", markup=False, highlight=False, soft_wrap=True)
+        if not isinstance(error, InvalidArgument):
+            _err.print(error.advice, markup=False, highlight=False, soft_wrap=True)
+        sys.exit(1)
+
+
+def _print_json(value: object) -> None:
+    # Not through rich, which would wrap lines at the terminal's width; flushed for those who wait for it.
+    print(json.dumps(value), flush=True)
