@@ -36,15 +36,12 @@ def write_private(path: Path, content: bytes) -> None:
 def read_private(path: Path) -> bytes:
     """The content of a private file; `InvalidArgument` naming it if it is missing or others may open it."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW))  # noqa: SIM115
     except OSError as error:
         raise InvalidArgument(str(path), f"cannot be read: {error.strerror}") from None
-    with os.fdopen(descriptor, "rb") as file:
+    with file:
         # Asked of the open file, not of the path, which could be exchanged in between.
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise InvalidArgument(str(path), "must be a regular file")
-        if status.st_mode & 0o077:
+        if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise InvalidArgument(str(path), f"others may open it; run: chmod 600 {path}")
         return file.read()
 
