@@ -1,0 +1,215 @@
+"""A compiled workload: linear queries that can be applied to a histogram, to records, and transposed.
+
+The matrix of all queries over the universe is never built. A predicate is a signed sum of boxes (see `boxes`),
+a marginal is summed and spread along its axes. All results are exact integers, the same on every machine.
+
+Formal guarantees: with q(x) in {0, 1} the value of query q at universe cell x,
+`counts(h)[q] = sum_x h[x] q(x)`, `record_counts(cells)[q] = sum_b q(cells[b])`, and
+`transpose(c)[x] = sum_q c[q] q(x)`, without rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.tables import Axes, Table, marginal_tables, spread
+from equipoise.terms import EXACT, Terms, Vectors
+
+MAX_WEIGHT = 256  # sum of |coefficients| of one predicate's boxes
+MAX_COEFFICIENTS = EXACT // MAX_WEIGHT  # 2^45: keeps every partial sum of `transpose` within 2^53
+WORD = 64  # records that `record_counts` treats at once
+MANY_RECORDS = 32 * WORD  # from here on their histogram is cheaper
+
+
+@dataclass(frozen=True)
+class MarginalRange:
+    """A marginal statement: its first query, and its axes in the order of its cells."""
+
+    first_query: int
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledWorkload:
+    """Statements compiled against a schema; made by `compile_workload` and `concatenate`.
+
+    Query numbers run through the statements in order; those of statement i are
+    `statement_offsets[i]` to `statement_offsets[i + 1]`. Universe cells number the records with the last attribute
+    varying fastest.
+    """
+
+    schema_sizes: tuple[int, ...]
+    statement_offsets: NDArray[np.int64]
+    marginals: tuple[MarginalRange, ...]
+    groups: tuple[Terms, ...]
+    vectors: tuple[Vectors, ...]
+
+    @property
+    def statement_count(self) -> int:
+        """The number of statements."""
+        return len(self.statement_offsets) - 1
+
+    @property
+    def query_count(self) -> int:
+        """The number of linear queries, k."""
+        return int(self.statement_offsets[-1])
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no statement."""
+        return self.statement_count == 0
+
+    def counts(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Applies every query to an int64[|X|] histogram: int64[k], sums over the records.
+
+        Raises `ValueError` if the histogram has another length, or absolute values that sum to more than 2^53.
+        """
+        if histogram.shape != (math.prod(self.schema_sizes),):
+            raise ValueError(f"the histogram must have {math.prod(self.schema_sizes)} cells")
+        _check_total(histogram, EXACT)
+        result = np.zeros(self.query_count, dtype=np.int64)
+        groups = {group.axes: group for group in self.groups}
+        marginals = self._marginals_by_axes
+        tensor = histogram.astype(np.int64, copy=False).reshape(self.schema_sizes)
+        for axes, table in marginal_tables(tensor, groups.keys() | marginals.keys()):
+            if axes in groups:
+                np.add.at(result, groups[axes].queries, groups[axes].counts(table, self.vectors))
+            for marginal in marginals.get(axes, ()):
+                result[self._range(marginal)] = table.transpose(_positions(axes, marginal.axes)).reshape(-1)
+        return result
+
+    def record_counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sums every query over records given as universe cells, int64[B], maybe repeated: int64[k]."""
+        if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < math.prod(self.schema_sizes):
+            raise ValueError("a record is outside the universe")
+        if len(cells) > MANY_RECORDS and math.prod(self.schema_sizes) <= EXACT >> 20:
+            return self.counts(np.bincount(cells, minlength=math.prod(self.schema_sizes)).astype(np.int64))
+        result = np.zeros(self.query_count, dtype=np.int64)
+        categories = np.unravel_index(cells, self.schema_sizes) if len(cells) else ()
+        for start in range(0, len(cells), WORD):
+            some = slice(start, start + WORD)
+            words = [each.words(axis[some]) for each, axis in zip(self.vectors, categories, strict=True)]
+            everyone = (1 << len(cells[some])) - 1
+            for group in self.groups:
+                np.add.at(result, group.queries, group.record_counts(words, everyone))
+        for marginal in self.marginals if len(cells) else ():
+            of_records = np.ravel_multi_index([categories[a] for a in marginal.axes], self._shape(marginal.axes))
+            np.add.at(result, marginal.first_query + of_records, 1)
+        return result
+
+    def transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The combination of all queries with int64[k] coefficients, over the universe: int64[|X|].
+
+        Exact; raises `ValueError` if the coefficients sum to more than 2^45 in absolute value.
+        """
+        if coefficients.shape != (self.query_count,):
+            raise ValueError(f"there must be {self.query_count} coefficients")
+        _check_total(coefficients, MAX_COEFFICIENTS)
+        groups = {}
+        for group in self.groups:
+            weights = coefficients[group.queries] * group.coefficients
+            rows = np.flatnonzero(weights)
+            groups[group.axes] = (group, rows, weights[rows])
+        marginals: dict[Axes, Table] = {}
+        for marginal in self.marginals:
+            self._add_marginal(marginals, marginal.axes, coefficients[self._range(marginal)])
+        return self._spread(groups, marginals)
+
+    def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`transpose` where only some queries, int64[j], have coefficients, int64[j]; repeated queries add up."""
+        if queries.shape != coefficients.shape or queries.ndim != 1:
+            raise ValueError("there must be one coefficient for each query")
+        if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < self.query_count:
+            raise ValueError("a query is outside the workload")
+        _check_total(coefficients, MAX_COEFFICIENTS)
+        groups = {}
+        for group in self.groups:
+            starts = np.searchsorted(group.queries, queries, side="left")
+            lengths = np.searchsorted(group.queries, queries, side="right") - starts
+            if lengths.any():
+                # Row numbers starts[i], starts[i] + 1, ... for each query i, one after another.
+                within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+                rows = np.repeat(starts, lengths) + within
+                groups[group.axes] = (group, rows, np.repeat(coefficients, lengths) * group.coefficients[rows])
+        marginals: dict[Axes, Table] = {}
+        for marginal in self.marginals:
+            span = self._range(marginal)
+            inside = (queries >= span.start) & (queries < span.stop)
+            if inside.any():
+                cells = np.zeros(span.stop - span.start, dtype=np.int64)
+                np.add.at(cells, queries[inside] - span.start, coefficients[inside])
+                self._add_marginal(marginals, marginal.axes, cells)
+        return self._spread(groups, marginals)
+
+    def statement_sensitivity(self, statement: int) -> int:
+        """How much one statement's counts can move, in sum, when one record is replaced: predicate 1, marginal 2.
+
+        It depends on the kind of statement only, never on its content.
+        """
+        if not 0 <= statement < self.statement_count:
+            raise ValueError("there is no such statement")
+        return 2 if int(self.statement_offsets[statement]) in self._marginal_starts else 1
+
+    def sensitivities(self) -> tuple[float, float, float]:
+        """Upper bounds on how much all counts together can move when one record is replaced: L1, L2, Linf norms.
+
+        A predicate moves by at most 1, a marginal by 1 in two of its cells. Every query moves by 0 or 1,
+        so L2 is the root of L1, here rounded up.
+        """
+        predicates = self.statement_count - len(self.marginals)
+        l1 = predicates + 2 * len(self.marginals)
+        if l1 == 0:
+            return 0.0, 0.0, 0.0
+        return float(l1), math.nextafter(math.sqrt(l1), math.inf), 1.0
+
+    @cached_property
+    def _marginals_by_axes(self) -> dict[Axes, list[MarginalRange]]:
+        found: dict[Axes, list[MarginalRange]] = {}
+        for marginal in self.marginals:
+            found.setdefault(tuple(sorted(marginal.axes)), []).append(marginal)
+        return found
+
+    @cached_property
+    def _marginal_starts(self) -> frozenset[int]:
+        return frozenset(marginal.first_query for marginal in self.marginals)
+
+    def _shape(self, axes: Axes) -> tuple[int, ...]:
+        return tuple(self.schema_sizes[axis] for axis in axes)
+
+    def _range(self, marginal: MarginalRange) -> slice:
+        return slice(marginal.first_query, marginal.first_query + math.prod(self._shape(marginal.axes)))
+
+    def _add_marginal(self, tables: dict[Axes, Table], axes: Axes, cells: NDArray[np.int64]) -> None:
+        ascending = tuple(sorted(axes))
+        table = cells.reshape(self._shape(axes)).transpose(_positions(axes, ascending))
+        tables[ascending] = tables[ascending] + table if ascending in tables else table
+
+    def _spread(
+        self,
+        groups: dict[Axes, tuple[Terms, NDArray[np.int64], NDArray[np.int64]]],
+        marginals: dict[Axes, Table],
+    ) -> NDArray[np.int64]:
+        def table_of(axes: Axes) -> Table:
+            if axes not in groups:
+                return marginals[axes]
+            group, rows, weights = groups[axes]
+            table = group.table(rows, weights, self.vectors)
+            return table + marginals[axes] if axes in marginals else table
+
+        return spread(groups.keys() | marginals.keys(), table_of, self.schema_sizes)
+
+
+def _positions(axes: Axes, order: Axes) -> tuple[int, ...]:
+    """Where each axis of `order` stands in `axes`."""
+    return tuple(axes.index(axis) for axis in order)
+
+
+def _check_total(numbers: NDArray[np.int64], limit: int) -> None:
+    # Summed as doubles first, so that the check itself cannot overflow.
+    if float(np.abs(numbers.astype(np.float64)).sum()) > 2.0 * limit or int(np.abs(numbers).sum()) > limit:
+        raise ValueError(f"the absolute values sum to more than {limit}; the result might not be exact")

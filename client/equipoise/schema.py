@@ -1,0 +1,278 @@
+"""What the records of a table can be: attributes with categories or numeric bins, and their product.
+
+The schema file is JSON with a version:
+
+    {"version": 1, "attributes": [
+      {"name": "carrier", "categories": ["AA", "UA"], "unknown": "other"},
+      {"name": "dep_delay", "edges": [-60, 0, 15, 60], "clamp": true, "missing": "cancelled"}
+    ]}
+
+Every value of a column must fall into exactly one category of its attribute, or the table is refused, unless a
+rule says otherwise: `missing` names the category for missing values, `unknown` the one for labels that are not
+listed and numbers outside the bins, `clamp` sends such numbers to the nearest bin. Both categories are
+added at the end if they are not listed. `{"age": 10, "sex": 2}` is short for columns coded 0, 1, 2, ...
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from equipoise.errors import InvalidArgument
+
+VERSION = 1
+MAX_ATTRIBUTES = 60  # NumPy arrays have at most 64 axes
+MAX_CATEGORIES = 1 << 16  # of one attribute
+MAX_LABEL = 256  # characters of a name or label
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One column: its categories in order, and how its values reach them.
+
+    With `edges`, the first `len(edges) - 1` categories are the bins `[edges[i], edges[i + 1])`, and only the
+    `missing` and `unknown` categories may follow. Raises `InvalidArgument` naming the malformed part.
+    """
+
+    name: str
+    categories: tuple[str, ...]
+    edges: tuple[float, ...] = ()
+    missing: str = ""
+    unknown: str = ""
+    clamp: bool = False
+
+    def __post_init__(self) -> None:
+        _text("name", self.name)
+        if not self.categories:
+            raise InvalidArgument("categories", "are empty")
+        if len(self.categories) > MAX_CATEGORIES:
+            raise InvalidArgument("categories", f"are more than {MAX_CATEGORIES:,}")
+        for i, label in enumerate(self.categories):
+            _text(f"categories[{i}]", label)
+        if len(self._positions) < len(self.categories):
+            twice = next(c for i, c in enumerate(self.categories) if self._positions[c] != i)
+            raise InvalidArgument("categories", f"hold {twice!r} twice")
+        for rule in ("missing", "unknown"):
+            label = getattr(self, rule)
+            if not isinstance(label, str) or (label and label not in self._positions):
+                raise InvalidArgument(rule, f"{label!r} is not one of the categories")
+        if not isinstance(self.clamp, bool):
+            raise InvalidArgument("clamp", "must be true or false")
+        if self.clamp and not self.edges:
+            raise InvalidArgument("clamp", "is for attributes with edges only")
+        if self.clamp and self.unknown:
+            raise InvalidArgument("clamp", "cannot stand beside unknown: both say where out-of-range numbers go")
+        if self.edges:
+            self._check_edges()
+
+    def _check_edges(self) -> None:
+        for i, edge in enumerate(self.edges):
+            if isinstance(edge, bool) or not isinstance(edge, int | float) or not math.isfinite(edge):
+                raise InvalidArgument(f"edges[{i}]", "must be a finite number")
+        if self.bins < 1:
+            raise InvalidArgument("edges", "must be at least two")
+        for i in range(self.bins):
+            if not self.edges[i] < self.edges[i + 1]:
+                raise InvalidArgument(f"edges[{i + 1}]", "must be above the edge before it")
+        if len(self.categories) < self.bins:
+            raise InvalidArgument("categories", f"are fewer than the {self.bins} bins")
+        for label in self.categories[self.bins :]:
+            if label not in (self.missing, self.unknown):
+                raise InvalidArgument("categories", f"{label!r} follows the bins; only missing and unknown may")
+
+    @property
+    def size(self) -> int:
+        """The number of categories."""
+        return len(self.categories)
+
+    @property
+    def bins(self) -> int:
+        """The number of numeric bins; 0 for a categorical attribute."""
+        return max(0, len(self.edges) - 1)
+
+    def index(self, label: str) -> int:
+        """The position of a category. Raises `InvalidArgument`."""
+        try:
+            return self._positions[label]
+        except (KeyError, TypeError):
+            raise InvalidArgument(f"attribute {self.name}", f"has no category {label!r}") from None
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {label: i for i, label in enumerate(self.categories)}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The attributes, in the order of the universe's axes (the last one varies fastest)."""
+
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        if not self.attributes:
+            raise InvalidArgument("schema.attributes", "are empty")
+        if len(self.attributes) > MAX_ATTRIBUTES:
+            raise InvalidArgument("schema.attributes", f"are more than {MAX_ATTRIBUTES}")
+        seen: set[str] = set()
+        for i, each in enumerate(self.attributes):
+            if each.name in seen:
+                raise InvalidArgument(f"schema.attributes[{i}].name", f"{each.name!r} is used twice")
+            seen.add(each.name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes' names."""
+        return tuple(each.name for each in self.attributes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The attributes' numbers of categories."""
+        return tuple(each.size for each in self.attributes)
+
+    @property
+    def universe_size(self) -> int:
+        """The number of different records there can be."""
+        return math.prod(self.sizes)
+
+    def attribute(self, name: str) -> Attribute:
+        """The attribute of that name. Raises `InvalidArgument`."""
+        for each in self.attributes:
+            if each.name == name:
+                return each
+        raise InvalidArgument("attribute", f"the schema has no attribute {name!r}")
+
+    @classmethod
+    def from_json(cls, text: str) -> Schema:
+        """Reads a schema file. Raises `InvalidArgument`, naming for example `schema.attributes[2].edges`."""
+        try:
+            document = json.loads(text, object_pairs_hook=_without_duplicates)
+        except (ValueError, RecursionError) as error:
+            raise InvalidArgument("schema", f"is not JSON: {error}") from None
+        if not isinstance(document, dict):
+            raise InvalidArgument("schema", "must be a JSON object")
+        if "version" not in document and "attributes" not in document:
+            return cls(tuple(_coded(name, size) for name, size in document.items()))
+        _check_keys("schema", document, {"version", "attributes"})
+        version = document.get("version")
+        if isinstance(version, bool) or version != VERSION:
+            raise InvalidArgument("schema.version", f"must be {VERSION}")
+        attributes = document.get("attributes")
+        if not isinstance(attributes, list):
+            raise InvalidArgument("schema.attributes", "must be a list")
+        return cls(tuple(_from_document(f"schema.attributes[{i}]", each) for i, each in enumerate(attributes)))
+
+    def to_json(self) -> str:
+        """The schema file; `from_json` reads it back to an equal schema."""
+        documents = [_to_document(each) for each in self.attributes]
+        return json.dumps({"version": VERSION, "attributes": documents}, ensure_ascii=False, indent=2) + "\n"
+
+
+def make_attribute(
+    field: str,
+    name: str,
+    categories: tuple[str, ...],
+    edges: tuple[float, ...] = (),
+    missing: str = "",
+    unknown: str = "",
+    clamp: bool = False,
+) -> Attribute:
+    """An attribute whose errors are named below `field`, such as `schema.attributes[2].edges`."""
+    try:
+        return Attribute(name, categories, edges, missing, unknown, clamp)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{field}.{error.field}", error.problem) from None
+
+
+def bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
+    """What bins are called unless the schema says otherwise: `[0, 15)`."""
+    names = [str(int(e)) if float(e).is_integer() and abs(e) < 1e15 else repr(float(e)) for e in edges]
+    return tuple(f"[{low}, {high})" for low, high in itertools.pairwise(names))
+
+
+def _from_document(field: str, document: object) -> Attribute:
+    if not isinstance(document, dict):
+        raise InvalidArgument(field, "must be a JSON object")
+    _check_keys(field, document, {"name", "categories", "edges", "missing", "unknown", "clamp"})
+    values = tuple(_edge(f"{field}.edges[{i}]", edge) for i, edge in enumerate(_list(field, document, "edges")))
+    if "edges" in document and len(values) < 2:
+        raise InvalidArgument(f"{field}.edges", "must be at least two")
+    if "edges" not in document and "categories" not in document:
+        raise InvalidArgument(field, "must have categories or edges")
+    categories = [
+        _text(f"{field}.categories[{i}]", label)
+        for i, label in enumerate(_list(field, document, "categories") or bin_labels(values))
+    ]
+    rules: list[str] = []
+    for rule in ("missing", "unknown"):
+        label = _text(f"{field}.{rule}", document[rule]) if rule in document else ""
+        if label and categories and label not in categories:
+            categories.append(label)
+        rules.append(label)
+    missing, unknown = rules
+    clamp = document.get("clamp", False)
+    if not isinstance(clamp, bool):
+        raise InvalidArgument(f"{field}.clamp", "must be true or false")
+    name = _text(f"{field}.name", document.get("name", ""))
+    return make_attribute(field, name, tuple(categories), values, missing, unknown, clamp)
+
+
+def _to_document(attribute: Attribute) -> dict[str, object]:
+    document: dict[str, object] = {"name": attribute.name}
+    if attribute.edges:
+        document["edges"] = [int(e) if float(e).is_integer() else float(e) for e in attribute.edges]
+    document["categories"] = list(attribute.categories)
+    document |= {rule: getattr(attribute, rule) for rule in ("missing", "unknown") if getattr(attribute, rule)}
+    if attribute.clamp:
+        document["clamp"] = True
+    return document
+
+
+def _coded(name: str, size: object) -> Attribute:
+    field = f"schema.{name}"
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_CATEGORIES:
+        raise InvalidArgument(field, f"must be a number of categories from 1 to {MAX_CATEGORIES:,}")
+    return make_attribute(field, name, tuple(str(code) for code in range(size)))
+
+
+def _list(field: str, document: Mapping[str, object], key: str) -> list[object]:
+    value = document.get(key, [])
+    if not isinstance(value, list):
+        raise InvalidArgument(f"{field}.{key}", "must be a list")
+    return list(value)
+
+
+def _check_keys(field: str, document: Mapping[str, object], known: set[str]) -> None:
+    for key in document:
+        if key not in known:
+            raise InvalidArgument(field, f"has an unknown key {key!r}; known are {', '.join(sorted(known))}")
+
+
+def _edge(field: str, edge: object) -> float:
+    # json reads NaN and huge integers without complaint; neither may reach a comparison of floats.
+    if isinstance(edge, bool) or not isinstance(edge, int | float) or not abs(edge) < 1e300:
+        raise InvalidArgument(field, "must be a finite number")
+    return float(edge)
+
+
+def _text(field: str, text: object) -> str:
+    if not isinstance(text, str):
+        raise InvalidArgument(field, "must be a string")
+    if not text:
+        raise InvalidArgument(field, "is empty")
+    if len(text) > MAX_LABEL:
+        raise InvalidArgument(field, f"is longer than {MAX_LABEL} characters")
+    # Lone surrogates pass through JSON, but not into UTF-8; control characters disturb terminals and logs.
+    if any(ord(letter) < 32 or letter == "\x7f" or "\ud800" <= letter <= "\udfff" for letter in text):
+        raise InvalidArgument(field, "holds a control character or half of a surrogate pair")
+    return text
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        raise ValueError("a key is used twice in one object")
+    return document
