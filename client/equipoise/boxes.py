@@ -101,9 +101,9 @@ class PredicateCompiler:
 
     def _bin(self, axis: int, attribute: Attribute, edge: float, path: str) -> int:
         """The first bin at or above an edge."""
-        if isinstance(edge, bool) or not isinstance(edge, int | float) or math.isnan(edge):
+        if isinstance(edge, bool) or not isinstance(edge, int | float) or edge != edge:
             raise InvalidArgument(path, "is not a number")
-        if math.isinf(edge):
+        if edge in (-math.inf, math.inf):
             return 0 if edge < 0 else attribute.bins
         position = self._edges[axis].get(edge)
         if position is None:

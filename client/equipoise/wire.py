@@ -1,0 +1,286 @@
+"""Protobuf messages to our types and back; with the client, the only place that knows `equipoise.v1`.
+
+What comes from the other side is checked completely: versions, unknown fields, unset choices, NaN. A malformed
+workload raises `InvalidArgument` naming the field as the message calls it; a malformed result message, which
+can only come from a damaged store or a broken connection, raises `DataLoss`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+from numpy.typing import NDArray
+
+from equipoise.boxes import MAX_DEPTH
+from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement
+from equipoise.schema import Schema, make_attribute
+from equipoise.v1 import types_pb2
+
+VERSION = 1
+ANSWERS_IN_CHUNK = 1024
+NO_BOUND = 1 << 62
+
+
+@dataclass(frozen=True, eq=False)
+class ResultColumns:
+    """One result message: answers `first_query`, `first_query` + 1, ... of the analyst's workload.
+
+    `values` and `bounds` int64 in units of 2^-40 (a bound of 2^62: none is promised), `methods` uint8, the numbers
+    of the wire's AnswerMethod; `sequence` counts from 1, and `last` ends the stream.
+    """
+
+    round_id: str
+    sequence: int
+    first_query: int
+    values: NDArray[np.int64]
+    methods: NDArray[np.uint8]
+    bounds: NDArray[np.int64]
+    last: bool
+
+
+def schema_to_message(schema: Schema) -> types_pb2.Schema:
+    """The message of a schema."""
+    return types_pb2.Schema(
+        attributes=[
+            types_pb2.Attribute(
+                name=each.name,
+                categories=each.categories,
+                edges=each.edges,
+                missing=each.missing,
+                unknown=each.unknown,
+                clamp=each.clamp,
+            )
+            for each in schema.attributes
+        ]
+    )
+
+
+def schema_from_message(message: types_pb2.Schema) -> Schema:
+    """Reads a schema. Raises `InvalidArgument`, naming for example `schema.attributes[2].edges`."""
+    _refuse_unknown_fields(message, "schema")
+    return Schema(
+        tuple(
+            make_attribute(
+                f"schema.attributes[{i}]",
+                each.name,
+                tuple(each.categories),
+                tuple(each.edges),
+                each.missing,
+                each.unknown,
+                each.clamp,
+            )
+            for i, each in enumerate(message.attributes)
+        )
+    )
+
+
+def workload_to_bytes(statements: Sequence[Statement]) -> bytes:
+    """The bytes of a Workload message, the same for equal statements. Raises `InvalidArgument`."""
+    message = types_pb2.Workload(version=VERSION)
+    for i, statement in enumerate(statements):
+        path = f"statements[{i}]"
+        target = message.statements.add()
+        if isinstance(statement, Marginal):
+            target.marginal.SetInParent()
+            target.marginal.attributes.extend(_texts(statement.attributes, f"{path}.marginal.attributes"))
+        else:
+            _write_predicate(statement, target.predicate, f"{path}.predicate", 1)
+    if not statements:
+        raise InvalidArgument("statements", "are empty; a workload asks for something")
+    return message.SerializeToString(deterministic=True)
+
+
+def workload_from_bytes(data: bytes) -> tuple[Statement, ...]:
+    """Reads a Workload message. Raises `InvalidArgument`, naming for example `statements[3].predicate.among`."""
+    message = types_pb2.Workload()
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        raise InvalidArgument("workload", "is not a serialized Workload, or is nested too deeply") from None
+    if message.version != VERSION:
+        raise InvalidArgument("version", f"is {message.version}, but must be {VERSION}")
+    _refuse_unknown_fields(message, "")
+    if not message.statements:
+        raise InvalidArgument("statements", "are empty; a workload asks for something")
+    return tuple(_read_statement(each, f"statements[{i}]") for i, each in enumerate(message.statements))
+
+
+def results_to_chunks(
+    round_id: str, values: NDArray[np.int64], methods: NDArray[np.uint8], bounds: NDArray[np.int64]
+) -> list[bytes]:
+    """The messages of one analyst's result stream, columns of one row a query: at least one, the last one marked.
+
+    The same bytes for the same arguments.
+    """
+    if not len(values) == len(methods) == len(bounds):
+        raise ValueError("values, methods and bounds must be equally long")
+    chunks = []
+    starts = range(0, max(1, len(values)), ANSWERS_IN_CHUNK)
+    for sequence, start in enumerate(starts, start=1):
+        part = slice(start, start + ANSWERS_IN_CHUNK)
+        message = types_pb2.ResultChunk(
+            version=VERSION,
+            round_id=round_id,
+            sequence=sequence,
+            first_query=start,
+            values=values[part].tolist(),
+            methods=methods[part].astype(np.uint8, casting="safe").tobytes(),
+            bounds=bounds[part].tolist(),
+            last=sequence == len(starts),
+        )
+        chunks.append(message.SerializeToString(deterministic=True))
+    return chunks
+
+
+def chunk_from_bytes(data: bytes) -> ResultColumns:
+    """Reads one result message. Raises `DataLoss` for everything that `results_to_chunks` does not write."""
+    message = types_pb2.ResultChunk()
+    try:
+        message.ParseFromString(data)
+        _refuse_unknown_fields(message, "chunk")
+    except (DecodeError, InvalidArgument):
+        raise DataLoss("a result message cannot be read") from None
+    if message.version != VERSION:
+        raise DataLoss(f"a result message has version {message.version}, but must have {VERSION}")
+    count = len(message.values)
+    if not len(message.methods) == len(message.bounds) == count <= ANSWERS_IN_CHUNK:
+        raise DataLoss("a result message has columns of unequal or too great length")
+    if not (message.last or count == ANSWERS_IN_CHUNK):
+        raise DataLoss("a result message is short without being the last")
+    if message.first_query != (message.sequence - 1) * ANSWERS_IN_CHUNK:
+        raise DataLoss("a result message is out of sequence")
+    methods = np.frombuffer(message.methods, dtype=np.uint8)
+    if count and not 1 <= int(methods.min()) <= int(methods.max()) <= max(types_pb2.AnswerMethod.values()):
+        raise DataLoss("a result message holds an unknown way of answering")
+    if max(message.bounds, default=0) > NO_BOUND:
+        raise DataLoss("a result message holds an impossible bound")
+    return ResultColumns(
+        round_id=message.round_id,
+        sequence=message.sequence,
+        first_query=message.first_query,
+        values=np.array(message.values, dtype=np.int64),
+        methods=methods,
+        bounds=np.array(message.bounds, dtype=np.int64),
+        last=message.last,
+    )
+
+
+def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: str, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise InvalidArgument(path, f"is nested deeper than {MAX_DEPTH} levels")
+    match predicate:
+        case Among(attribute, categories):
+            target.among.attribute = _text(attribute, f"{path}.among.attribute")
+            target.among.categories.extend(_texts(categories, f"{path}.among.categories"))
+        case Interval(attribute, low, high):
+            target.interval.attribute = _text(attribute, f"{path}.interval.attribute")
+            target.interval.low = _number(low, f"{path}.interval.low")
+            target.interval.high = _number(high, f"{path}.interval.high")
+        case All(conditions) | Any(conditions):
+            kind = "all" if isinstance(predicate, All) else "any"
+            if not isinstance(conditions, tuple | list) or not conditions:
+                raise InvalidArgument(f"{path}.{kind}.conditions", "must be at least one")
+            parts = target.all.conditions if isinstance(predicate, All) else target.any.conditions
+            for i, condition in enumerate(conditions):
+                _write_predicate(condition, parts.add(), f"{path}.{kind}.conditions[{i}]", depth + 1)
+        case Not(condition):
+            _write_predicate(condition, target.negation, f"{path}.negation", depth + 1)
+        case _:
+            raise InvalidArgument(path, "is not a predicate")
+
+
+def _read_statement(message: types_pb2.Statement, path: str) -> Statement:
+    match message.WhichOneof("statement"):
+        case "predicate":
+            return _read_predicate(message.predicate, f"{path}.predicate", 1)
+        case "marginal":
+            return Marginal(_texts(tuple(message.marginal.attributes), f"{path}.marginal.attributes"))
+        case _:
+            raise InvalidArgument(path, "is neither a predicate nor a marginal")
+
+
+def _read_predicate(message: types_pb2.Predicate, path: str, depth: int) -> Predicate:
+    if depth > MAX_DEPTH:
+        raise InvalidArgument(path, f"is nested deeper than {MAX_DEPTH} levels")
+    match message.WhichOneof("condition"):
+        case "among":
+            attribute = _text(message.among.attribute, f"{path}.among.attribute")
+            return Among(attribute, _texts(tuple(message.among.categories), f"{path}.among.categories"))
+        case "interval":
+            return Interval(
+                _text(message.interval.attribute, f"{path}.interval.attribute"),
+                _number(message.interval.low, f"{path}.interval.low"),
+                _number(message.interval.high, f"{path}.interval.high"),
+            )
+        case "all":
+            return All(_read_conditions(message.all.conditions, f"{path}.all.conditions", depth))
+        case "any":
+            return Any(_read_conditions(message.any.conditions, f"{path}.any.conditions", depth))
+        case "negation":
+            return Not(_read_predicate(message.negation, f"{path}.negation", depth + 1))
+        case _:
+            raise InvalidArgument(path, "holds no condition")
+
+
+def _read_conditions(messages: Sequence[types_pb2.Predicate], path: str, depth: int) -> tuple[Predicate, ...]:
+    if not messages:
+        raise InvalidArgument(path, "must be at least one")
+    return tuple(_read_predicate(each, f"{path}[{i}]", depth + 1) for i, each in enumerate(messages))
+
+
+def _text(text: object, path: str) -> str:
+    if not isinstance(text, str) or not text:
+        raise InvalidArgument(path, "must be a string, and not empty")
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise InvalidArgument(path, "holds half of a surrogate pair")
+    return text
+
+
+def _texts(texts: object, path: str) -> tuple[str, ...]:
+    if not isinstance(texts, tuple | list) or not texts:
+        raise InvalidArgument(path, "must be at least one")
+    return tuple(_text(each, f"{path}[{i}]") for i, each in enumerate(texts))
+
+
+def _number(number: object, path: str) -> float:
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise InvalidArgument(path, "is not a number")
+    try:
+        value = float(number)
+    except OverflowError:
+        value = math.nan
+    if math.isnan(value):
+        raise InvalidArgument(path, "is not a number, or too large for one")
+    return value
+
+
+def _refuse_unknown_fields(message: Message, path: str) -> None:
+    """Protobuf keeps fields it does not know; here they would be signed and stored without being understood."""
+    size = message.ByteSize()
+    known = type(message)()
+    known.CopyFrom(message)
+    known.DiscardUnknownFields()
+    if known.ByteSize() != size:
+        where, number = next(_unknown_fields(message, path))
+        raise InvalidArgument(where or "workload", f"has an unknown field with number {number}")
+
+
+def _unknown_fields(message: Message, path: str) -> Iterator[tuple[str, int]]:
+    unknown = UnknownFieldSet(message)
+    for i in range(len(unknown)):
+        yield path, unknown[i].field_number
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is None:
+            continue
+        name = f"{path}.{descriptor.name}" if path else descriptor.name
+        if isinstance(value, Message):
+            yield from _unknown_fields(value, name)
+        else:
+            for i, each in enumerate(value):
+                yield from _unknown_fields(each, f"{name}[{i}]")
