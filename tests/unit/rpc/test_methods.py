@@ -1,0 +1,78 @@
+"""Binding: every method of a service is answered or listed as not served, and nothing else starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from equipoise.errors import InvalidArgument
+from equipoise.v1 import auditor_pb2
+from equipoise_server.identity.names import Caller, Role
+from equipoise_server.identity.policy import POLICY, Row
+from equipoise_server.rpc import authentication
+from equipoise_server.rpc.guards import Context
+from equipoise_server.rpc.methods import bind
+
+SERVICE = auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]
+PREFIX = "/equipoise.v1.AuditorService/"
+ROWS = {name: row for name, row in POLICY.items() if name.startswith(PREFIX)}
+CONTEXT = cast(Context, None)
+
+
+class Answers:
+    """Answers what the table says is served."""
+
+    def list_audit_rounds(
+        self, caller: Caller, request: auditor_pb2.ListAuditRoundsRequest
+    ) -> auditor_pb2.ListAuditRoundsResponse:
+        return auditor_pb2.ListAuditRoundsResponse(next_page_token=f"{caller.name} {request.page_size}")
+
+    def list_journal(self, _: Caller, __: auditor_pb2.ListJournalRequest) -> auditor_pb2.ListJournalResponse:
+        return auditor_pb2.ListJournalResponse()
+
+
+def handler_of(method: str, implementation: object, policy: dict[str, Row]) -> Any:
+    (service,) = bind({SERVICE: implementation}, policy)
+
+    class Details:
+        def __init__(self) -> None:
+            self.method = PREFIX + method
+            self.invocation_metadata: tuple[tuple[str, str | bytes], ...] = ()
+
+    return service.service(Details())
+
+
+async def test_a_request_is_parsed_answered_and_serialized_inside_the_handler() -> None:
+    authentication._CALLER.set(Caller("eve", Role.AUDITOR))
+    handler = handler_of("ListAuditRounds", Answers(), ROWS)
+    assert handler.request_deserializer is None
+    raw = await handler.unary_unary(auditor_pb2.ListAuditRoundsRequest(page_size=7).SerializeToString(), CONTEXT)
+    assert auditor_pb2.ListAuditRoundsResponse.FromString(raw).next_page_token == "eve 7"
+    with pytest.raises(InvalidArgument, match="is not a ListAuditRoundsRequest"):
+        await handler.unary_unary(b"\xff\xff", CONTEXT)
+
+
+def test_a_method_without_a_row_keeps_the_server_from_starting() -> None:
+    missing = {name: row for name, row in ROWS.items() if not name.endswith("ListJournal")}
+    with pytest.raises(InvalidArgument, match=r"no row for .*ListJournal"):
+        bind({SERVICE: Answers()}, missing)
+
+
+def test_a_served_method_without_an_answer_keeps_the_server_from_starting() -> None:
+    name = PREFIX + "GetCheckpoint"
+    with pytest.raises(AttributeError, match="get_checkpoint"):
+        bind({SERVICE: Answers()}, ROWS | {name: replace(ROWS[name], served=True)})
+
+
+async def test_what_is_not_served_says_so() -> None:
+    ended: list[tuple[str, str, str]] = []
+
+    class Refusing:
+        async def abort(self, status: Any, message: str, trailing_metadata: Any) -> None:
+            ended.append((status.name, message, trailing_metadata[0][1]))
+
+    handler = handler_of("GetSealedSeed", Answers(), ROWS)
+    await handler.stream_unary(None, Refusing())
+    assert ended == [("UNIMPLEMENTED", "GetSealedSeed is not served by this version", "UNIMPLEMENTED")]

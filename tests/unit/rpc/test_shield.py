@@ -1,0 +1,109 @@
+"""What callers and the log are told of an error."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from typing import NoReturn, cast
+
+import grpc
+import pytest
+from grpc import aio
+from structlog.testing import capture_logs
+
+from equipoise import errors
+from equipoise_server.rpc.guards import Call, Context
+from equipoise_server.rpc.shield import LONGEST_MESSAGE, REASON_KEY, hide_errors
+
+SECRET = "weights of carrier UA"
+
+
+class Aborted(aio.AbortError):
+    """What the real context raises."""
+
+
+@dataclass
+class FakeContext:
+    """Keeps what a call was ended with."""
+
+    ended: list[tuple[grpc.StatusCode, str, dict[str, str]]] = field(default_factory=list)
+
+    async def abort(
+        self, status: grpc.StatusCode, message: str, trailing_metadata: tuple[tuple[str, str], ...]
+    ) -> NoReturn:
+        self.ended.append((status, message, dict(trailing_metadata)))
+        raise Aborted
+
+
+async def fail(
+    error: BaseException, method: str = "/equipoise.v1.AnalystService/SubmitWorkload"
+) -> tuple[grpc.StatusCode, str, dict[str, str]]:
+    context = FakeContext()
+    with pytest.raises(Aborted):
+        async with hide_errors(Call(method, True, cast(Context, context))):
+            raise error
+    (ended,) = context.ended
+    return ended
+
+
+@pytest.mark.parametrize("kind", [kind for kind in errors.BY_REASON.values() if kind is not errors.InternalError])
+async def test_our_errors_keep_status_reason_and_text(kind: type[errors.EquipoiseError]) -> None:
+    error = errors.from_reason(kind.reason, "statements[3]: unknown")
+    assert await fail(error) == (
+        grpc.StatusCode[kind.status],
+        "statements[3]: unknown",
+        {REASON_KEY: kind.reason},
+    )
+
+
+@pytest.mark.parametrize("error", [ValueError(SECRET), KeyError(SECRET), errors.InternalError(SECRET)])
+async def test_anything_else_becomes_a_reference(error: Exception) -> None:
+    with capture_logs() as logged:
+        status, message, trailing = await fail(error)
+    assert status is grpc.StatusCode.INTERNAL
+    assert trailing == {REASON_KEY: "INTERNAL"}
+    reference = re.fullmatch(r".* under ([0-9a-f]{16})", message)
+    assert reference is not None
+    assert SECRET not in message
+    (entry,) = logged
+    assert entry["reference"] == reference[1]
+    assert entry["kind"] == type(error).__name__
+    assert any("test_shield.py" in place for place in entry["places"])
+
+
+async def test_the_log_has_the_text_of_an_operators_error_but_never_of_an_analysts() -> None:
+    for method, told in (
+        ("/equipoise.v1.OperatorService/OpenRound", True),
+        ("/equipoise.v1.AnalystService/X", False),
+    ):
+        try:
+            try:
+                raise KeyError(SECRET)
+            except KeyError as cause:
+                raise ValueError(SECRET) from cause
+        except ValueError as error:
+            with capture_logs() as logged:
+                await fail(error, method)
+        assert (SECRET in str(logged)) is told
+
+
+async def test_refusals_are_logged_without_their_text() -> None:
+    with capture_logs() as logged:
+        await fail(errors.InvalidArgument("statements[0]", SECRET))
+    (entry,) = logged
+    assert SECRET not in str(entry)
+
+
+async def test_long_messages_are_cut() -> None:
+    _, message, _ = await fail(errors.InvalidArgument("labels", "x" * 100_000))
+    assert len(message) == LONGEST_MESSAGE
+
+
+async def test_cancellation_and_aborts_pass_through() -> None:
+    for error in (asyncio.CancelledError(), aio.AbortError()):
+        context = FakeContext()
+        with pytest.raises(type(error)):
+            async with hide_errors(Call("/x/Y", False, cast(Context, context))):
+                raise error
+        assert context.ended == []
