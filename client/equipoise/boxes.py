@@ -101,14 +101,15 @@ class PredicateCompiler:
 
     def _bin(self, axis: int, attribute: Attribute, edge: float, path: str) -> int:
         """The first bin at or above an edge."""
-        if isinstance(edge, bool) or not isinstance(edge, int | float) or edge != edge:
+        if isinstance(edge, bool) or not isinstance(edge, int | float):
             raise InvalidArgument(path, "is not a number")
         if edge in (-math.inf, math.inf):
             return 0 if edge < 0 else attribute.bins
         position = self._edges[axis].get(edge)
         if position is None:
-            near = min(attribute.edges, key=lambda each: abs(each - edge))
-            raise InvalidArgument(path, f"{edge!r} is not an edge of {attribute.name}; the nearest is {near!r}")
+            edges = ", ".join(f"{each:g}" for each in attribute.edges[:12])
+            more = ", ..." if attribute.bins >= 12 else ""
+            raise InvalidArgument(path, f"is not an edge of {attribute.name}; its edges are {edges}{more}")
         return position
 
     def _slab(self, axis: int, mask: int) -> Boxes:
