@@ -6,7 +6,6 @@ The fields below are the documentation: `render` writes their descriptions into 
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -125,14 +124,25 @@ def load_config(state: Path) -> Config:
 
     try:
         return FromFile.model_validate({})
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidArgument(str(path), f"is not TOML: {error}") from None
-    except UnicodeDecodeError:
-        raise InvalidArgument(str(path), "is not UTF-8 text") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise InvalidArgument(f"{path}: {key}", first["msg"]) from None
+        key, problem = _first(error)
+        # The settings library passes on what the parser says as an error of no key at all.
+        field, problem = (f"{path}: {key}", problem) if key else (str(path), f"is not TOML: {problem}")
+        raise InvalidArgument(field, problem) from None
+
+
+def make_config(**values: object) -> Config:
+    """A configuration from values, the rest being defaults. Raises `InvalidArgument` naming the key."""
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise InvalidArgument(*_first(error)) from None
+
+
+def _first(error: ValidationError) -> tuple[str, str]:
+    """The key and the problem of the first thing that is wrong."""
+    first = error.errors()[0]
+    return ".".join(str(part) for part in first["loc"]), first["msg"].removeprefix("Value error, ")
 
 
 def render(config: Config) -> str:

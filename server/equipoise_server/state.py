@@ -27,7 +27,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.config import CONFIG_FILE, Config, load_config, render
+from equipoise_server.config import CONFIG_FILE, Config, load_config, make_config, render
 from equipoise_server.identity.authority import (
     Authority,
     certificate_to_pem,
@@ -86,9 +86,7 @@ def create_state(
     if state.exists() and not (state.is_dir() and not any(state.iterdir())):
         raise InvalidArgument("state", f"{state} exists already and is not an empty directory")
     deployment = secrets.token_hex(8)
-    config = Config.model_validate(
-        {"deployment": deployment, "listen": listen, "release_grid_seconds": release_grid_seconds}
-    )
+    config = make_config(deployment=deployment, listen=listen, release_grid_seconds=release_grid_seconds)
     partial = state.with_name(f".{state.name}.{deployment}")
     try:
         make_private_directory(partial)

@@ -1,0 +1,118 @@
+"""The state directory: made whole or not at all, private, and checked when opened."""
+
+from __future__ import annotations
+
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from equipoise.errors import InvalidArgument
+from equipoise_server.identity.authority import Authority, certificate_to_pem
+from equipoise_server.identity.names import Role, certified_name
+from equipoise_server.identity.registry import Registry
+from equipoise_server.state import create_state, held, open_deployment
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    path = tmp_path / "state"
+    create_state(path, clock=lambda: NOW)
+    return path
+
+
+def test_everything_is_there_and_private(state: Path) -> None:
+    for directory in ("", "ca", "keys", "data", "profiles/operator", "profiles/auditor"):
+        assert stat.S_IMODE((state / directory).stat().st_mode) == 0o700, directory
+    keys = [*state.rglob("*.key"), *state.rglob("key.pem"), state / "equipoise.db"]
+    assert len(keys) == 6
+    for key in keys:
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600, key
+    assert [path.name for path in state.parent.iterdir()] == ["state"]
+
+
+@pytest.mark.parametrize("role", [Role.OPERATOR, Role.AUDITOR])
+def test_the_first_profiles_are_in_force(state: Path, role: Role) -> None:
+    deployment = open_deployment(state, NOW)
+    profile = state / "profiles" / role.value
+    certificate = x509.load_pem_x509_certificate((profile / "certificate.pem").read_bytes())
+    assert certified_name(certificate, deployment.config.deployment) == role.value
+    assert (profile / "ca.pem").read_bytes() == deployment.authority.pem
+    assert 'target = "127.0.0.1:7443"' in (profile / "profile.toml").read_text()
+    store = deployment.open_store()
+    assert Registry(store).caller(role.value, certificate.serial_number).role is role
+    store.close()
+
+
+def test_two_deployments_share_nothing(state: Path, tmp_path: Path) -> None:
+    create_state(tmp_path / "other", clock=lambda: NOW)
+    one, two = (open_deployment(path, NOW) for path in (state, tmp_path / "other"))
+    assert one.config.deployment != two.config.deployment
+    assert one.storage_key != two.storage_key
+    assert one.authority.pem != two.authority.pem
+
+
+def test_an_existing_directory_is_never_touched(state: Path) -> None:
+    before = (state / "ca" / "authority.pem").read_bytes()
+    with pytest.raises(InvalidArgument, match="exists already"):
+        create_state(state)
+    assert (state / "ca" / "authority.pem").read_bytes() == before
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="hosts"):
+        create_state(tmp_path / "state", ["no host name: ü"])
+    with pytest.raises(InvalidArgument, match="listen: must be HOST:PORT"):
+        create_state(tmp_path / "state", listen="nowhere")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_directory_may_be_filled(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    create_state(tmp_path / "state")
+    open_deployment(tmp_path / "state", datetime.now(UTC))
+
+
+def test_listening_everywhere_puts_a_name_into_profiles(tmp_path: Path) -> None:
+    create_state(tmp_path / "state", ["server.example"], listen="0.0.0.0:7443")
+    text = (tmp_path / "state" / "profiles" / "operator" / "profile.toml").read_text()
+    assert 'target = "server.example:7443"' in text
+
+
+@pytest.mark.parametrize("name", ["ca/authority.key", "keys/server.key", "keys/storage.key"])
+def test_exposed_or_missing_keys_are_refused(state: Path, name: str) -> None:
+    (state / name).chmod(0o644)
+    with pytest.raises(InvalidArgument, match=f"{name}: others may open it"):
+        open_deployment(state, NOW)
+    (state / name).unlink()
+    with pytest.raises(InvalidArgument, match=f"{name}: cannot be read"):
+        open_deployment(state, NOW)
+
+
+def test_a_server_certificate_of_another_authority_or_time_is_refused(state: Path) -> None:
+    with pytest.raises(InvalidArgument, match=r"server\.pem: is not valid at this time"):
+        open_deployment(state, NOW + timedelta(days=826))
+    deployment = open_deployment(state, NOW)
+    key = deployment.server_certificate.public_key()
+    stranger = Authority.create(deployment.config.deployment, NOW)
+    forged = stranger.issue_server(["localhost"], key, NOW)  # type: ignore[arg-type]
+    (state / "keys" / "server.pem").write_bytes(certificate_to_pem(forged))
+    with pytest.raises(InvalidArgument, match=r"server\.pem: was not issued by"):
+        open_deployment(state, NOW)
+
+
+def test_a_missing_data_directory_is_named(state: Path) -> None:
+    (state / "data").rmdir()
+    with pytest.raises(InvalidArgument, match="data_directory"):
+        open_deployment(state, NOW)
+
+
+def test_one_server_at_a_time(state: Path) -> None:
+    with held(state), pytest.raises(InvalidArgument, match="in use by another server"), held(state):
+        pass
+    with held(state):
+        pass

@@ -1,0 +1,88 @@
+"""Records become messages whole, and an analyst's message speaks of that analyst only."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from equipoise.accounting import Cost
+from equipoise.schema import Attribute, Schema
+from equipoise.v1 import types_pb2
+from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.ledger.journal import JournalRecord
+from equipoise_server.mechanisms.interface import Budget, Plan, Share
+from equipoise_server.rounds.records import (
+    AccountRecord,
+    DatasetRecord,
+    ProgressRecord,
+    ReceiptRecord,
+    RoundRecord,
+    Terms,
+)
+from equipoise_server.rounds.states import RoundState
+from equipoise_server.rpc import messages
+
+TIME = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
+PLAN = Plan("equilibrium", '{"s":3}', Cost(rho=10**10), Cost(epsilon=10**12, delta=5), 0.1, 2, 3.5, 10**9)
+TERMS = Terms(
+    "flights",
+    "query",
+    Budget(1.0, 1e-9),
+    Budget(2.0, 1e-6),
+    0.05,
+    "auto",
+    (Share("alice", 1, 2), Share("bob", 3, 4)),
+    {},
+)
+ROUND = RoundRecord("r1", TERMS, RoundState.RELEASED, PLAN, 100, 8, TIME, TIME, "", b"commitment")
+PROGRESS = ProgressRecord("game", 3, 10, 1.5, True, 77)
+
+
+def test_an_operator_sees_everything() -> None:
+    detail = messages.round_detail(ROUND, PROGRESS)
+    assert [share.analyst for share in detail.shares] == ["alice", "bob"]
+    assert detail.plan.data_budget.delta == 1e-9
+    assert detail.plan.data_budget.epsilon == epsilon_for(PLAN.data_cost, 1e-9)
+    assert detail.plan.analyst_cost == types_pb2.Cost(epsilon=10**12, delta=5)
+    assert detail.progress == types_pb2.Progress(
+        phase="game", done=3, total=10, seconds_left=1.5, complete=True, peak_memory_bytes=77
+    )
+    assert detail.round.mechanism == "equilibrium"
+    assert detail.round.release_time.ToDatetime(UTC) == TIME
+    assert not detail.round.HasField("share")
+
+
+def test_an_analyst_sees_its_own_share_and_no_other_name() -> None:
+    message = messages.analyst_round(ROUND, "bob")
+    assert message.share == types_pb2.Share(analyst="bob", statements=3, queries=4)
+    assert b"alice" not in message.SerializeToString()
+    assert message.state == types_pb2.ROUND_STATE_RELEASED
+
+
+@pytest.mark.parametrize("state", list(RoundState))
+def test_every_state_has_a_number(state: RoundState) -> None:
+    assert types_pb2.RoundState.Name(messages.STATES[state]) == f"ROUND_STATE_{state.name}"
+
+
+def test_a_round_that_is_not_released_has_no_release_time() -> None:
+    unreleased = RoundRecord("r1", TERMS, RoundState.OPEN, PLAN, 100, 8, TIME, None, "", b"c")
+    assert not messages.analyst_round(unreleased, "bob").HasField("release_time")
+
+
+def test_a_dataset_does_not_tell_where_its_file_lies() -> None:
+    schema = Schema((Attribute("carrier", ("AA", "UA")),))
+    record = DatasetRecord("flights", "secret/place.csv", schema, 7, TIME)
+    message = messages.dataset(record)
+    assert (message.name, message.records, message.schema.attributes[0].name) == ("flights", 7, "carrier")
+    assert b"secret" not in message.SerializeToString()
+
+
+def test_receipts_accounts_and_journal_entries() -> None:
+    receipt = messages.receipt(ReceiptRecord("r1", b"digest", 2, 9, TIME))
+    assert (receipt.workload_digest, receipt.statements, receipt.queries) == (b"digest", 2, 9)
+    account = messages.account(AccountRecord("data/x", Budget(1, 0.1), Budget(0.5, 0.1), Budget(0.7, 0.1)))
+    assert (account.cap.epsilon, account.spent.epsilon, account.committed.epsilon) == (1, 0.5, 0.7)
+    entry = messages.journal_entry(JournalRecord(4, TIME, "spend", "data/x", "r1", Cost(rho=1), "{}", b"hash"))
+    assert (entry.sequence, entry.action, entry.cost.rho, entry.digest) == (4, "spend", 1, b"hash")
+    assert entry.time.ToDatetime(UTC) == TIME
