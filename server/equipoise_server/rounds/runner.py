@@ -41,6 +41,7 @@ class _Run:
     phase_start: float
     streams: dict[str, list[bytes]] = field(default_factory=dict)
     result: RoundResult | None = None
+    problem: str = ""
     ended: bool = False
 
 
@@ -134,12 +135,12 @@ class Runner:
         run.process.join()
         with self._lock:
             run.ended = True
-            if run.result is None and not run.progress.phase.startswith("failed"):
-                problem = f"failed: the worker ended with exit code {run.process.exitcode}"
-                run.progress = replace(NOTHING, phase=problem)
-            forgotten = self._runs.get(round_id) is not run
-        if run.result is None and not forgotten:
-            log.error("worker_failed", round_id=round_id, problem=run.progress.phase)
+            if run.result is None:
+                # Said only now: when a failure shows, the round can be run again.
+                problem = run.problem or f"the worker ended with exit code {run.process.exitcode}"
+                run.progress = replace(NOTHING, phase=f"failed: {problem}")
+                if self._runs.get(round_id) is run:
+                    log.error("worker_failed", round_id=round_id, problem=problem)
 
 
 def _take(run: _Run, message: Message) -> None:
@@ -154,7 +155,7 @@ def _take(run: _Run, message: Message) -> None:
             run.result = RoundResult(run.streams, synopsis)
             run.progress = ProgressRecord("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
         case Failed(problem):
-            run.progress = replace(NOTHING, phase=f"failed: {problem}")
+            run.problem = problem
 
 
 def _end(process: SpawnProcess) -> None:

@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -133,8 +134,18 @@ def serve_job(pipe: Connection, job: Job) -> None:
 
 
 def peak_memory_bytes() -> int:
-    """The largest resident size this process has had; Linux counts it in KiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """The largest resident size this process has had.
+
+    Where there is /proc it is read from there: `getrusage` also counts what the starting process held before
+    the worker's own program was loaded.
+    """
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        kibibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return kibibytes if sys.platform == "darwin" else kibibytes * 1024
+    lines = dict(line.partition(":")[::2] for line in status.splitlines())
+    return int(lines["VmHWM"].split()[0]) * 1024
 
 
 def _throttled(pipe: Connection) -> Progress:

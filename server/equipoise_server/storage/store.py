@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, InterfaceError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from equipoise.errors import DataLoss, EquipoiseError, InvalidArgument, Unavailable
@@ -90,6 +91,8 @@ def translated() -> Iterator[None]:
         if "malformed" in problem or "not a database" in problem:
             raise DataLoss("the store is damaged") from error
         raise Unavailable("the store cannot be used now") from error
+    except PoolTimeoutError as error:
+        raise Unavailable("the store is busy") from error
 
 
 def _engine(url: URL, writes: bool) -> Engine:

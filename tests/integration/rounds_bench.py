@@ -1,0 +1,140 @@
+"""A small table, three analysts and a clock that the test moves, for tests of the rounds service."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from equipoise.queries import Marginal, Statement, attribute
+from equipoise.schema import Attribute, Schema
+from equipoise.wire import workload_to_bytes
+from equipoise_server.mechanisms.interface import Budget, Share
+from equipoise_server.rounds.records import ProgressRecord, RoundRecord, Terms
+from equipoise_server.rounds.service import Rounds
+from equipoise_server.rounds.states import RoundState
+from equipoise_server.storage.store import open_store
+from equipoise_server.storage.tables import identities
+
+SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
+RECORDS = 400
+ANALYSTS = ("ann", "bob", "cyd")
+KEY = bytes(range(32))
+SEED = b"a seed that only tests may choose"[:32]
+CAP = Budget(20.0, 1e-3)
+COLOUR, SIZE = attribute("colour"), attribute("size")
+
+TERMS = Terms(
+    dataset="shop",
+    unit="query",
+    data_budget=Budget(8.0, 1e-4),
+    analyst_budget=Budget(8.0, 1e-4),
+    beta=0.05,
+    mechanism="equilibrium",
+    shares=(Share("ann", 4, 12), Share("bob", 4, 12)),
+    options={},
+)
+ANN: tuple[Statement, ...] = (COLOUR == "red", Marginal(("colour", "size")), SIZE.isin(["s", "m"]))
+BOB: tuple[Statement, ...] = (Marginal(("size",)), (COLOUR == "red") | (SIZE == "xl"))
+
+
+@dataclass
+class HandClock:
+    """A clock that stands still until it is moved."""
+
+    now: datetime = datetime(2024, 1, 1, 12, 0, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def move(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(seconds=seconds)
+
+
+def write_table(directory: Path, records: int = RECORDS) -> None:
+    """A CSV table in which every cell of the schema occurs."""
+    sizes = ("s", "m", "l", "xl")
+    rows = [f"{('red', 'green')[row % 3 % 2]},{sizes[row * row % 7 % 4]}" for row in range(records)]
+    (directory / "shop.csv").write_text("\n".join(["colour,size", *rows]) + "\n")
+
+
+@dataclass
+class Bench:
+    """The service on a directory, restarted at will."""
+
+    directory: Path
+    clock: HandClock = field(default_factory=HandClock)
+    seed: bytes = SEED
+
+    def __post_init__(self) -> None:
+        (self.directory / "data").mkdir(exist_ok=True)
+        write_table(self.directory / "data")
+        self.start()
+        with self.store.write() as connection:
+            connection.execute(
+                identities.insert(), [{"name": name, "role": "analyst", "created": 0} for name in ANALYSTS]
+            )
+        self.rounds.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register")
+
+    def start(self) -> None:
+        """Open the store and the service."""
+        self.store = open_store(f"sqlite:///{self.directory / 'equipoise.db'}")
+        self.rounds = Rounds(self.store, self.directory / "data", KEY, clock=self.clock, seeds=lambda: self.seed)
+
+    def stop(self) -> None:
+        """Close both."""
+        self.rounds.close()
+        self.store.close()
+
+    def restart(self) -> None:
+        """What a new server does after a crash."""
+        self.stop()
+        self.start()
+        self.rounds.recover()
+
+    def opened(self, terms: Terms = TERMS) -> str:
+        """The id of a new round."""
+        return self.rounds.open(terms, f"open-{time.monotonic_ns()}").id
+
+    def sealed(self) -> str:
+        """The id of a new round to which ann and bob have submitted."""
+        round_id = self.opened()
+        self.rounds.submit("ann", round_id, f"ann-{round_id}", workload_to_bytes(ANN))
+        self.rounds.submit("bob", round_id, f"bob-{round_id}", workload_to_bytes(BOB))
+        self.rounds.seal(round_id, f"seal-{round_id}")
+        return round_id
+
+    def completed(self) -> str:
+        """The id of a new round that waits for its release."""
+        round_id = self.sealed()
+        self.rounds.run(round_id, f"run-{round_id}")
+        self.wait(round_id)
+        return round_id
+
+    def released(self) -> RoundRecord:
+        """A new released round whose streams are open."""
+        round_id = self.completed()
+        record = self.rounds.release(round_id, f"release-{round_id}")
+        self.clock.move(60)
+        return record
+
+    def wait(self, round_id: str, seconds: float = 60) -> ProgressRecord:
+        """Wait for the worker's end, good or bad."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            progress = self.rounds.progress(round_id)
+            if progress.complete or progress.phase.startswith("failed"):
+                return progress
+            time.sleep(0.02)
+        raise AssertionError(f"the worker did not end within {seconds} s")
+
+    def state(self, round_id: str) -> RoundState:
+        """Where the round stands."""
+        return self.rounds.get(round_id).state
+
+    def charged(self) -> dict[str, tuple[float, float]]:
+        """Epsilon spent, and epsilon spent or reserved, by account."""
+        records, _ = self.rounds.accounts("shop")
+        return {record.name: (record.spent.epsilon, record.committed.epsilon) for record in records}

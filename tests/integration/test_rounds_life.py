@@ -1,0 +1,308 @@
+"""A round from opening to its streams, through the real store, worker process, mechanism and formats."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from integration.rounds_bench import ANN, BOB, CAP, KEY, RECORDS, SCHEMA, SEED, TERMS, Bench, write_table
+
+from equipoise.errors import (
+    AlreadyExists,
+    BudgetExhausted,
+    InvalidArgument,
+    NotFound,
+    OutOfRange,
+    WrongState,
+)
+from equipoise.queries import Marginal, attribute
+from equipoise.wire import chunk_from_bytes, workload_to_bytes
+from equipoise.workload import compile_workload
+from equipoise_server.data.source import load_histogram
+from equipoise_server.mechanisms.interface import Budget, Share
+from equipoise_server.mechanisms.registry import mechanism
+from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.terms import setting_of
+
+ANN_BYTES, BOB_BYTES = workload_to_bytes(ANN), workload_to_bytes(BOB)
+DATA = "data/shop"
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.stop()
+
+
+def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> None:
+    record = bench.released()
+    setting = setting_of(TERMS, RECORDS, SCHEMA.universe_size)
+    loaded = load_histogram(bench.directory / "data" / "shop.csv", SCHEMA)
+    workloads = {"ann": compile_workload(ANN, SCHEMA), "bob": compile_workload(BOB, SCHEMA)}
+    expected = mechanism("equilibrium").run(
+        setting, record.plan, loaded.histogram, workloads, SEED, lambda *_: None
+    )
+    for analyst, answers in expected.answers.items():
+        chunks = [chunk_from_bytes(chunk) for chunk in bench.rounds.results(analyst, record.id, 0, 100)]
+        assert [chunk.sequence for chunk in chunks] == list(range(1, len(chunks) + 1))
+        assert chunks[-1].last
+        np.testing.assert_array_equal(np.concatenate([chunk.values for chunk in chunks]), answers.values)
+        np.testing.assert_array_equal(np.concatenate([chunk.bounds for chunk in chunks]), answers.bounds)
+        np.testing.assert_array_equal(np.concatenate([chunk.methods for chunk in chunks]), answers.methods)
+
+
+def test_charges_are_reserved_at_seal_and_spent_at_release(bench: Bench) -> None:
+    round_id = bench.opened()
+    bench.rounds.submit("ann", round_id, "1", ANN_BYTES)
+    assert all(amounts == (0.0, 0.0) for amounts in bench.charged().values())
+    bench.rounds.seal(round_id, "seal")
+    reserved = bench.charged()
+    assert set(reserved) == {DATA, "analyst/shop/query/ann", "analyst/shop/query/bob"}
+    assert all(spent == 0 < committed for spent, committed in reserved.values())
+    bench.rounds.run(round_id, "run")
+    progress = bench.wait(round_id)
+    assert progress.complete
+    assert progress.peak_memory_bytes > 1 << 20
+    assert bench.charged() == reserved
+    bench.rounds.release(round_id, "release")
+    assert bench.charged() == {name: (committed, committed) for name, (_, committed) in reserved.items()}
+    assert bench.rounds.progress(round_id).peak_memory_bytes == progress.peak_memory_bytes
+    entries, token = bench.rounds.journal()
+    assert token == ""
+    assert [entry.action for entry in entries] == ["open-account"] * 3 + ["reserve"] * 3 + ["spend"] * 3
+
+
+def test_rounds_add_up_on_the_data_account_until_the_cap(bench: Bench) -> None:
+    bench.released()
+    one = bench.charged()[DATA][0]
+    bench.released()
+    assert bench.charged()[DATA][0] > one
+    # The worst round is all that an analyst's account with unit = query keeps.
+    assert bench.charged()["analyst/shop/query/ann"][0] <= TERMS.analyst_budget.epsilon
+    ids = [bench.opened() for _ in range(10)]
+    for round_id in ids:
+        bench.rounds.submit("ann", round_id, round_id, ANN_BYTES)
+    fitting = [round_id for round_id in ids if fits(bench, round_id)]
+    assert 0 < len(fitting) < len(ids)
+    assert bench.charged()[DATA][1] <= CAP.epsilon
+
+
+def fits(bench: Bench, round_id: str) -> bool:
+    try:
+        bench.rounds.seal(round_id, f"seal {round_id}")
+    except BudgetExhausted:
+        # Nothing of the round was reserved, so it stands where it stood.
+        return bench.state(round_id) is not RoundState.OPEN
+    return True
+
+
+def test_a_cap_too_small_is_refused_at_opening(bench: Bench) -> None:
+    bench.rounds.register_dataset("small", "shop.csv", SCHEMA, Budget(1.0, 1e-6), CAP, "2")
+    with pytest.raises(BudgetExhausted, match="account data/small: "):
+        bench.rounds.open(replace(TERMS, dataset="small"), "open")
+    bench.rounds.register_dataset("shy", "shop.csv", SCHEMA, CAP, Budget(1.0, 1e-6), "3")
+    with pytest.raises(BudgetExhausted, match="account analyst/shy/query/ann: "):
+        bench.rounds.open(replace(TERMS, dataset="shy"), "open")
+    assert bench.rounds.list() == ([], "")
+
+
+def test_streams_open_at_the_grid_and_not_before(bench: Bench) -> None:
+    round_id = bench.completed()
+    record = bench.rounds.release(round_id, "release")
+    assert record.release_time == datetime(2024, 1, 1, 12, 1, tzinfo=UTC)
+    seen = bench.rounds.get_for_analyst("ann", round_id)
+    assert (seen.state, seen.release_time) == (RoundState.SEALED, None)
+    with pytest.raises(WrongState):
+        bench.rounds.results("ann", round_id, 0, 10)
+    bench.clock.move(60)
+    assert bench.rounds.get_for_analyst("ann", round_id).state is RoundState.RELEASED
+    assert bench.rounds.results("ann", round_id, 0, 10)
+
+
+def test_streams_resume_and_end(bench: Bench) -> None:
+    round_id = bench.released().id
+    chunks = bench.rounds.results("ann", round_id, 0, 10)
+    assert bench.rounds.results("ann", round_id, len(chunks), 10) == []
+    assert bench.rounds.results("ann", round_id, 0, 10) == chunks
+    with pytest.raises(OutOfRange):
+        bench.rounds.results("ann", round_id, len(chunks) + 1, 10)
+
+
+def test_the_round_goes_on_without_who_did_not_submit(bench: Bench) -> None:
+    round_id = bench.opened()
+    bench.rounds.submit("ann", round_id, "1", ANN_BYTES)
+    bench.rounds.seal(round_id, "seal")
+    bench.rounds.run(round_id, "run")
+    assert bench.wait(round_id).complete
+    bench.rounds.release(round_id, "release")
+    bench.clock.move(60)
+    assert bench.rounds.results("ann", round_id, 0, 10)
+    with pytest.raises(NotFound, match="there is no such stream"):
+        bench.rounds.results("bob", round_id, 0, 10)
+
+
+def test_others_rounds_are_as_if_they_did_not_exist(bench: Bench) -> None:
+    round_id = bench.opened()
+    words = []
+    for wanted in (round_id, "0" * 32):
+        with pytest.raises(NotFound) as caught:
+            bench.rounds.get_for_analyst("cyd", wanted)
+        words.append(str(caught.value))
+        with pytest.raises(NotFound):
+            bench.rounds.submit("cyd", wanted, "1", ANN_BYTES)
+        with pytest.raises(NotFound):
+            bench.rounds.results("cyd", wanted, 0, 1)
+    assert words == ["there is no such round"] * 2
+    assert bench.rounds.list_for_analyst("cyd") == ([], "")
+    assert bench.rounds.get_for_analyst("ann", round_id).terms.shares == (TERMS.shares[0],)
+
+
+def test_a_submission_is_replaceable_until_sealed(bench: Bench) -> None:
+    round_id = bench.opened()
+    first = bench.rounds.submit("ann", round_id, "1", ANN_BYTES)
+    second = bench.rounds.submit("ann", round_id, "2", BOB_BYTES)
+    assert (first.statements, first.queries) == (3, 10)
+    assert second.workload_digest == hashlib.sha256(BOB_BYTES).digest()
+    bench.rounds.seal(round_id, "seal")
+    with pytest.raises(WrongState, match="the round no longer accepts workloads"):
+        bench.rounds.submit("ann", round_id, "3", ANN_BYTES)
+    with pytest.raises(WrongState):
+        bench.rounds.dry_run("ann", round_id, ANN_BYTES)
+    assert bench.rounds.submit("ann", round_id, "2", BOB_BYTES) == second
+
+
+def test_a_dry_run_leaves_no_trace(bench: Bench) -> None:
+    round_id = bench.opened()
+    tried = bench.rounds.dry_run("ann", round_id, ANN_BYTES)
+    assert (tried.statements, tried.queries) == (3, 10)
+    assert tried.promised_error == bench.rounds.get(round_id).plan.promised_error
+    with pytest.raises(WrongState, match="no analyst has submitted"):
+        bench.rounds.seal(round_id, "seal")
+    assert bench.state(round_id) is RoundState.OPEN
+
+
+def test_workloads_beyond_the_share_or_malformed_are_refused(bench: Bench) -> None:
+    round_id = bench.opened()
+    red = attribute("colour") == "red"
+    with pytest.raises(BudgetExhausted, match="the workload has 5 statements, your share allows 4"):
+        bench.rounds.submit("ann", round_id, "1", workload_to_bytes((red,) * 5))
+    wide = (Marginal(("colour", "size")), Marginal(("colour", "size")))
+    with pytest.raises(BudgetExhausted, match="the workload has 16 queries, your share allows 12"):
+        bench.rounds.submit("ann", round_id, "1", workload_to_bytes(wide))
+    with pytest.raises(InvalidArgument, match="taste"):
+        bench.rounds.submit("ann", round_id, "1", workload_to_bytes((attribute("taste") == "sour",)))
+    with pytest.raises(InvalidArgument):
+        bench.rounds.submit("ann", round_id, "1", b"")
+    with pytest.raises(InvalidArgument):
+        bench.rounds.submit("ann", round_id, "1", b"\xff\xff\xff")
+    # Nothing was kept of the refused ones: the request_id is still free.
+    assert bench.rounds.submit("ann", round_id, "1", ANN_BYTES).statements == 3
+
+
+def test_requests_are_carried_out_once_also_after_a_restart(bench: Bench) -> None:
+    opened = bench.rounds.open(TERMS, "open", "olga")
+    receipt = bench.rounds.submit("ann", opened.id, "1", ANN_BYTES)
+    sealed = bench.rounds.seal(opened.id, "seal", "olga")
+    bench.clock.move(1000)
+    bench.restart()
+    assert bench.rounds.open(TERMS, "open", "olga") == opened
+    assert bench.rounds.submit("ann", opened.id, "1", ANN_BYTES) == receipt
+    assert bench.rounds.seal(opened.id, "seal", "olga") == sealed
+    assert bench.rounds.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register").records == RECORDS
+    assert len(bench.rounds.list()[0]) == 1
+    with pytest.raises(AlreadyExists):
+        bench.rounds.open(replace(TERMS, beta=0.01), "open", "olga")
+    with pytest.raises(AlreadyExists):
+        bench.rounds.submit("ann", opened.id, "1", BOB_BYTES)
+    with pytest.raises(AlreadyExists):
+        bench.rounds.seal(opened.id, "open", "olga")
+    # Another operator's, or another analyst's, request_id is its own.
+    assert bench.rounds.open(TERMS, "open", "otto").id != opened.id
+
+
+def test_steps_out_of_order_are_refused(bench: Bench) -> None:
+    round_id = bench.sealed()
+    with pytest.raises(WrongState, match="the round is sealed, so it cannot be sealed"):
+        bench.rounds.seal(round_id, "again")
+    with pytest.raises(WrongState, match="the round is sealed, so it cannot be released"):
+        bench.rounds.release(round_id, "early")
+    bench.rounds.run(round_id, "run")
+    with pytest.raises(WrongState, match="is being run"):
+        bench.rounds.run(round_id, "run again")
+    bench.wait(round_id)
+    bench.rounds.release(round_id, "release")
+    with pytest.raises(WrongState):
+        bench.rounds.abort(round_id, "too late", "abort")
+    assert bench.rounds.release(round_id, "release").state is RoundState.RELEASED
+
+
+def test_only_registered_analysts_and_datasets(bench: Bench) -> None:
+    stranger = replace(TERMS, shares=(*TERMS.shares, Share("eve", 1, 1)))
+    with pytest.raises(InvalidArgument, match=r"shares\[2\].analyst: 'eve' is not a registered analyst"):
+        bench.rounds.plan(stranger)
+    with pytest.raises(NotFound, match="there is no such dataset"):
+        bench.rounds.plan(replace(TERMS, dataset="elsewhere"))
+    with pytest.raises(InvalidArgument, match="unit"):
+        bench.rounds.plan(replace(TERMS, unit="analyst"))
+
+
+@pytest.mark.parametrize("source", ["", "../equipoise.db", "/etc/passwd", "missing.csv", "."])
+def test_sources_stay_inside_the_data_directory(bench: Bench, source: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"^source: "):
+        bench.rounds.register_dataset("other", source, SCHEMA, CAP, CAP, "other")
+
+
+def test_datasets_are_registered_once_with_sensible_caps(bench: Bench) -> None:
+    with pytest.raises(AlreadyExists):
+        bench.rounds.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "other")
+    with pytest.raises(InvalidArgument, match=r"analyst_cap\.delta"):
+        bench.rounds.register_dataset("other", "shop.csv", SCHEMA, CAP, Budget(1.0, 0.0), "other")
+    with pytest.raises(InvalidArgument, match="name"):
+        bench.rounds.register_dataset("a/b", "shop.csv", SCHEMA, CAP, CAP, "other")
+    records, token = bench.rounds.list_datasets()
+    assert ([record.name for record in records], token) == (["shop"], "")
+
+
+def test_lists_are_paged_newest_first(bench: Bench) -> None:
+    ids = [bench.opened() for _ in range(3)]
+    page, token = bench.rounds.list(2)
+    rest, end = bench.rounds.list(2, token)
+    assert [record.id for record in (*page, *rest)] == ids[::-1]
+    assert end == ""
+    mine, token = bench.rounds.list_for_analyst("bob", 1)
+    assert (mine[0].id, token) == (ids[2], ids[2])
+    assert bench.rounds.list_for_analyst("bob", 5, token)[1] == ""
+    with pytest.raises(InvalidArgument, match=r"^page_size: "):
+        bench.rounds.list(1001)
+    with pytest.raises(InvalidArgument, match=r"^page_token: "):
+        bench.rounds.list_for_analyst("cyd", 5, token)
+
+
+def test_the_seed_is_committed_and_not_readable_in_the_store(bench: Bench) -> None:
+    record = bench.rounds.get(bench.opened())
+    assert len(record.seed_commitment) == 32
+    bench.stop()
+    stored = b"".join(path.read_bytes() for path in bench.directory.glob("equipoise.db*"))
+    assert record.seed_commitment in stored
+    assert SEED not in stored
+    assert KEY not in stored
+    bench.start()
+
+
+def test_a_table_that_changed_is_not_run(bench: Bench) -> None:
+    round_id = bench.sealed()
+    write_table(bench.directory / "data", RECORDS - 1)
+    bench.rounds.run(round_id, "run")
+    progress = bench.wait(round_id)
+    assert not progress.complete
+    assert progress.phase == "failed: the table has 399 records, but 400 when it was registered"
+    assert bench.state(round_id) is RoundState.RUNNING
+    write_table(bench.directory / "data")
+    bench.rounds.run(round_id, "run again")
+    assert bench.wait(round_id).complete

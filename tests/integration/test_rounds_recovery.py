@@ -1,0 +1,132 @@
+"""Crashes and aborts: budgets are never under-counted, and no round is answered twice with other bytes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from integration.rounds_bench import Bench
+from sqlalchemy import text
+
+from equipoise.errors import DataLoss, WrongState
+from equipoise_server.rounds.service import Rounds
+from equipoise_server.rounds.states import RoundState
+
+DATA = "data/shop"
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.stop()
+
+
+def streams(bench: Bench, round_id: str) -> dict[str, list[bytes]]:
+    return {analyst: bench.rounds.results(analyst, round_id, 0, 100) for analyst in ("ann", "bob")}
+
+
+def kill_worker(rounds: Rounds, round_id: str) -> None:
+    process_id = rounds._runner.process_id(round_id)
+    assert process_id is not None
+    os.kill(process_id, signal.SIGKILL)
+
+
+def test_a_killed_worker_is_run_again_by_the_operator(bench: Bench) -> None:
+    round_id = bench.sealed()
+    bench.rounds.run(round_id, "run")
+    kill_worker(bench.rounds, round_id)
+    assert bench.wait(round_id).phase == "failed: the worker ended with exit code -9"
+    assert bench.state(round_id) is RoundState.RUNNING
+    with pytest.raises(WrongState, match="has not been computed"):
+        bench.rounds.release(round_id, "release")
+    reserved = bench.charged()
+    bench.rounds.run(round_id, "run again")
+    assert bench.wait(round_id).complete
+    assert bench.charged() == reserved
+
+
+def test_a_restarted_server_computes_the_same_bytes(bench: Bench) -> None:
+    round_id = bench.completed()
+    first = bench.rounds._runner.result(round_id)
+    assert first is not None
+    # Complete, not released: what the worker computed dies with the server.
+    bench.restart()
+    assert bench.state(round_id) is RoundState.RUNNING
+    assert bench.wait(round_id).complete
+    bench.rounds.release(round_id, "release")
+    bench.clock.move(60)
+    assert streams(bench, round_id) == first.streams
+    delivered = streams(bench, round_id)
+    bench.restart()
+    assert streams(bench, round_id) == delivered
+
+
+def test_a_release_that_fails_half_way_leaves_nothing_released(bench: Bench) -> None:
+    round_id = bench.completed()
+    before = bench.charged()
+    with bench.store.write() as connection:
+        connection.execute(
+            text("CREATE TRIGGER stop BEFORE INSERT ON synopses BEGIN SELECT RAISE(ABORT, 'stop'); END")
+        )
+    with pytest.raises(Exception, match="stop"):
+        bench.rounds.release(round_id, "release")
+    assert bench.state(round_id) is RoundState.RUNNING
+    assert bench.charged() == before
+    with bench.store.write() as connection:
+        assert connection.execute(text("SELECT count(*) FROM result_chunks")).scalar() == 0
+        connection.execute(text("DROP TRIGGER stop"))
+    assert bench.rounds.release(round_id, "release").state is RoundState.RELEASED
+
+
+def test_an_abort_before_any_data_were_touched_gives_the_charge_back(bench: Bench) -> None:
+    round_id = bench.sealed()
+    record = bench.rounds.abort(round_id, "the operator changed their mind", "abort")
+    assert record.state is RoundState.ABORTED
+    assert bench.charged()[DATA] == (0.0, 0.0)
+    assert bench.rounds.get_for_analyst("ann", round_id).abort_reason == "the operator changed their mind"
+
+
+def test_an_abort_of_a_run_is_charged_in_full(bench: Bench) -> None:
+    round_id = bench.sealed()
+    bench.rounds.run(round_id, "run")
+    process_id = bench.rounds._runner.process_id(round_id)
+    assert process_id is not None
+    bench.rounds.abort(round_id, "too slow", "abort")
+    with pytest.raises(ProcessLookupError):
+        os.kill(process_id, 0)
+    spent, committed = bench.charged()[DATA]
+    assert spent == committed > 0
+    bench.restart()
+    assert bench.state(round_id) is RoundState.ABORTED
+    assert bench.rounds._runner.process_id(round_id) is None
+    # An old request answered again neither starts a worker nor moves the round.
+    assert bench.rounds.run(round_id, "run").state is RoundState.RUNNING
+    assert bench.state(round_id) is RoundState.ABORTED
+    assert bench.rounds._runner.process_id(round_id) is None
+
+
+def test_closing_ends_the_workers_and_keeps_the_round(bench: Bench) -> None:
+    round_id = bench.sealed()
+    bench.rounds.run(round_id, "run")
+    process_id = bench.rounds._runner.process_id(round_id)
+    assert process_id is not None
+    bench.rounds.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process_id, 0)
+    assert bench.state(round_id) is RoundState.RUNNING
+
+
+def test_a_damaged_journal_stops_the_start(bench: Bench) -> None:
+    bench.sealed()
+    with bench.store.write() as connection:
+        connection.execute(text("DROP TRIGGER journal_no_update"))
+        connection.execute(text("UPDATE journal SET rho = rho - 1 WHERE action = 'reserve' AND rho > 0"))
+    bench.rounds.close()
+    bench.store.close()
+    bench.start()
+    with pytest.raises(DataLoss, match="the budget journal is damaged"):
+        bench.rounds.recover()

@@ -1,0 +1,83 @@
+"""The life of a round as a table: every state and action, and what each does to the charges."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from equipoise.errors import WrongState
+from equipoise_server.rounds.clock import next_grid_point
+from equipoise_server.rounds.states import (
+    Action,
+    RoundState,
+    Settlement,
+    after,
+    shown_to_analysts,
+    streams_open,
+)
+
+NOW = datetime(2024, 1, 1, 12, 0, 30, tzinfo=UTC)
+LATER = NOW + timedelta(seconds=30)
+
+LEGAL = {
+    (RoundState.OPEN, Action.SEAL): (RoundState.SEALED, Settlement.RESERVE),
+    (RoundState.OPEN, Action.ABORT): (RoundState.ABORTED, Settlement.NONE),
+    (RoundState.SEALED, Action.RUN): (RoundState.RUNNING, Settlement.NONE),
+    (RoundState.SEALED, Action.ABORT): (RoundState.ABORTED, Settlement.RELEASE),
+    (RoundState.RUNNING, Action.RUN): (RoundState.RUNNING, Settlement.NONE),
+    (RoundState.RUNNING, Action.RELEASE): (RoundState.RELEASED, Settlement.SPEND),
+    (RoundState.RUNNING, Action.ABORT): (RoundState.ABORTED, Settlement.SPEND),
+}
+
+
+@pytest.mark.parametrize("state", RoundState)
+@pytest.mark.parametrize("action", Action)
+def test_every_pair_is_either_legal_or_refused(state: RoundState, action: Action) -> None:
+    if (state, action) in LEGAL:
+        assert after(state, action) == LEGAL[state, action]
+    else:
+        with pytest.raises(WrongState, match=f"the round is {state.value}, so it cannot be {action.value}"):
+            after(state, action)
+
+
+def test_charges_are_only_given_back_where_no_worker_was_ever_started() -> None:
+    giving_back = [pair for pair, (_, what) in LEGAL.items() if what is Settlement.RELEASE]
+    assert giving_back == [(RoundState.SEALED, Action.ABORT)]
+
+
+def test_nothing_follows_an_end() -> None:
+    assert {state for state, _ in LEGAL if state.ended} == set()
+    assert [state for state in RoundState if state.ended] == [RoundState.RELEASED, RoundState.ABORTED]
+
+
+@pytest.mark.parametrize(
+    ("state", "release_time", "shown"),
+    [
+        (RoundState.OPEN, None, RoundState.OPEN),
+        (RoundState.SEALED, None, RoundState.SEALED),
+        (RoundState.RUNNING, None, RoundState.SEALED),
+        (RoundState.RELEASED, LATER, RoundState.SEALED),
+        (RoundState.RELEASED, NOW, RoundState.RELEASED),
+        (RoundState.ABORTED, None, RoundState.ABORTED),
+    ],
+)
+def test_analysts_do_not_see_how_long_a_run_takes(
+    state: RoundState, release_time: datetime | None, shown: RoundState
+) -> None:
+    assert shown_to_analysts(state, release_time, NOW) is shown
+    assert streams_open(state, release_time, NOW) is (shown is RoundState.RELEASED)
+
+
+@pytest.mark.parametrize(
+    ("time", "grid", "expected"),
+    [
+        (NOW, 60, LATER),
+        (LATER, 60, LATER + timedelta(seconds=60)),
+        (LATER - timedelta(microseconds=1), 60, LATER),
+        (NOW, 1, NOW + timedelta(seconds=1)),
+        (NOW, 86400, datetime(2024, 1, 2, tzinfo=UTC)),
+    ],
+)
+def test_the_grid_is_public_and_always_ahead(time: datetime, grid: int, expected: datetime) -> None:
+    assert next_grid_point(time, grid) == expected
