@@ -1,1 +1,41 @@
 """Equipoise: ask a private table many questions, without telling the other analysts which."""
+
+from equipoise.auditor_client import Auditor
+from equipoise.client import Client
+from equipoise.errors import EquipoiseError
+from equipoise.operator_client import Operator
+from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement, attribute
+from equipoise.results import Answer, AnswerMethod, Results
+from equipoise.schema import Attribute, Schema
+from equipoise.statements import statements_from_json, statements_to_json
+from equipoise.views import Budget, RoundState, Share, Terms
+from equipoise.workload import CompiledWorkload, compile_workload
+
+__all__ = [
+    "All",
+    "Among",
+    "Answer",
+    "AnswerMethod",
+    "Any",
+    "Attribute",
+    "Auditor",
+    "Budget",
+    "Client",
+    "CompiledWorkload",
+    "EquipoiseError",
+    "Interval",
+    "Marginal",
+    "Not",
+    "Operator",
+    "Predicate",
+    "Results",
+    "RoundState",
+    "Schema",
+    "Share",
+    "Statement",
+    "Terms",
+    "attribute",
+    "compile_workload",
+    "statements_from_json",
+    "statements_to_json",
+]

@@ -13,6 +13,7 @@
     |-- OutOfRange            a stream was resumed beyond its end
     |-- Unavailable           the server or its store cannot be reached; try again
     |-- DataLoss              stored records are damaged
+    |-- NotServed             the server's version does not offer this yet
     `-- InternalError         anything unexpected; carries a random reference and no detail
 
 Each class fixes its gRPC status and a machine-readable reason, so that the server's error shield and the
@@ -138,6 +139,14 @@ class DataLoss(EquipoiseError):
     advice = "Tell the operator; the runbook says how to restore."
 
 
+class NotServed(EquipoiseError):
+    """The server's version knows the method but does not offer it yet."""
+
+    status = "UNIMPLEMENTED"
+    reason = "UNIMPLEMENTED"
+    advice = "Ask the operator which version the server runs."
+
+
 class InternalError(EquipoiseError):
     """Something unexpected happened on the server; its log has the detail under the reference."""
 
@@ -161,6 +170,7 @@ BY_REASON: dict[str, type[EquipoiseError]] = {
         OutOfRange,
         Unavailable,
         DataLoss,
+        NotServed,
         InternalError,
     )
 }

@@ -1,0 +1,179 @@
+"""What an analyst does: look, submit, wait, read results.
+
+with Client.from_profile("profiles/AA") as client:
+    receipt = client.submit(round_id, statements)
+    client.wait(round_id)
+    for answer in client.results(round_id, statements):
+        print(answer.value, "+-", answer.bound)
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise import messages, wire
+from equipoise.connection import Connection
+from equipoise.errors import DataLoss
+from equipoise.queries import Statement
+from equipoise.results import Labels, Results
+from equipoise.v1 import analyst_pb2
+from equipoise.views import Dataset, DryRun, Identity, Receipt, Round
+from equipoise.wire import ResultColumns
+
+SERVICE = "/equipoise.v1.AnalystService"
+PIECE_BYTES = 1 << 20  # of a workload in one message; servers receive at most 4 MiB
+
+
+class Client:
+    """An analyst's way to a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def from_profile(cls, directory: str | Path) -> Self:
+        """A client with the profile that the operator handed over. Nothing is sent before the first call."""
+        return cls(Connection.from_profile(directory))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection and every call on it."""
+        self._connection.close()
+
+    def identity(self) -> Identity:
+        """Who the server says the caller is."""
+        request = analyst_pb2.GetIdentityRequest()
+        response = self._connection.call(f"{SERVICE}/GetIdentity", request, analyst_pb2.GetIdentityResponse)
+        return Identity(response.name, messages.ROLES[response.role])
+
+    def rounds(self) -> Iterator[Round]:
+        """The rounds in which the caller has a share, newest first."""
+        for page in self._connection.pages(
+            f"{SERVICE}/ListAnalystRounds",
+            lambda token: analyst_pb2.ListAnalystRoundsRequest(page_token=token),
+            analyst_pb2.ListAnalystRoundsResponse,
+        ):
+            yield from map(messages.round_shown, page.rounds)
+
+    def round(self, round_id: str) -> Round:
+        """One round. Raises `NotFound` where the caller has no share in it."""
+        request = analyst_pb2.GetAnalystRoundRequest(round_id=round_id)
+        method, kind = f"{SERVICE}/GetAnalystRound", analyst_pb2.GetAnalystRoundResponse
+        return messages.round_shown(self._connection.call(method, request, kind).round)
+
+    def dataset(self, name: str) -> Dataset:
+        """The schema and size of a dataset of a round the caller has a share in."""
+        request = analyst_pb2.GetDatasetRequest(name=name)
+        response = self._connection.call(f"{SERVICE}/GetDataset", request, analyst_pb2.GetDatasetResponse)
+        return messages.dataset(response.dataset)
+
+    def submit(self, round_id: str, statements: Sequence[Statement], request_id: str | None = None) -> Receipt:
+        """Submits, or until the round is sealed replaces, the caller's workload.
+
+        A `request_id` of one's own makes the call safe to repeat: the same one gets the first answer again.
+        Raises `InvalidArgument` naming the statement, `BudgetExhausted` beyond the share, `WrongState` after
+        sealing; the workload that was accepted before, if any, then stays in force.
+        """
+        header = analyst_pb2.SubmitHeader(round_id=round_id, request_id=request_id or fresh_request_id())
+        workload = wire.workload_to_bytes(statements)
+
+        def requests() -> Iterator[analyst_pb2.SubmitWorkloadRequest]:
+            yield analyst_pb2.SubmitWorkloadRequest(header=header)
+            for piece in _pieces(workload):
+                yield analyst_pb2.SubmitWorkloadRequest(piece=piece)
+
+        method, kind = f"{SERVICE}/SubmitWorkload", analyst_pb2.SubmitWorkloadResponse
+        return messages.receipt(self._connection.upload(method, requests, kind).receipt)
+
+    def dry_run(self, round_id: str, statements: Sequence[Statement]) -> DryRun:
+        """Checks a workload and predicts its error, without leaving a trace."""
+        header = analyst_pb2.SubmitHeader(round_id=round_id)
+        workload = wire.workload_to_bytes(statements)
+
+        def requests() -> Iterator[analyst_pb2.DryRunWorkloadRequest]:
+            yield analyst_pb2.DryRunWorkloadRequest(header=header)
+            for piece in _pieces(workload):
+                yield analyst_pb2.DryRunWorkloadRequest(piece=piece)
+
+        method, kind = f"{SERVICE}/DryRunWorkload", analyst_pb2.DryRunWorkloadResponse
+        response = self._connection.upload(method, requests, kind)
+        return DryRun(response.statements, response.queries, response.promised_error)
+
+    def wait(self, round_id: str, on_change: Callable[[Round], None] | None = None) -> Round:
+        """Waits until the round has ended and its results, if any, can be read; returns it as it then is.
+
+        `on_change` is told of every visible state. Look at the `state` of what is returned: a round may have been
+        aborted.
+        """
+        request = analyst_pb2.WatchAnalystRoundRequest(round_id=round_id)
+        method, kind = f"{SERVICE}/WatchAnalystRound", analyst_pb2.WatchAnalystRoundResponse
+        shown = None
+        for response in self._connection.stream(method, lambda: request, kind):
+            shown = messages.round_shown(response.round)
+            if on_change is not None:
+                on_change(shown)
+        return shown if shown is not None else self.round(round_id)
+
+    def stream(self, round_id: str, after: int = 0) -> Iterator[ResultColumns]:
+        """The caller's results, message by message, after sequence number `after` (0: all).
+
+        A broken stream is resumed where it broke. Raises `WrongState` before the release time, `OutOfRange`
+        beyond the end, `DataLoss` where a message is not the next one.
+        """
+        received = after
+
+        def request() -> analyst_pb2.StreamResultsRequest:
+            return analyst_pb2.StreamResultsRequest(round_id=round_id, after_sequence=received)
+
+        method, kind = f"{SERVICE}/StreamResults", analyst_pb2.StreamResultsResponse
+        for response in self._connection.stream(method, request, kind):
+            columns = wire.chunk_from_bytes(response.chunk)
+            if columns.round_id != round_id or columns.sequence != received + 1:
+                raise DataLoss("a result message is not the next one of this round")
+            received = columns.sequence
+            yield columns
+
+    def results(self, round_id: str, statements: Sequence[Statement] = ()) -> Results:
+        """All results of the caller. Reading them again costs nothing and gives the same bytes.
+
+        With the `statements` that were submitted, every answer is labelled with its statement and cell.
+        """
+        labels = None
+        if statements:
+            labels = Labels(self.dataset(self.round(round_id).dataset).schema, tuple(statements))
+        return Results.collect(round_id, self.stream(round_id), labels)
+
+    def synopsis(self, round_id: str) -> NDArray[np.int64]:
+        """The released synopsis: category numbers, [records, attributes], in the order of the schema."""
+        request = analyst_pb2.DownloadSynopsisRequest(round_id=round_id)
+        width = len(self.dataset(self.round(round_id).dataset).schema.attributes)
+        method, kind = f"{SERVICE}/DownloadSynopsis", analyst_pb2.DownloadSynopsisResponse
+        responses = self._connection.download(method, request, kind)
+        cells = np.array([number for response in responses for number in response.cells], dtype=np.int64)
+        if cells.size % width:
+            raise DataLoss("the synopsis ends in the middle of a record")
+        return cells.reshape(-1, width)
+
+
+def fresh_request_id() -> str:
+    """A request_id that nobody has used."""
+    return secrets.token_hex(16)
+
+
+def _pieces(workload: bytes) -> Iterator[bytes]:
+    for start in range(0, len(workload), PIECE_BYTES):
+        yield workload[start : start + PIECE_BYTES]

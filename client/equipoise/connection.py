@@ -1,0 +1,181 @@
+"""One channel to one server: deadlines, retries, and gRPC's errors as ours.
+
+Every call that changes something carries a `request_id`, and the server answers a repeated one with its first
+answer. So a call whose answer was lost is simply sent again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Protocol, TypeVar, cast
+
+import grpc
+from google.protobuf.message import Message
+
+from equipoise.errors import (
+    BY_REASON,
+    EquipoiseError,
+    InternalError,
+    NotAuthenticated,
+    NotServed,
+    TooLarge,
+    Unavailable,
+    from_reason,
+)
+from equipoise.profile import Profile
+
+REASON_KEY = "equipoise-reason"
+DEADLINE_SECONDS = 120.0
+ATTEMPTS = 4  # in a row without any progress
+FIRST_PAUSE_SECONDS = 0.2
+
+_OPTIONS = [
+    ("grpc.max_receive_message_length", 64 * 2**20),
+    # A dead connection under a long silent watch is noticed; the server permits pings this rare.
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    # A custodian's server is reached directly; a web proxy in the environment would only be in the way.
+    ("grpc.enable_http_proxy", 0),
+    # Otherwise one channel's broken connection to an address would delay a fresh channel to it.
+    ("grpc.use_local_subchannel_pool", 1),
+]
+
+Response = TypeVar("Response", bound=Message)
+Result = TypeVar("Result")
+
+
+class Connection:
+    """A channel and the way calls are made on it. Thread-safe."""
+
+    def __init__(self, channel: grpc.Channel, target: str = "", deadline_seconds: float = DEADLINE_SECONDS) -> None:
+        self._channel = channel
+        self.target = target
+        self._deadline = deadline_seconds
+
+    @classmethod
+    def from_profile(cls, directory: str | Path) -> Connection:
+        """A connection with the certificate of a profile. Nothing is sent before the first call."""
+        profile = Profile.load(Path(directory))
+        return cls(grpc.secure_channel(profile.target, profile.credentials(), options=_OPTIONS), profile.target)
+
+    def close(self) -> None:
+        """Ends the connection and every call on it."""
+        self._channel.close()
+
+    def call(self, method: str, request: Message, response: type[Response]) -> Response:
+        """One request, one response. Sent again while the server cannot be reached."""
+        invoke = self._channel.unary_unary(method, _serialize, response.FromString)
+        return self._again(lambda: invoke(request, timeout=self._deadline))
+
+    def upload(self, method: str, requests: Callable[[], Iterable[Message]], response: type[Response]) -> Response:
+        """A stream of requests, made anew for every attempt, and one response."""
+        invoke = self._channel.stream_unary(method, _serialize, response.FromString)
+        return self._again(lambda: invoke(iter(requests()), timeout=self._deadline))
+
+    def pages(self, method: str, request: Callable[[str], Message], response: type[Response]) -> Iterator[Response]:
+        """The responses of a List method: `request` is made for the token at which the page before ended."""
+        token = ""
+        while True:
+            page = self.call(method, request(token), response)
+            yield page
+            token = cast("_Page", page).next_page_token
+            if not token:
+                return
+
+    def download(self, method: str, request: Message, response: type[Response]) -> list[Response]:
+        """One request and a whole stream of responses, read from the beginning again where it breaks."""
+        invoke = self._channel.unary_stream(method, _serialize, response.FromString)
+        return self._again(lambda: list(invoke(request, timeout=self._deadline)))
+
+    def stream(
+        self, method: str, next_request: Callable[[], Message], response: type[Response]
+    ) -> Iterator[Response]:
+        """One request, a stream of responses; where it breaks, resumed with what `next_request` then gives.
+
+        Given up when `ATTEMPTS` in a row bring nothing.
+        """
+        invoke = self._channel.unary_stream(method, _serialize, response.FromString)
+        failures = 0
+        while True:
+            call = None
+            try:
+                call = invoke(next_request())
+                for message in call:
+                    failures = 0
+                    yield message
+                return
+            except grpc.RpcError as error:
+                failures = self._pause_or_raise(error, failures)
+            except ValueError:
+                raise Unavailable("the connection was closed") from None
+            finally:
+                # A reader that stops in the middle must not leave the call open.
+                if call is not None:
+                    call.cancel()
+
+    def _again(self, attempt: Callable[[], Result]) -> Result:
+        failures = 0
+        while True:
+            try:
+                return attempt()
+            except grpc.RpcError as error:
+                failures = self._pause_or_raise(error, failures)
+            except ValueError:
+                raise Unavailable("the connection was closed") from None
+
+    def _pause_or_raise(self, error: grpc.RpcError, failures: int) -> int:
+        ours = self._translated(error)
+        if not isinstance(ours, Unavailable) or _ended_here(error) or failures + 1 >= ATTEMPTS:
+            raise ours from None
+        time.sleep(FIRST_PAUSE_SECONDS * 2**failures)
+        return failures + 1
+
+    def _translated(self, error: grpc.RpcError) -> EquipoiseError:
+        call = cast("_EndedCall", error)
+        details = call.details() or ""
+        for key, value in call.trailing_metadata() or ():
+            if key == REASON_KEY and value in BY_REASON:
+                return from_reason(str(value), details)
+        place = self.target or "the server"
+        match call.code():
+            case grpc.StatusCode.UNAVAILABLE if "CERTIFICATE_VERIFY_FAILED" in details:
+                return NotAuthenticated(f"{place} is not a server that this profile's authority certified")
+            case grpc.StatusCode.UNAVAILABLE:
+                return Unavailable(f"{place} cannot be reached: {details}")
+            case grpc.StatusCode.DEADLINE_EXCEEDED:
+                return Unavailable(f"{place} did not answer within {self._deadline:g} seconds")
+            case grpc.StatusCode.CANCELLED:
+                return Unavailable("the connection was closed")
+            case grpc.StatusCode.UNAUTHENTICATED:
+                return NotAuthenticated(details)
+            case grpc.StatusCode.UNIMPLEMENTED:
+                return NotServed(details)
+            case grpc.StatusCode.RESOURCE_EXHAUSTED:
+                return TooLarge(details)
+            case _:
+                return InternalError(details or "something unexpected happened")
+
+
+class _EndedCall(Protocol):
+    """What gRPC's errors of ended calls offer; its own base class says nothing of it."""
+
+    def code(self) -> grpc.StatusCode: ...
+    def details(self) -> str | None: ...
+    def trailing_metadata(self) -> Iterable[tuple[str, str | bytes]] | None: ...
+
+
+class _Page(Protocol):
+    """What the responses of all List methods have."""
+
+    next_page_token: str
+
+
+def _ended_here(error: grpc.RpcError) -> bool:
+    """Whether waiting cannot help: the caller closed the connection, or time is up already."""
+    return cast("_EndedCall", error).code() in (grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+def _serialize(message: Message) -> bytes:
+    return message.SerializeToString()

@@ -1,0 +1,174 @@
+"""From a server's messages to the values of `equipoise.views`, and an operator's terms the other way."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from equipoise import wire
+from equipoise.accounting import Cost
+from equipoise.errors import InvalidArgument
+from equipoise.v1 import analyst_pb2, operator_pb2, types_pb2
+from equipoise.views import (
+    Account,
+    Budget,
+    Dataset,
+    JournalEntry,
+    Plan,
+    Progress,
+    Receipt,
+    Round,
+    RoundDetail,
+    RoundState,
+    Share,
+    Terms,
+)
+
+ROLES: dict[int, str] = {
+    types_pb2.ROLE_ANALYST: "analyst",
+    types_pb2.ROLE_OPERATOR: "operator",
+    types_pb2.ROLE_AUDITOR: "auditor",
+}
+_UNITS = {"query": types_pb2.PROTECTION_UNIT_QUERY, "analyst": types_pb2.PROTECTION_UNIT_ANALYST}
+_UNIT_NAMES: dict[int, str] = {number: name for name, number in _UNITS.items()}
+_STATES: dict[int, RoundState] = {
+    types_pb2.ROUND_STATE_OPEN: RoundState.OPEN,
+    types_pb2.ROUND_STATE_SEALED: RoundState.SEALED,
+    types_pb2.ROUND_STATE_RUNNING: RoundState.RUNNING,
+    types_pb2.ROUND_STATE_RELEASED: RoundState.RELEASED,
+    types_pb2.ROUND_STATE_ABORTED: RoundState.ABORTED,
+}
+
+
+def dataset(message: types_pb2.Dataset) -> Dataset:
+    """A registered table."""
+    return Dataset(
+        message.name,
+        wire.schema_from_message(message.schema),
+        message.records,
+        _time(message.create_time),
+    )
+
+
+def round_shown(message: types_pb2.Round) -> Round:
+    """A round's public part."""
+    return Round(
+        id=message.id,
+        dataset=message.dataset,
+        state=_STATES[message.state],
+        unit=_UNIT_NAMES[message.unit],
+        data_budget=_budget(message.data_budget),
+        analyst_budget=_budget(message.analyst_budget),
+        beta=message.beta,
+        mechanism=message.mechanism,
+        share=_share(message.share) if message.HasField("share") else None,
+        open_time=_time(message.open_time),
+        release_time=_time(message.release_time) if message.HasField("release_time") else None,
+        abort_reason=message.abort_reason,
+        seed_commitment=message.seed_commitment,
+    )
+
+
+def round_detail(message: types_pb2.RoundDetail) -> RoundDetail:
+    """A round as operators and auditors see it."""
+    progress = message.progress
+    return RoundDetail(
+        round=round_shown(message.round),
+        shares=tuple(_share(share) for share in message.shares),
+        plan=plan(message.plan),
+        progress=Progress(
+            progress.phase,
+            progress.done,
+            progress.total,
+            progress.seconds_left,
+            progress.complete,
+            progress.peak_memory_bytes,
+        ),
+    )
+
+
+def plan(message: types_pb2.Plan) -> Plan:
+    """What a mechanism would do."""
+    return Plan(
+        mechanism=message.mechanism,
+        parameters=message.parameters,
+        data_cost=_cost(message.data_cost),
+        analyst_cost=_cost(message.analyst_cost),
+        data_budget=_budget(message.data_budget),
+        analyst_budget=_budget(message.analyst_budget),
+        promised_error=message.promised_error,
+        uncertified_at_most=message.uncertified_at_most,
+        seconds=message.seconds,
+        memory_bytes=message.memory_bytes,
+    )
+
+
+def receipt(message: analyst_pb2.Receipt) -> Receipt:
+    """What the server accepted."""
+    return Receipt(
+        message.round_id,
+        message.workload_digest,
+        message.statements,
+        message.queries,
+        _time(message.accept_time),
+    )
+
+
+def account(message: types_pb2.Account) -> Account:
+    """What stands on one account."""
+    return Account(message.name, _budget(message.cap), _budget(message.spent), _budget(message.committed))
+
+
+def journal_entry(message: types_pb2.JournalEntry) -> JournalEntry:
+    """One line of the journal."""
+    return JournalEntry(
+        sequence=message.sequence,
+        time=_time(message.time),
+        action=message.action,
+        account=message.account,
+        round_id=message.round_id,
+        cost=_cost(message.cost),
+        events=message.events,
+        digest=message.digest,
+    )
+
+
+def terms_message(terms: Terms) -> operator_pb2.RoundTerms:
+    """The message of an operator's terms. Raises `InvalidArgument` for a unit that does not exist."""
+    if terms.unit not in _UNITS:
+        raise InvalidArgument("terms.unit", "must be query or analyst")
+    return operator_pb2.RoundTerms(
+        dataset=terms.dataset,
+        unit=_UNITS[terms.unit],
+        data_budget=budget_message(terms.data_budget),
+        analyst_budget=budget_message(terms.analyst_budget),
+        beta=terms.beta,
+        mechanism=terms.mechanism,
+        shares=[
+            types_pb2.Share(analyst=share.analyst, statements=share.statements, queries=share.queries)
+            for share in terms.shares
+        ],
+        options=terms.options,
+    )
+
+
+def budget_message(budget: Budget) -> types_pb2.Budget:
+    """The message of an (epsilon, delta) pair."""
+    return types_pb2.Budget(epsilon=budget.epsilon, delta=budget.delta)
+
+
+def _budget(message: types_pb2.Budget) -> Budget:
+    return Budget(message.epsilon, message.delta)
+
+
+def _share(message: types_pb2.Share) -> Share:
+    return Share(message.analyst, message.statements, message.queries)
+
+
+def _cost(message: types_pb2.Cost) -> Cost:
+    return Cost(message.rho, message.epsilon, message.delta)
+
+
+def _time(message: Timestamp) -> datetime:
+    return message.ToDatetime(tzinfo=UTC)

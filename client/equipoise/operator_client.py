@@ -1,0 +1,221 @@
+"""What an operator does: register data, admit analysts, run rounds, look at budgets."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from equipoise import messages, wire
+from equipoise.client import fresh_request_id
+from equipoise.connection import Connection
+from equipoise.errors import Unavailable, WrongState
+from equipoise.profile import begin_profile, complete_profile
+from equipoise.schema import Schema
+from equipoise.v1 import operator_pb2
+from equipoise.views import Account, Budget, Dataset, Plan, RoundDetail, RoundState, Terms
+
+SERVICE = "/equipoise.v1.OperatorService"
+
+
+class Operator:
+    """An operator's way to a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`.
+
+    What changes something takes an optional `request_id`; the same one gets the first answer again.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def from_profile(cls, directory: str | Path) -> Self:
+        """An operator with a profile, such as the one that `equipoise-server init` made."""
+        return cls(Connection.from_profile(directory))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection and every call on it."""
+        self._connection.close()
+
+    def register_dataset(
+        self,
+        name: str,
+        source: str,
+        schema: Schema,
+        data_cap: Budget,
+        analyst_cap: Budget,
+        request_id: str | None = None,
+    ) -> Dataset:
+        """Registers the file `source` of the server's data directory and opens its budget accounts.
+
+        The caps are the most that all rounds together may cost the people in the table, and any analyst. Raises
+        `InvalidArgument` with counts per attribute where the table does not fit the schema.
+        """
+        request = operator_pb2.RegisterDatasetRequest(
+            name=name,
+            source=source,
+            schema=wire.schema_to_message(schema),
+            data_cap=messages.budget_message(data_cap),
+            analyst_cap=messages.budget_message(analyst_cap),
+            request_id=request_id or fresh_request_id(),
+        )
+        method, kind = f"{SERVICE}/RegisterDataset", operator_pb2.RegisterDatasetResponse
+        return messages.dataset(self._connection.call(method, request, kind).dataset)
+
+    def datasets(self) -> Iterator[Dataset]:
+        """All datasets."""
+        for page in self._connection.pages(
+            f"{SERVICE}/ListDatasets",
+            lambda token: operator_pb2.ListDatasetsRequest(page_token=token),
+            operator_pb2.ListDatasetsResponse,
+        ):
+            yield from map(messages.dataset, page.datasets)
+
+    def add_analyst(self, name: str, directory: str | Path, request_id: str | None = None) -> Path:
+        """Admits an analyst and writes its profile to a new directory, to be handed over on a trusted channel.
+
+        The private key is made here and never sent. Raises `AlreadyExists` where the name is taken.
+        """
+        path = Path(directory)
+        key = ec.generate_private_key(ec.SECP256R1())
+        begin_profile(path, _key_pem(key))
+        try:
+            response = self._connection.call(
+                f"{SERVICE}/AddAnalyst",
+                operator_pb2.AddAnalystRequest(
+                    name=name, signing_request=_signing_request(key), request_id=request_id or fresh_request_id()
+                ),
+                operator_pb2.AddAnalystResponse,
+            )
+        except Unavailable:
+            # The server may have signed: only this key fits that certificate, so it is kept.
+            raise
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+        complete_profile(path, self._connection.target, name, response.certificate, response.authority)
+        return path
+
+    def analysts(self) -> Iterator[str]:
+        """The names of all analysts."""
+        for page in self._connection.pages(
+            f"{SERVICE}/ListAnalysts",
+            lambda token: operator_pb2.ListAnalystsRequest(page_token=token),
+            operator_pb2.ListAnalystsResponse,
+        ):
+            yield from page.names
+
+    def plan(self, terms: Terms) -> Plan:
+        """What a round would do and cost. Nothing is opened, nothing spent."""
+        request = operator_pb2.PlanRoundRequest(terms=messages.terms_message(terms))
+        response = self._connection.call(f"{SERVICE}/PlanRound", request, operator_pb2.PlanRoundResponse)
+        return messages.plan(response.plan)
+
+    def open(self, terms: Terms, request_id: str | None = None) -> RoundDetail:
+        """Opens a round: analysts with a share can submit from now on."""
+        request = operator_pb2.OpenRoundRequest(
+            terms=messages.terms_message(terms), request_id=request_id or fresh_request_id()
+        )
+        response = self._connection.call(f"{SERVICE}/OpenRound", request, operator_pb2.OpenRoundResponse)
+        return messages.round_detail(response.detail)
+
+    def rounds(self) -> Iterator[RoundDetail]:
+        """All rounds, newest first."""
+        for page in self._connection.pages(
+            f"{SERVICE}/ListRounds",
+            lambda token: operator_pb2.ListRoundsRequest(page_token=token),
+            operator_pb2.ListRoundsResponse,
+        ):
+            yield from map(messages.round_detail, page.details)
+
+    def round(self, round_id: str) -> RoundDetail:
+        """One round."""
+        request = operator_pb2.GetRoundRequest(round_id=round_id)
+        response = self._connection.call(f"{SERVICE}/GetRound", request, operator_pb2.GetRoundResponse)
+        return messages.round_detail(response.detail)
+
+    def watch(self, round_id: str) -> Iterator[RoundDetail]:
+        """The round whenever its state or progress changes, until it has ended."""
+        request = operator_pb2.WatchRoundRequest(round_id=round_id)
+        method, kind = f"{SERVICE}/WatchRound", operator_pb2.WatchRoundResponse
+        for response in self._connection.stream(method, lambda: request, kind):
+            yield messages.round_detail(response.detail)
+
+    def seal(self, round_id: str, request_id: str | None = None) -> RoundDetail:
+        """Fixes the workloads and reserves both budgets. Raises `BudgetExhausted` naming the account."""
+        request = operator_pb2.SealRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
+        response = self._connection.call(f"{SERVICE}/SealRound", request, operator_pb2.SealRoundResponse)
+        return messages.round_detail(response.detail)
+
+    def run(self, round_id: str, request_id: str | None = None) -> RoundDetail:
+        """Starts the computation and returns at once; `watch` or `run_to_completion` follow it."""
+        request = operator_pb2.RunRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
+        response = self._connection.call(f"{SERVICE}/RunRound", request, operator_pb2.RunRoundResponse)
+        return messages.round_detail(response.detail)
+
+    def run_to_completion(
+        self, round_id: str, on_change: Callable[[RoundDetail], None] | None = None
+    ) -> RoundDetail:
+        """Starts the computation and waits until the answers are ready to be released.
+
+        Raises `WrongState` where the round leaves RUNNING before that, or its computation ended without answers.
+        """
+        self.run(round_id)
+        for detail in self.watch(round_id):
+            if on_change is not None:
+                on_change(detail)
+            if detail.progress.complete:
+                return detail
+            if detail.round.state is not RoundState.RUNNING:
+                break
+            if detail.progress.phase.startswith("failed"):
+                raise WrongState(f"the computation {detail.progress.phase}; it can be started again")
+        raise WrongState("the round is not running any more")
+
+    def release(self, round_id: str, request_id: str | None = None) -> RoundDetail:
+        """Stores answers and charges in one transaction; results open at the next point of the time grid."""
+        request = operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
+        response = self._connection.call(f"{SERVICE}/ReleaseRound", request, operator_pb2.ReleaseRoundResponse)
+        return messages.round_detail(response.detail)
+
+    def abort(self, round_id: str, reason: str, request_id: str | None = None) -> RoundDetail:
+        """Ends a round without answers. Every analyst is shown the reason: give public things only."""
+        request = operator_pb2.AbortRoundRequest(
+            round_id=round_id, reason=reason, request_id=request_id or fresh_request_id()
+        )
+        response = self._connection.call(f"{SERVICE}/AbortRound", request, operator_pb2.AbortRoundResponse)
+        return messages.round_detail(response.detail)
+
+    def accounts(self, dataset: str) -> Iterator[Account]:
+        """The budget accounts of a dataset."""
+        for page in self._connection.pages(
+            f"{SERVICE}/ListAccounts",
+            lambda token: operator_pb2.ListAccountsRequest(dataset=dataset, page_token=token),
+            operator_pb2.ListAccountsResponse,
+        ):
+            yield from map(messages.account, page.accounts)
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _signing_request(key: ec.EllipticCurvePrivateKey) -> bytes:
+    # The subject stays empty: the server gives the name that the operator asks for, and reads nothing else.
+    unsigned = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    return unsigned.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)

@@ -1,0 +1,177 @@
+"""One analyst's results: columns, rows, files."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.queries import Marginal, Statement
+from equipoise.schema import Schema
+from equipoise.wire import NO_BOUND, ResultColumns
+
+if TYPE_CHECKING:
+    import pyarrow
+
+UNIT = np.float64(2.0**-40)  # of answers and bounds; a power of two, so that conversion to float is exact
+
+
+class AnswerMethod(IntEnum):
+    """How a query was answered; the numbers are the wire's."""
+
+    SYNOPSIS = 1
+    LAPLACE = 2
+    GAUSSIAN = 3
+    MULTIPLICATIVE_WEIGHTS = 4
+    UNCERTIFIED = 5
+
+    @property
+    def label(self) -> str:
+        """The name as people write it: `multiplicative_weights`."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One query's answer.
+
+    `value` is the fraction of the records; with the round's confidence it is within `bound` of the truth
+    (`inf`: none is promised). `statement` is the position in the workload and `cell` the labels of a marginal's
+    cell, empty for a predicate; both are unknown (-1, empty) where the workload was not given.
+    """
+
+    value: float
+    bound: float
+    method: AnswerMethod
+    statement: int = -1
+    cell: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Which query is which: the schema and the statements that were submitted."""
+
+    schema: Schema
+    statements: tuple[Statement, ...]
+
+    @property
+    def queries(self) -> int:
+        """The number of queries of all statements together."""
+        return sum(self._cells(statement) for statement in self.statements)
+
+    def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """For every query its statement's position and its cell."""
+        for number, statement in enumerate(self.statements):
+            if isinstance(statement, Marginal):
+                categories = [self.schema.attribute(name).categories for name in statement.attributes]
+                for cell in itertools.product(*categories):
+                    yield number, cell
+            else:
+                yield number, ()
+
+    def _cells(self, statement: Statement) -> int:
+        if not isinstance(statement, Marginal):
+            return 1
+        return math.prod(self.schema.attribute(name).size for name in statement.attributes)
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All of one analyst's answers in a round, in the order of its workload.
+
+    `raw_values` and `raw_bounds` are the exact integers that were delivered, in units of 2^-40; `values` and
+    `bounds` the same as floats, with `inf` for no bound; `methods` uint8, see `AnswerMethod`. Each is [queries].
+    """
+
+    round_id: str
+    raw_values: NDArray[np.int64]
+    methods: NDArray[np.uint8]
+    raw_bounds: NDArray[np.int64]
+    labels: Labels | None = None
+
+    @classmethod
+    def collect(cls, round_id: str, columns: Iterable[ResultColumns], labels: Labels | None = None) -> Results:
+        """Joins the messages of a whole stream. Raises `DataLoss` where one is missing or not of this round."""
+        parts: list[ResultColumns] = []
+        for part in columns:
+            if part.round_id != round_id or part.sequence != len(parts) + 1 or (parts and parts[-1].last):
+                raise DataLoss("a result message is not the next one of this round")
+            parts.append(part)
+        if not parts or not parts[-1].last:
+            raise DataLoss("the result stream ended before its last message")
+        results = cls(
+            round_id,
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([part.methods for part in parts]),
+            np.concatenate([part.bounds for part in parts]),
+            labels,
+        )
+        if labels is not None and len(results) != labels.queries:
+            problem = f"stand for {labels.queries:,} queries, but there are {len(results):,} results"
+            raise InvalidArgument("statements", problem)
+        return results
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The answers, as fractions of the records."""
+        return self.raw_values * UNIT
+
+    @property
+    def bounds(self) -> NDArray[np.float64]:
+        """The error bounds, `inf` where none is promised."""
+        return np.where(self.raw_bounds >= NO_BOUND, np.inf, self.raw_bounds * UNIT)
+
+    def __len__(self) -> int:
+        return len(self.raw_values)
+
+    def __iter__(self) -> Iterator[Answer]:
+        rows: Iterable[tuple[int, tuple[str, ...]]] = itertools.repeat((-1, ()), len(self))
+        if self.labels is not None:
+            rows = self.labels
+        columns = zip(self.values.tolist(), self.bounds.tolist(), self.methods.tolist(), rows, strict=True)
+        for value, bound, method, (statement, cell) in columns:
+            yield Answer(value, bound, AnswerMethod(method), statement, cell)
+
+    def counted(self) -> dict[AnswerMethod, int]:
+        """How many queries were answered in which way; every way has an entry."""
+        return {method: int(np.count_nonzero(self.methods == method)) for method in AnswerMethod}
+
+    def to_arrow(self) -> pyarrow.Table:
+        """A table with the columns query, statement, cell, value, bound, method. Needs the extra `arrow`."""
+        try:
+            import pyarrow  # noqa: PLC0415 - optional
+        except ImportError:
+            raise InvalidArgument("pyarrow", "is not installed; run: pip install 'equipoise[arrow]'") from None
+        return pyarrow.table(dict(zip(COLUMNS, zip(*self._rows(), strict=True), strict=True)))
+
+    def to_csv(self, target: str | Path | TextIO) -> None:
+        """Writes the same columns as CSV; a cell's labels are joined by ` / `."""
+        if isinstance(target, str | Path):
+            with Path(target).open("w", newline="", encoding="utf-8") as file:
+                self.to_csv(file)
+            return
+        writer = csv.writer(target, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(self._rows())
+
+    def to_dicts(self) -> list[dict[str, object]]:
+        """The same columns as one dict a row, ready for JSON: no bound is None."""
+        rows = [dict(zip(COLUMNS, row, strict=True)) for row in self._rows()]
+        return [row | {"bound": None if row["bound"] == math.inf else row["bound"]} for row in rows]
+
+    def _rows(self) -> Iterator[Sequence[object]]:
+        for query, answer in enumerate(self):
+            cell = " / ".join(answer.cell)
+            yield query, answer.statement, cell, answer.value, answer.bound, answer.method.label
+
+
+COLUMNS = ("query", "statement", "cell", "value", "bound", "method")

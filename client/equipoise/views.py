@@ -1,0 +1,186 @@
+"""What a server shows of itself: rounds, plans, datasets, budgets, as plain values.
+
+Epsilons and deltas are floats, times are aware datetimes in UTC, errors are fractions of the records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from equipoise.accounting import Cost
+from equipoise.schema import Schema
+
+
+class RoundState(StrEnum):
+    """Where a round stands. Analysts are shown SEALED while it runs."""
+
+    OPEN = "open"
+    SEALED = "sealed"
+    RUNNING = "running"
+    RELEASED = "released"
+    ABORTED = "aborted"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing will change any more."""
+        return self in (RoundState.RELEASED, RoundState.ABORTED)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who a caller is; `role` is "analyst", "operator" or "auditor"."""
+
+    name: str
+    role: str
+
+
+@dataclass(frozen=True)
+class Budget:
+    """An (epsilon, delta) pair."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one analyst may ask: statements, and linear queries (cells) of all of them together."""
+
+    analyst: str
+    statements: int
+    queries: int
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A registered table. Its number of records is public."""
+
+    name: str
+    schema: Schema
+    records: int
+    create_time: datetime
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round as every analyst who has a share in it sees it; `share` is the caller's own."""
+
+    id: str
+    dataset: str
+    state: RoundState
+    unit: str
+    data_budget: Budget
+    analyst_budget: Budget
+    beta: float
+    mechanism: str
+    share: Share | None
+    open_time: datetime
+    release_time: datetime | None
+    abort_reason: str
+    seed_commitment: bytes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a mechanism would do in a round, from public things only.
+
+    `parameters` is a JSON object; `data_budget` and `analyst_budget` are the two costs as pairs at the round's
+    own deltas; `promised_error` is the largest bound that any certified answer will carry.
+    """
+
+    mechanism: str
+    parameters: str
+    data_cost: Cost
+    analyst_cost: Cost
+    data_budget: Budget
+    analyst_budget: Budget
+    promised_error: float
+    uncertified_at_most: int
+    seconds: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come: `done` of `total` steps of `phase`. `complete`: the answers can be released."""
+
+    phase: str
+    done: int
+    total: int
+    seconds_left: float
+    complete: bool
+    peak_memory_bytes: int
+
+
+@dataclass(frozen=True)
+class RoundDetail:
+    """A round as operators and auditors see it."""
+
+    round: Round
+    shares: tuple[Share, ...]
+    plan: Plan
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What an operator wants of a round.
+
+    `unit` is "query" (one statement of one analyst may change unseen) or "analyst" (all of one analyst's may);
+    `mechanism` is "auto" or a name; `options` is a JSON object for the mechanism, or empty.
+    """
+
+    dataset: str
+    shares: tuple[Share, ...]
+    data_budget: Budget
+    analyst_budget: Budget
+    unit: str = "query"
+    beta: float = 0.05
+    mechanism: str = "auto"
+    options: str = ""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What the server accepted; `workload_digest` is SHA-256 of the bytes that were sent."""
+
+    round_id: str
+    workload_digest: bytes
+    statements: int
+    queries: int
+    accept_time: datetime
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What a workload would come to: its size, and the largest bound a certified answer would carry."""
+
+    statements: int
+    queries: int
+    promised_error: float
+
+
+@dataclass(frozen=True)
+class Account:
+    """A budget account: its cap, what is spent, and what is spent or reserved, all at the cap's delta."""
+
+    name: str
+    cap: Budget
+    spent: Budget
+    committed: Budget
+
+
+@dataclass(frozen=True)
+class JournalEntry:
+    """One line of the hash-chained budget journal; `events` is JSON, `digest` covers it and all before it."""
+
+    sequence: int
+    time: datetime
+    action: str
+    account: str
+    round_id: str
+    cost: Cost
+    events: str
+    digest: bytes
