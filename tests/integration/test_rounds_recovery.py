@@ -11,7 +11,7 @@ import pytest
 from integration.rounds_bench import Bench
 from sqlalchemy import text
 
-from equipoise.errors import DataLoss, WrongState
+from equipoise.errors import DataLoss, InvalidArgument, WrongState
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
 
@@ -118,6 +118,20 @@ def test_closing_ends_the_workers_and_keeps_the_round(bench: Bench) -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(process_id, 0)
     assert bench.state(round_id) is RoundState.RUNNING
+
+
+def test_a_round_whose_table_is_gone_does_not_stop_the_start(bench: Bench) -> None:
+    round_id = bench.completed()
+    table = bench.directory / "data" / "shop.csv"
+    content = table.read_bytes()
+    table.unlink()
+    bench.restart()
+    assert bench.state(round_id) is RoundState.RUNNING
+    with pytest.raises(InvalidArgument, match="source: there is no such file"):
+        bench.rounds.run(round_id, "again")
+    table.write_bytes(content)
+    bench.rounds.run(round_id, "again")
+    assert bench.wait(round_id).complete
 
 
 def test_a_damaged_journal_stops_the_start(bench: Bench) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from equipoise.errors import WrongState
-from equipoise_server.ledger import accounts
+from equipoise_server.ledger import charges
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.rows import read_round
 from equipoise_server.rounds.states import Action, RoundState, Settlement, after
@@ -68,11 +68,11 @@ def store_results(connection: Connection, record: RoundRecord, result: RoundResu
 def _settle(connection: Connection, record: RoundRecord, settlement: Settlement, now: datetime) -> None:
     match settlement:
         case Settlement.RESERVE:
-            accounts.reserve(connection, record.id, charges_of(record.terms, record.plan), now)
+            charges.reserve(connection, record.id, charges_of(record.terms, record.plan), now)
         case Settlement.SPEND:
-            accounts.spend(connection, record.id, now)
+            charges.spend(connection, record.id, now)
         case Settlement.RELEASE:
-            accounts.release(connection, record.id, now)
+            charges.release(connection, record.id, now)
         case Settlement.NONE:
             pass
 

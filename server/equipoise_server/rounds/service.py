@@ -6,9 +6,10 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+import structlog
 from sqlalchemy import Connection, select
 
-from equipoise.errors import WrongState
+from equipoise.errors import EquipoiseError, WrongState
 from equipoise.schema import Schema
 from equipoise_server.ledger import journal
 from equipoise_server.mechanisms.interface import Budget, Plan
@@ -39,6 +40,8 @@ from equipoise_server.storage.requests import Request, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import rounds
 from equipoise_server.storage.times import to_microseconds
+
+log = structlog.get_logger(__name__)
 
 Chunks = list[bytes]
 RoundPage = tuple[list[RoundRecord], str]
@@ -241,7 +244,12 @@ class Rounds:
             running = list(connection.execute(query.order_by(rounds.c.position)).scalars())
         with self._turn:
             for round_id in running:
-                self._start(round_id)
+                try:
+                    self._start(round_id)
+                except EquipoiseError as error:
+                    # One round whose table is gone must not keep the others from being served: it stays
+                    # RUNNING and charged, and an operator can run it again or abort it.
+                    log.error("round_not_recovered", round_id=round_id, problem=error.message)
 
     def close(self) -> None:
         """End the workers. A round that was running stays RUNNING and is run again after the next start."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.ledger.accounts import Charge, analyst_account, data_account, events_of
+from equipoise_server.ledger.accounts import analyst_account, data_account
 from equipoise_server.ledger.caps import Composition
+from equipoise_server.ledger.charges import Charge, events_of
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting
 from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.rows import canonical

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from equipoise.accounting import Cost
-from equipoise_server.ledger import accounts
+from equipoise_server.ledger import accounts, charges
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables import datasets, rounds
@@ -48,21 +48,21 @@ def open_with(store: Store, name: str, composition: Composition, cap: Cap) -> No
 
 def reserve(store: Store, round_id: str, costs: dict[str, Cost]) -> None:
     """Reserve in a transaction of its own."""
-    asked = [accounts.Charge(name, cost, "{}") for name, cost in costs.items()]
+    asked = [charges.Charge(name, cost, "{}") for name, cost in costs.items()]
     with store.write() as connection:
-        accounts.reserve(connection, round_id, asked, NOW)
+        charges.reserve(connection, round_id, asked, NOW)
 
 
 def spend(store: Store, round_id: str) -> None:
     """Spend in a transaction of its own."""
     with store.write() as connection:
-        accounts.spend(connection, round_id, NOW)
+        charges.spend(connection, round_id, NOW)
 
 
 def release(store: Store, round_id: str) -> None:
     """Release in a transaction of its own."""
     with store.write() as connection:
-        accounts.release(connection, round_id, NOW)
+        charges.release(connection, round_id, NOW)
 
 
 def totals(store: Store, name: str) -> tuple[Cost, Cost]:

@@ -14,7 +14,7 @@ from unit.ledger.ledger_store import ledger_store, open_with, release, reserve, 
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, DataLoss
-from equipoise_server.ledger import accounts, journal
+from equipoise_server.ledger import accounts, charges, journal
 from equipoise_server.ledger.caps import Cap, Composition, limits
 from equipoise_server.ledger.conversion import epsilon_for, largest_rho
 from equipoise_server.storage.store import Store
@@ -203,7 +203,7 @@ def test_a_changed_journal_is_noticed(store: Store, damage: str) -> None:
 
 
 def test_events_say_what_was_charged() -> None:
-    events = json.loads(accounts.events_of("equilibrium", Cost(rho=3, delta=2)))
+    events = json.loads(charges.events_of("equilibrium", Cost(rho=3, delta=2)))
     assert events == {
         "mechanism": "equilibrium",
         "events": [
