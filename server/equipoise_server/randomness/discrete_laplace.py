@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from functools import cached_property
 
@@ -59,11 +59,11 @@ class DiscreteLaplace:
 
     @cached_property
     def thresholds(self) -> tuple[int, ...]:
-        """For digit j an integer t, |t - 2^128 / (1 + exp(rate 2^j))| < 1: digit j is 1 iff a 128-bit number is below t.
+        """For digit j the integer t nearest to 2^128 / (1 + exp(rate 2^j)): digit j is 1 iff 128 bits are below t.
 
         The exponent is below 89 for all digits but a single one, for which it is cut to 1,000 (t is 0 from
-        there on). Computed to 120 places it is wrong by less than 10^-116, the scaled quotient by less than
-        10^-76, so its floor is off by less than 1.
+        there on). At 120 places it is wrong by less than 10^-116 and the scaled quotient by less than 10^-76,
+        so the integer is within 1/2 + 10^-76 < 1 of the ideal threshold.
         """
         context = precise(_DIGITS)
         rate = context.divide(Decimal(self.rate.numerator), Decimal(self.rate.denominator))
@@ -71,7 +71,8 @@ class DiscreteLaplace:
         for digit in range(self.digits):
             nats = context.min(context.multiply(rate, Decimal(1 << digit)), _MOST_NATS)
             odds = context.exp(nats)
-            thresholds.append(int(context.divide(Decimal(1 << THRESHOLD_BITS), context.add(odds, Decimal(1)))))
+            ideal = context.divide(Decimal(1 << THRESHOLD_BITS), context.add(odds, Decimal(1)))
+            thresholds.append(int(ideal.to_integral_value(ROUND_HALF_EVEN, context)))
         return tuple(thresholds)
 
     def draw(self, count: int, stream: KeyedStream) -> NDArray[np.int64]:
@@ -99,7 +100,7 @@ class DiscreteLaplace:
         return values
 
     def truncation_delta(self) -> Fraction:
-        """An upper bound on the total variation from the law that is drawn to the ideal one: (2 digits + 2) / 2^128.
+        """An upper bound on the total variation of the drawn law from the ideal one: (2 digits + 2) / 2^128.
 
         Two geometric numbers; each has `digits` coins whose probability is off by less than 2^-128, and
         misses the digits from `digits` on, one of which is 1 with probability p^(2^digits) <= exp(-89) <
