@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from equipoise.errors import InvalidArgument
@@ -30,8 +30,6 @@ IDENTITY_DAYS = 397
 CLOCK_SKEW = timedelta(minutes=5)
 CERTIFICATE_FILE = "authority.pem"
 KEY_FILE = "authority.key"
-
-SubjectKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
@@ -95,7 +93,7 @@ class Authority:
         return certificate_to_pem(self.certificate)
 
     def issue_identity(
-        self, name: str, public_key: SubjectKey, now: datetime, days: int = IDENTITY_DAYS
+        self, name: str, public_key: ec.EllipticCurvePublicKey, now: datetime, days: int = IDENTITY_DAYS
     ) -> x509.Certificate:
         """A certificate by which the holder of `public_key` is `name`, for the client's side of TLS only."""
         uri = x509.UniformResourceIdentifier(identity_uri(self.deployment, check_name(name)))
@@ -103,7 +101,7 @@ class Authority:
         return self._sign(unsigned, [uri], ExtendedKeyUsageOID.CLIENT_AUTH, public_key)
 
     def issue_server(
-        self, hosts: Sequence[str], public_key: SubjectKey, now: datetime, days: int = SERVER_DAYS
+        self, hosts: Sequence[str], public_key: ec.EllipticCurvePublicKey, now: datetime, days: int = SERVER_DAYS
     ) -> x509.Certificate:
         """A certificate for the server under host names and IP addresses, good for the server's side only."""
         if not hosts:
@@ -117,7 +115,7 @@ class Authority:
         unsigned: x509.CertificateBuilder,
         alternatives: Sequence[x509.GeneralName],
         usage: x509.ObjectIdentifier,
-        public_key: SubjectKey,
+        public_key: ec.EllipticCurvePublicKey,
     ) -> x509.Certificate:
         issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         return (
@@ -153,7 +151,7 @@ def load_key(path: Path) -> ec.EllipticCurvePrivateKey:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, public_key: SubjectKey, now: datetime, days: int
+    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, now: datetime, days: int
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()

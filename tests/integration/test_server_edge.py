@@ -1,0 +1,285 @@
+"""The edge of a real server: who gets in, what roles may call, and how everything else is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from grpc import aio
+from integration.server_process import (
+    Credentials,
+    Refusal,
+    ServerProcess,
+    key_to_pem,
+    make_state,
+    refusal_of,
+    running,
+    signing_request,
+)
+
+from equipoise.v1 import (
+    analyst_pb2,
+    analyst_pb2_grpc,
+    auditor_pb2,
+    auditor_pb2_grpc,
+    operator_pb2,
+    operator_pb2_grpc,
+    types_pb2,
+)
+from equipoise_server.identity.authority import Authority, certificate_to_pem
+from equipoise_server.identity.names import Role, identity_uri
+from equipoise_server.identity.policy import POLICY
+from equipoise_server.state import open_deployment
+
+NOW = datetime.now(UTC)
+WORKLOAD_LIMIT = 100_000
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    settings = [f"workload_limit_bytes = {WORKLOAD_LIMIT}"]
+    with running(make_state(tmp_path_factory.mktemp("edge") / "state", settings)) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def authority(server: ServerProcess) -> Authority:
+    return open_deployment(server.state, NOW).authority
+
+
+def crafted(authority: Authority, uris: list[str], until: datetime) -> Credentials:
+    """A certificate that the authority itself would never issue, signed with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "operator")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(authority.certificate.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(NOW - timedelta(days=2))
+        .not_valid_after(until)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.UniformResourceIdentifier(uri) for uri in uris]), critical=False
+        )
+        .sign(authority.key, hashes.SHA256())
+    )
+    return Credentials(authority.pem, certificate_to_pem(certificate), key_to_pem(key))
+
+
+async def identity_refusal(server: ServerProcess, credentials: Credentials) -> Refusal:
+    async with server.channel(credentials) as channel:
+        call = analyst_pb2_grpc.AnalystServiceStub(channel).GetIdentity(
+            analyst_pb2.GetIdentityRequest(), timeout=10
+        )
+        return await refusal_of(call)
+
+
+async def identity(server: ServerProcess, credentials: Credentials) -> tuple[str, int]:
+    async with server.channel(credentials) as channel:
+        stub = analyst_pb2_grpc.AnalystServiceStub(channel)
+        response = await stub.GetIdentity(analyst_pb2.GetIdentityRequest(), timeout=10)
+        return response.name, response.role
+
+
+async def test_everyone_may_ask_who_they_are(server: ServerProcess) -> None:
+    alice = await server.admit("alice")
+    assert await identity(server, alice) == ("alice", types_pb2.ROLE_ANALYST)
+    assert await identity(server, server.operator()) == ("operator", types_pb2.ROLE_OPERATOR)
+    assert await identity(server, server.auditor()) == ("auditor", types_pb2.ROLE_AUDITOR)
+
+
+async def test_without_our_authoritys_signature_there_is_no_connection(
+    server: ServerProcess, authority: Authority
+) -> None:
+    stranger = Authority.create(authority.deployment, NOW)
+    key = ec.generate_private_key(ec.SECP256R1())
+    forged = certificate_to_pem(stranger.issue_identity("operator", key.public_key(), NOW))
+    expired = crafted(authority, [identity_uri(authority.deployment, "operator")], NOW - timedelta(days=1))
+    for credentials in (
+        Credentials(authority.pem, forged, key_to_pem(key)),  # a certificate from another CA
+        Credentials(authority.pem),  # no certificate
+        expired,
+    ):
+        # TLS refuses before there is a call that could be given a status of ours.
+        refused = await identity_refusal(server, credentials)
+        assert (refused.status, refused.reason) == ("UNAVAILABLE", "")
+    assert await identity(server, server.operator()) == ("operator", types_pb2.ROLE_OPERATOR)
+
+
+async def test_the_client_refuses_a_server_of_another_authority(server: ServerProcess) -> None:
+    mine = server.operator()
+    stranger = Authority.create("elsewhere", NOW)
+    refused = await identity_refusal(server, Credentials(stranger.pem, mine.certificate, mine.key))
+    assert refused.status == "UNAVAILABLE"
+
+
+async def test_ambiguous_foreign_and_unrecorded_identities_are_not_authenticated(
+    server: ServerProcess, authority: Authority
+) -> None:
+    own = identity_uri(authority.deployment, "operator")
+    for uris in (
+        [],
+        [own, own],
+        [own, identity_uri(authority.deployment, "auditor")],
+        ["equipoise://x/operator"],
+        [own],
+    ):
+        refused = await identity_refusal(server, crafted(authority, uris, NOW + timedelta(days=1)))
+        assert (refused.status, refused.reason) == ("UNAUTHENTICATED", "IDENTITY"), uris
+
+
+async def test_the_servers_own_certificate_lets_nobody_in(server: ServerProcess, authority: Authority) -> None:
+    keys = server.state / "keys"
+    credentials = Credentials(authority.pem, (keys / "server.pem").read_bytes(), (keys / "server.key").read_bytes())
+    assert (await identity_refusal(server, credentials)).status in ("UNAVAILABLE", "UNAUTHENTICATED")
+
+
+async def raw_refusal(channel: aio.Channel, method: str, request: bytes) -> Refusal | None:
+    """Calls any method with any bytes: on the wire, every kind of call is a stream each way."""
+    call: Any = channel.stream_stream(method)
+    try:
+        _ = [response async for response in call(iter([request]), timeout=10)]
+    except aio.AioRpcError as error:
+        return Refusal.of(error)
+    return None
+
+
+@pytest.mark.parametrize("role", list(Role))
+async def test_every_method_keeps_to_its_row_of_the_policy(server: ServerProcess, role: Role) -> None:
+    credentials = {
+        Role.ANALYST: await server.admit(f"rita-{role}"),
+        Role.OPERATOR: server.operator(),
+        Role.AUDITOR: server.auditor(),
+    }[role]
+    async with server.channel(credentials) as channel:
+        for method, row in POLICY.items():
+            refused = await raw_refusal(channel, method, b"")
+            found = (refused.status, refused.reason) if refused else None
+            if role not in row.roles:
+                assert found == ("PERMISSION_DENIED", "ROLE"), method
+            elif not row.served:
+                assert found == ("UNIMPLEMENTED", "UNIMPLEMENTED"), method
+            else:
+                # Nothing was asked for, so lists answer and the rest finds something missing.
+                assert found in (None, ("INVALID_ARGUMENT", "INVALID"), ("NOT_FOUND", "NOT_FOUND")), method
+        unknown = await raw_refusal(channel, "/equipoise.v1.AnalystService/Unknown", b"")
+        assert unknown is not None
+        assert unknown.status == "UNIMPLEMENTED"
+
+
+async def test_malformed_bytes_are_refused_after_the_role_is_checked(server: ServerProcess) -> None:
+    method = "/equipoise.v1.OperatorService/AddAnalyst"
+    async with server.channel(server.operator()) as channel:
+        refused = await raw_refusal(channel, method, b"\xff\xff\xff")
+        assert refused == Refusal("INVALID_ARGUMENT", "INVALID", "request: is not a AddAnalystRequest")
+    async with server.channel(server.auditor()) as channel:
+        refused = await raw_refusal(channel, method, b"\xff\xff\xff")
+        assert refused is not None
+        assert refused.status == "PERMISSION_DENIED"
+
+
+async def uploaded(piece: bytes, count: int) -> AsyncIterator[analyst_pb2.SubmitWorkloadRequest]:
+    yield analyst_pb2.SubmitWorkloadRequest(header=analyst_pb2.SubmitHeader(round_id="r", request_id="q"))
+    for _ in range(count):
+        yield analyst_pb2.SubmitWorkloadRequest(piece=piece)
+
+
+async def test_oversize_uploads_and_messages_are_refused(server: ServerProcess) -> None:
+    async with server.channel(await server.admit("olga")) as channel:
+        stub = analyst_pb2_grpc.AnalystServiceStub(channel)
+        refused = await refusal_of(stub.SubmitWorkload(uploaded(b"x" * 1000, WORKLOAD_LIMIT // 1000 + 1)))
+        assert (refused.status, refused.reason) == ("RESOURCE_EXHAUSTED", "SIZE")
+        # One message beyond the receive limit is refused by gRPC itself.
+        refused = await refusal_of(stub.SubmitWorkload(uploaded(b"x" * (5 * 2**20), 1)))
+        assert refused.status == "RESOURCE_EXHAUSTED"
+        refused = await refusal_of(stub.SubmitWorkload(uploaded(b"x" * 1000, WORKLOAD_LIMIT // 1000)))
+        assert (refused.status, refused.message) == ("NOT_FOUND", "there is no such round")
+
+
+async def test_what_is_not_the_callers_answers_like_what_does_not_exist(server: ServerProcess) -> None:
+    async with server.channel(await server.admit("nora")) as channel:
+        stub = analyst_pb2_grpc.AnalystServiceStub(channel)
+        calls = (
+            stub.GetAnalystRound(analyst_pb2.GetAnalystRoundRequest(round_id="x")),
+            stub.WatchAnalystRound(analyst_pb2.WatchAnalystRoundRequest(round_id="x")),
+            stub.StreamResults(analyst_pb2.StreamResultsRequest(round_id="x")),
+        )
+        for call in calls:
+            assert await refusal_of(call) == Refusal("NOT_FOUND", "NOT_FOUND", "there is no such round")
+        dataset = await refusal_of(stub.GetDataset(analyst_pb2.GetDatasetRequest(name="x")))
+        assert (dataset.status, dataset.message) == ("NOT_FOUND", "there is no such dataset")
+
+
+async def test_admission_is_idempotent_and_refuses_by_name(server: ServerProcess) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    request = operator_pb2.AddAnalystRequest(name="ida", signing_request=signing_request(key), request_id="r1")
+
+    def changed(**fields: str | bytes) -> operator_pb2.AddAnalystRequest:
+        other = operator_pb2.AddAnalystRequest()
+        other.CopyFrom(request)
+        for name, value in fields.items():
+            setattr(other, name, value)
+        return other
+
+    async with server.channel(server.operator()) as channel:
+        stub = operator_pb2_grpc.OperatorServiceStub(channel)
+        first = await stub.AddAnalyst(request)
+        assert await stub.AddAnalyst(request) == first
+        for other, status, named in (
+            (changed(name="ivy"), "ALREADY_EXISTS", "request_id"),
+            (changed(signing_request=signing_request(key, "x")), "ALREADY_EXISTS", "request_id"),
+            (changed(request_id="r2"), "ALREADY_EXISTS", "'ida'"),
+            (changed(name="operator", request_id="r3"), "ALREADY_EXISTS", "'operator'"),
+            (changed(name="../ida", request_id="r4"), "INVALID_ARGUMENT", "name: "),
+            (changed(signing_request=b"no", request_id="r5"), "INVALID_ARGUMENT", "signing_request: "),
+            (changed(request_id=""), "INVALID_ARGUMENT", "request_id: "),
+        ):
+            refused = await refusal_of(stub.AddAnalyst(other))
+            assert (refused.status, named in refused.message) == (status, True), refused
+        names = (await stub.ListAnalysts(operator_pb2.ListAnalystsRequest())).names
+        assert list(names).count("ida") == 1
+        assert "operator" not in names
+    issued = Credentials(first.authority, first.certificate, key_to_pem(key))
+    assert await identity(server, issued) == ("ida", types_pb2.ROLE_ANALYST)
+
+
+async def test_analysts_connect_with_keys_on_p384_too(server: ServerProcess) -> None:
+    admitted = await server.admit("pia", ec.generate_private_key(ec.SECP384R1()))
+    assert await identity(server, admitted) == ("pia", types_pb2.ROLE_ANALYST)
+
+
+async def test_an_unexpected_error_is_a_reference_to_the_log(server: ServerProcess) -> None:
+    secret = "secret of another analyst"
+    store = open_deployment(server.state, NOW).open_store()
+    with store.write() as connection:
+        connection.exec_driver_sql("INSERT INTO datasets VALUES ('broken', 's', 'x', 1, 1, 0, 0)")
+        connection.exec_driver_sql(
+            "INSERT INTO rounds (id, dataset, state, terms, plan, records, universe_size, seed_commitment,"
+            " sealed_seed, open_time, abort_reason, peak_memory_bytes)"
+            f" VALUES ('broken', 'broken', 'open', '{secret}', '{secret}', 1, 1, x'00', x'00', 0, '', 0)"
+        )
+    try:
+        async with server.channel(server.auditor()) as channel:
+            stub = auditor_pb2_grpc.AuditorServiceStub(channel)
+            refused = await refusal_of(stub.ListAuditRounds(auditor_pb2.ListAuditRoundsRequest()))
+        assert (refused.status, refused.reason) == ("INTERNAL", "INTERNAL")
+        assert secret not in refused.message
+        reference = re.search(r"[0-9a-f]{16}$", refused.message)
+        assert reference is not None
+        assert reference[0] in server.log()
+        assert await identity(server, server.operator()) == ("operator", types_pb2.ROLE_OPERATOR)
+    finally:
+        with store.write() as connection:
+            connection.exec_driver_sql("DELETE FROM rounds WHERE id = 'broken'")
+            connection.exec_driver_sql("DELETE FROM datasets WHERE name = 'broken'")
+        store.close()
