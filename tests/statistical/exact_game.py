@@ -129,7 +129,5 @@ def hockey_stick(law: Law, other: Law, epsilon: float) -> float:
 
 def renyi(law: Law, other: Law, order: float) -> float:
     """The Renyi divergence of an order above 1."""
-    total = math.fsum(
-        chance * (chance / other[key]) ** (order - 1) for key, chance in law.items() if chance > 0
-    )
+    total = math.fsum(chance * (chance / other[key]) ** (order - 1) for key, chance in law.items() if chance > 0)
     return math.log(total) / (order - 1)

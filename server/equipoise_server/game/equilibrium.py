@@ -67,9 +67,7 @@ class Game:
             action = _draw(np.cumsum(action_weights(weights, self.units, unit)), stream)
             queries.append(start + action % size)
             signs.append(1 if action < size else -1)
-        return self.workload.transpose_sparse(
-            np.array(queries, dtype=np.int64), np.array(signs, dtype=np.int64)
-        )
+        return self.workload.transpose_sparse(np.array(queries, dtype=np.int64), np.array(signs, dtype=np.int64))
 
     def play(
         self, records_stream: KeyedStream, actions_stream: KeyedStream, progress: Callable[[int, int], None]

@@ -8,6 +8,8 @@ from typing import Literal
 from equipoise.accounting import POTENTIAL_BITS
 
 EXPONENT_BITS = 48  # exponents are integers in units of 2^-48
+Play = Literal["mixed", "sampled"]
+
 LARGEST_EXPONENT = 300  # so that no weight, and no sum of weights, leaves the range of a double
 
 
@@ -20,7 +22,7 @@ class GameParameters:
     `data_step` is the data player's rate in units of 2^-20 (mixed play) or `draws 2^-48` (sampled play).
     """
 
-    play: Literal["mixed", "sampled"]
+    play: Play
     rounds: int
     batch: int
     draws: int
@@ -30,14 +32,14 @@ class GameParameters:
 
     def query_rate(self, records: int) -> float:
         """`eta_Q`."""
-        return self.query_step * records * self.batch / 2**EXPONENT_BITS
+        return self.query_step * records * self.batch / 2.0**EXPONENT_BITS
 
     @property
     def data_rate(self) -> float:
         """`eta_D`."""
         if self.play == "mixed":
-            return self.data_step / 2 ** (EXPONENT_BITS - POTENTIAL_BITS)
-        return self.data_step * self.draws / 2**EXPONENT_BITS
+            return self.data_step / 2.0 ** (EXPONENT_BITS - POTENTIAL_BITS)
+        return self.data_step * self.draws / 2.0**EXPONENT_BITS
 
     def problem(self, records: int, units: int) -> str | None:
         """Why these parameters cannot be played, naming the parameter; None where they can."""

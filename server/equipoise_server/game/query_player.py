@@ -72,7 +72,8 @@ def project(weights: NDArray[np.float64], density: float) -> NDArray[np.float64]
     scales = (density - capped) / below[capped]
     fits = scales * ascending[::-1][capped] <= 1
     first = int(np.argmax(fits)) if bool(fits.any()) else len(capped) - 1
-    return np.minimum(1.0, scales[first] * weights) / density
+    masses: NDArray[np.float64] = np.minimum(1.0, scales[first] * weights) / density
+    return masses
 
 
 def mixed_action(exponents: NDArray[np.int64], units: Units, density: float) -> NDArray[np.int64]:

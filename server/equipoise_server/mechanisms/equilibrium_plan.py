@@ -11,7 +11,7 @@ from fractions import Fraction
 from equipoise import accounting
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, rounded_up
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise_server.game.parameters import GameParameters
+from equipoise_server.game.parameters import GameParameters, Play
 from equipoise_server.ledger.conversion import epsilon_for, mixture_delta
 from equipoise_server.mechanisms import tuning
 from equipoise_server.mechanisms.interface import GRID_BITS, Plan, Setting
@@ -118,7 +118,7 @@ def forced_game(setting: Setting, chosen: GameParameters | None) -> GameParamete
     size, options = Size.of(setting), setting.options
     if chosen is None and not {"rounds", "batch", "density", "query_rate", "data_rate"} <= set(options):
         raise BudgetExhausted("no game of this size keeps to both budgets; allow more or ask for less")
-    play = "sampled" if options.get("play") == "sampled" else "mixed"
+    play: Play = "sampled" if options.get("play") == "sampled" else "mixed"
     game = chosen or GameParameters(play, 1, 1, 1, 1.0, 0, 0)
     game = replace(
         game,

@@ -92,7 +92,8 @@ def score(counts: NDArray[np.int64], records: int, synopsis: Synopsis) -> NDArra
     """`|K q(D) - round(K q(Dhat))|` with `K = records 2^16`, int64[k]: integers of sensitivity 2^16."""
     scaled = (records << SCORE_BITS) * synopsis.counts
     rounded = (2 * scaled + synopsis.size) // (2 * synopsis.size)
-    return np.abs((counts << SCORE_BITS) - rounded)
+    distance: NDArray[np.int64] = np.abs((counts << SCORE_BITS) - rounded)
+    return distance
 
 
 def on_grid(counts: NDArray[np.int64], total: int) -> NDArray[np.int64]:
@@ -104,4 +105,4 @@ def on_grid(counts: NDArray[np.int64], total: int) -> NDArray[np.int64]:
 
 def bound_on_grid(amount: int, scale: int) -> int:
     """`amount / scale` in units of 2^-40, rounded up, and a unit for the rounding of the answer itself."""
-    return math.ceil(Fraction(amount, scale) * 2**GRID_BITS) + 1
+    return math.ceil(Fraction(amount << GRID_BITS, scale)) + 1

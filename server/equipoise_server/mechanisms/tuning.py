@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from equipoise import accounting
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT
-from equipoise_server.game.parameters import EXPONENT_BITS, LARGEST_EXPONENT, GameParameters
+from equipoise_server.game.parameters import EXPONENT_BITS, LARGEST_EXPONENT, GameParameters, Play
 from equipoise_server.ledger.conversion import largest_rho, mixture_delta
 from equipoise_server.mechanisms.interface import Budget, Setting
 
@@ -51,10 +51,10 @@ class Size:
 
 
 def game_bound(game: GameParameters, size: Size, beta: float) -> float:
-    """The error that fewer than `s` units exceed, with probability `1 - beta`."""
+    """The error that fewer than `s` units exceed, with probability `1 - beta`. Above 1 it says nothing."""
     rounds, query_rate, data_rate = game.rounds, game.query_rate(size.records), game.data_rate
     if data_rate == 0 or query_rate == 0:
-        return 1.0
+        return math.inf
     confidence = math.log(1 / beta) if game.play == "mixed" else math.log(2 / beta)
     actions = math.log(size.units / game.density) + math.log(2 * size.largest_unit)
     bound = (
@@ -65,7 +65,7 @@ def game_bound(game: GameParameters, size: Size, beta: float) -> float:
     )
     if game.play == "sampled":
         bound += 3 * data_rate / 8 + math.sqrt(2 * confidence / (max(1, rounds - 1) * game.draws))
-    return min(1.0, bound)
+    return bound
 
 
 def sampling_error(game: GameParameters, size: Size, beta: float) -> float:
@@ -139,14 +139,13 @@ def choose_game(setting: Setting) -> GameParameters | None:
 
 def candidates(setting: Setting, size: Size) -> Iterator[GameParameters]:
     """Every game of the grids, with its learning rates as large as the budgets allow."""
-    wanted = setting.options.get("play", "mixed")
+    play: Play = "sampled" if setting.options.get("play") == "sampled" else "mixed"
     for rounds in ROUNDS:
         for batch in BATCHES:
             for density in sorted({max(1.0, float(int(size.units * part))) for part in DENSITIES}):
                 if density >= size.units:
                     continue
-                for draws in DRAWS if wanted == "sampled" else (1,):
-                    play = "sampled" if wanted == "sampled" else "mixed"
+                for draws in DRAWS if play == "sampled" else (1,):
                     game = GameParameters(play, rounds, batch, draws, density, 1, 1)
                     yield with_rates(game, setting, size)
 

@@ -29,9 +29,7 @@ class Instance:
     workloads: dict[str, CompiledWorkload]
 
 
-def instance(
-    analysts: int = 3, predicates: int = 150, records: int = 200_000, **options: object
-) -> Instance:
+def instance(analysts: int = 10, predicates: int = 300, records: int = 200_000, **options: object) -> Instance:
     """Skewed data; every analyst asks `predicates` dense conditions and one two-way marginal."""
     choose = np.random.default_rng(7)
     histogram = np.zeros(SIZES, np.int64)
