@@ -27,6 +27,7 @@ from equipoise.errors import InvalidArgument
 VERSION = 1
 MAX_ATTRIBUTES = 60  # NumPy arrays have at most 64 axes
 MAX_CATEGORIES = 1 << 16  # of one attribute
+MAX_EDGE = 1e300
 MAX_LABEL = 256  # characters of a name or label
 
 
@@ -71,8 +72,7 @@ class Attribute:
 
     def _check_edges(self) -> None:
         for i, edge in enumerate(self.edges):
-            if isinstance(edge, bool) or not isinstance(edge, int | float) or not math.isfinite(edge):
-                raise InvalidArgument(f"edges[{i}]", "must be a finite number")
+            _edge(f"edges[{i}]", edge)
         if self.bins < 1:
             raise InvalidArgument("edges", "must be at least two")
         for i in range(self.bins):
@@ -252,8 +252,8 @@ def _check_keys(field: str, document: Mapping[str, object], known: set[str]) -> 
 
 
 def _edge(field: str, edge: object) -> float:
-    # json reads NaN and huge integers without complaint; neither may reach a comparison of floats.
-    if isinstance(edge, bool) or not isinstance(edge, int | float) or not abs(edge) < 1e300:
+    # json reads NaN and huge integers without complaint; neither may reach arithmetic with floats.
+    if isinstance(edge, bool) or not isinstance(edge, int | float) or not abs(edge) <= MAX_EDGE:
         raise InvalidArgument(field, "must be a finite number")
     return float(edge)
 

@@ -76,7 +76,6 @@ workloads = st.lists(predicates | predicates | marginals, max_size=6)
 seeds = st.integers(0, 2**32 - 1)
 
 
-@settings(deadline=None)
 @given(workloads, seeds)
 def test_every_operation_equals_the_matrix_s(statements: list[Statement], seed: int) -> None:
     compiled = compile_workload(statements, SCHEMA)
@@ -101,7 +100,6 @@ def test_every_operation_equals_the_matrix_s(statements: list[Statement], seed: 
         np.testing.assert_array_equal(compiled.transpose_sparse(queries, some), some @ matrix[queries])
 
 
-@settings(deadline=None)
 @given(workloads)
 def test_sensitivities_bound_every_replacement(statements: list[Statement]) -> None:
     compiled = compile_workload(statements, SCHEMA)
@@ -118,7 +116,7 @@ def test_sensitivities_bound_every_replacement(statements: list[Statement]) -> N
             assert statement.sum() <= compiled.statement_sensitivity(i)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(workloads, min_size=1, max_size=4), seeds)
 def test_concatenation_is_compiling_the_statements_in_order(parts: list[list[Statement]], seed: int) -> None:
     joined = concatenate([compile_workload(part, SCHEMA) for part in parts])

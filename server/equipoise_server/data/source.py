@@ -56,9 +56,13 @@ def load_histogram(path: Path, schema: Schema) -> Loaded:
     check_universe(schema)
     if not path.is_file():
         raise InvalidArgument("table", "there is no such file")
+    path = path.resolve()
+    if set("*?[") & set(str(path)):
+        # DuckDB would take it for a pattern, and offers no way to say that it is none.
+        raise InvalidArgument("table", "has one of the characters * ? [ in its path")
     try:
-        with _connect(path.resolve()) as connection:
-            relation = _relation(connection, path.resolve())
+        with _connect(path) as connection:
+            relation = _relation(connection, path)
             codes, counts = _grouped(connection, relation, schema)
     except (duckdb.Error, UnicodeDecodeError, csv.Error, OSError, EOFError) as error:
         raise InvalidArgument("table", _unreadable(error)) from None
@@ -104,23 +108,16 @@ def _csv(path: Path) -> _Relation:
         f"read_csv(?, columns = {{{columns}}}, auto_detect = false, header = true, delim = ',', quote = '\"', "
         "escape = '\"', nullstr = ['', 'NA'], hive_partitioning = false)"
     )
-    return _Relation(sql, (_literally(path),), tuple(names), ("VARCHAR",) * len(names))
+    return _Relation(sql, (str(path),), tuple(names), ("VARCHAR",) * len(names))
 
 
 def _parquet(connection: duckdb.DuckDBPyConnection, path: Path) -> _Relation:
     source = "read_parquet(?, hive_partitioning = false)"
-    described = connection.execute(f"DESCRIBE SELECT * FROM {source}", [_literally(path)]).fetchall()
-    elements = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [_literally(path)]).fetchall()
+    described = connection.execute(f"DESCRIBE SELECT * FROM {source}", [str(path)]).fetchall()
+    elements = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [str(path)]).fetchall()
     names = _top_level([(str(name), int(children or 0)) for name, children in elements])
     columns = ", ".join(f"c{i}" for i in range(len(described)))
-    return _Relation(
-        f"{source} AS t({columns})", (_literally(path),), names, tuple(str(row[1]) for row in described)
-    )
-
-
-def _literally(path: Path) -> str:
-    """The path as a pattern that matches itself only: DuckDB takes every file name for a pattern."""
-    return re.sub(r"[*?\[]", r"[\g<0>]", str(path))
+    return _Relation(f"{source} AS t({columns})", (str(path),), names, tuple(str(row[1]) for row in described))
 
 
 def _top_level(elements: Sequence[tuple[str, int]]) -> tuple[str, ...]:

@@ -1,0 +1,139 @@
+"""Whatever can be asked travels unchanged; whatever else arrives raises the one right error."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement
+from equipoise.schema import Attribute, Schema, bin_labels
+from equipoise.v1 import types_pb2
+from equipoise.wire import (
+    chunk_from_bytes,
+    results_to_chunks,
+    schema_from_message,
+    schema_to_message,
+    workload_from_bytes,
+    workload_to_bytes,
+)
+from equipoise.workload import compile_workload
+
+names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
+numbers = st.floats(allow_nan=False)
+leaves = st.builds(Among, names, st.lists(names, min_size=1, max_size=4).map(tuple)) | st.builds(
+    Interval, names, numbers, numbers
+)
+
+
+def combined(inner: st.SearchStrategy[Predicate]) -> st.SearchStrategy[Predicate]:
+    several = st.lists(inner, min_size=1, max_size=4).map(tuple)
+    return st.builds(All, several) | st.builds(Any, several) | st.builds(Not, inner)
+
+
+predicates: st.SearchStrategy[Predicate] = st.recursive(leaves, combined, max_leaves=10)
+marginals = st.builds(Marginal, st.lists(names, min_size=1, max_size=4).map(tuple))
+workloads: st.SearchStrategy[list[Statement]] = st.lists(predicates | marginals, min_size=1, max_size=5)
+
+
+@st.composite
+def attributes(draw: st.DrawFn, name: str) -> Attribute:
+    extra = draw(st.lists(st.sampled_from(["missing", "unknown"]), unique=True))
+    missing, unknown = ("missing" * ("missing" in extra), "unknown" * ("unknown" in extra))
+    if draw(st.booleans()):
+        labels = draw(st.lists(names, min_size=1, max_size=5, unique=True))
+        return Attribute(name, (*labels, *(r for r in extra if r not in labels)), (), missing, unknown)
+    values = draw(st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=5, unique=True))
+    edges = tuple(sorted(float(value) for value in values))
+    clamp = not unknown and draw(st.booleans())
+    return Attribute(name, (*bin_labels(edges), *extra), edges, missing, unknown, clamp)
+
+
+schemas = st.lists(names, min_size=1, max_size=4, unique=True).flatmap(
+    lambda some: st.tuples(*(attributes(name) for name in some)).map(Schema)
+)
+
+
+@given(schemas)
+def test_schemas_come_back_from_messages_and_from_json(schema: Schema) -> None:
+    data = schema_to_message(schema).SerializeToString()
+    assert schema_from_message(types_pb2.Schema.FromString(data)) == schema
+    assert Schema.from_json(schema.to_json()) == schema
+
+
+@given(workloads)
+def test_workloads_come_back(statements: list[Statement]) -> None:
+    data = workload_to_bytes(statements)
+    assert workload_from_bytes(data) == tuple(statements)
+    assert workload_to_bytes(workload_from_bytes(data)) == data
+
+
+SCHEMA = Schema((Attribute("a", ("x", "y")), Attribute("b", bin_labels((0.0, 1.0, 2.0)), (0.0, 1.0, 2.0))))
+
+
+@given(workloads)
+def test_whatever_is_asked_compiles_or_names_a_field(statements: list[Statement]) -> None:
+    with contextlib.suppress(InvalidArgument):
+        compile_workload(statements, SCHEMA)
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_an_invalid_argument(data: bytes) -> None:
+    with contextlib.suppress(InvalidArgument):
+        workload_from_bytes(data)
+    with contextlib.suppress(DataLoss):
+        chunk_from_bytes(data)
+
+
+@given(workloads, st.data())
+def test_damaged_workloads_are_invalid_arguments(statements: list[Statement], data: st.DataObject) -> None:
+    damaged = bytearray(workload_to_bytes(statements))
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(InvalidArgument):
+        for statement in workload_from_bytes(bytes(damaged)):
+            compile_workload([statement], SCHEMA)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_garbage_is_an_invalid_schema(text: str) -> None:
+    with contextlib.suppress(InvalidArgument):
+        Schema.from_json(text)
+
+
+json_values: st.SearchStrategy[object] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+keys = st.sampled_from(["name", "categories", "edges", "missing", "unknown", "clamp"])
+documents = st.dictionaries(keys, json_values | st.lists(st.floats() | st.integers()) | st.lists(names), max_size=6)
+
+
+@given(st.lists(documents, max_size=3))
+def test_odd_json_is_an_invalid_schema(entries: list[dict[str, object]]) -> None:
+    with contextlib.suppress(InvalidArgument):
+        schema = Schema.from_json(json.dumps({"version": 1, "attributes": entries}))
+        assert Schema.from_json(schema.to_json()) == schema
+
+
+@given(st.text(max_size=20), st.lists(st.integers(-(2**63), 2**63 - 1), max_size=50))
+def test_results_come_back(round_id: str, values: list[int]) -> None:
+    with contextlib.suppress(UnicodeEncodeError):
+        column = np.array(values, dtype=np.int64)
+        methods = np.full(len(values), 2, dtype=np.uint8)
+        (chunk,) = results_to_chunks(round_id, column, methods, np.abs(column // 4))
+        read = chunk_from_bytes(chunk)
+        assert read.round_id == round_id
+        assert read.values.tolist() == values
+        assert read.bounds.tolist() == np.abs(column // 4).tolist()
+
+
+def test_infinite_ends_travel() -> None:
+    statement = Interval("delay", -math.inf, math.inf)
+    assert workload_from_bytes(workload_to_bytes([statement])) == (statement,)

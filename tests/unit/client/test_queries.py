@@ -1,0 +1,42 @@
+"""The query language: what the operators build."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from equipoise.queries import All, Among, Any, Interval, Not, attribute
+
+A, B, C = Among("a", ("x",)), Among("b", ("y",)), Among("c", ("z",))
+
+
+def test_comparisons() -> None:
+    assert (attribute("a") == "x") == A
+    assert (attribute("a") != "x") == Not(A)
+    assert attribute("a").isin(["x", "y"]) == Among("a", ("x", "y"))
+    assert (attribute("d") >= 15) == Interval("d", 15.0, math.inf)
+    assert (attribute("d") < 15) == Interval("d", -math.inf, 15.0)
+    assert attribute("d").between(0, 15) == Interval("d", 0.0, 15.0)
+
+
+def test_chains_stay_flat() -> None:
+    for built, flat in (
+        (A & B & C, All((A, B, C))),
+        (A | (B | C), Any((A, B, C))),
+        ((A & B) | C, Any((All((A, B)), C))),
+    ):
+        assert built == flat
+
+
+def test_double_negation_cancels() -> None:
+    once = ~A
+    assert once == Not(A)
+    assert ~once == A
+
+
+def test_misuse_is_refused() -> None:
+    with pytest.raises(TypeError, match="combine predicates"):
+        bool(A)
+    with pytest.raises(TypeError, match="a string"):
+        attribute("a") == 3  # noqa: B015
