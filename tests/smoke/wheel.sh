@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Builds the wheel, installs it where the sources are not, and tries both commands: what users get, not what we see.
+set -euo pipefail
+PYTHON="${PYTHON:-python3}"
+sources="$(cd "$(dirname "$0")/../.." && pwd)"
+place="$(mktemp -d)"
+trap 'rm -rf "$place"' EXIT
+
+"$PYTHON" -m build --wheel --outdir "$place" "$sources" >/dev/null
+wheel="$(echo "$place"/equipoise-*.whl)"
+"$PYTHON" -m venv "$place/client" && "$PYTHON" -m venv "$place/server"
+cd "$place"
+
+client/bin/python -m pip --disable-pip-version-check --quiet install "$wheel"
+client/bin/equipoise --help >/dev/null
+client/bin/python - <<'PYTHON'
+import importlib.util, sys
+import equipoise
+from equipoise import Marginal, attribute
+from equipoise.schema import Attribute, Schema
+from equipoise.workload import compile_workload
+
+schema = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("young", "old"))))
+workload = compile_workload([(attribute("sex") == "f") & (attribute("age") == "old"), Marginal(("sex", "age"))], schema)
+assert workload.query_count == 5
+assert importlib.util.find_spec("scipy") is None, "the client installs no server dependency"
+assert not [name for name in sys.modules if name.startswith("equipoise_server")]
+PYTHON
+
+server/bin/python -m pip --disable-pip-version-check --quiet install "$wheel[server]"
+server/bin/equipoise-server --help >/dev/null
+server/bin/equipoise-server init "$place/state" >/dev/null
+server/bin/equipoise-server check "$place/state" >/dev/null
+echo "The wheel works in a bare environment, client alone and with the server."
