@@ -167,13 +167,16 @@ class Operator:
         return messages.round_detail(response.detail)
 
     def run_to_completion(
-        self, round_id: str, on_change: Callable[[RoundDetail], None] | None = None
+        self,
+        round_id: str,
+        on_change: Callable[[RoundDetail], None] | None = None,
+        request_id: str | None = None,
     ) -> RoundDetail:
         """Starts the computation and waits until the answers are ready to be released.
 
         Raises `WrongState` where the round leaves RUNNING before that, or its computation ended without answers.
         """
-        self.run(round_id)
+        self.run(round_id, request_id)
         for detail in self.watch(round_id):
             if on_change is not None:
                 on_change(detail)

@@ -1,0 +1,242 @@
+"""What analysts type."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise.client import Client
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, Statements
+from equipoise.commands.printing import err, out, print_facts, print_json, print_line, print_round, print_table
+from equipoise.errors import InvalidArgument, WrongState
+from equipoise.queries import Statement
+from equipoise.results import AnswerMethod, Results
+from equipoise.schema import Schema
+from equipoise.statements import statements_from_json
+from equipoise.views import RoundState
+
+SHOWN_ROWS = 20
+
+
+def whoami(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """Say who the server takes you for: your name and role. A way to try a new profile."""
+    with Client.from_profile(profile) as client:
+        identity = client.identity()
+    if as_json:
+        print_json(identity)
+    else:
+        print_line(f"{identity.name}, {identity.role}")
+
+
+def rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """List the rounds in which you have a share, newest first."""
+    with Client.from_profile(profile) as client:
+        found = list(client.rounds())
+    if as_json:
+        print_json({"rounds": found})
+        return
+    print_table(
+        ("round", "dataset", "state", "your statements", "your queries"),
+        (
+            (each.id, each.dataset, each.state, f"{each.share.statements:,}", f"{each.share.queries:,}")
+            for each in found
+            if each.share is not None
+        ),
+    )
+
+
+def show(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """Show one round: its state, its budgets, and your share in it."""
+    with Client.from_profile(profile) as client:
+        shown = client.round(round_id)
+    if as_json:
+        print_json(shown)
+    else:
+        print_round(shown)
+
+
+def schema(
+    dataset: Annotated[str, typer.Argument(help="The dataset's name, as `equipoise rounds` shows it.")],
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Show what can be asked about: the attributes of a dataset and their categories.
+
+    With --json the schema file itself, as `equipoise-server data check` reads it.
+    """
+    with Client.from_profile(profile) as client:
+        found = client.dataset(dataset)
+    if as_json:
+        print_json(found.schema)
+        return
+    for attribute in found.schema.attributes:
+        print_line(f"{attribute.name}: {', '.join(attribute.categories)}")
+    print_line(f"{found.records:,} records in a universe of {found.schema.universe_size:,}.")
+
+
+def dry_run(
+    round_id: RoundId, statements: Statements, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
+) -> None:
+    """Check a statements file against a round and predict its error. Leaves no trace, costs nothing."""
+    asked = read_statements(statements)
+    with Client.from_profile(profile) as client:
+        found = client.dry_run(round_id, asked)
+    if as_json:
+        print_json(found)
+        return
+    print_line(f"{found.statements:,} statements, {found.queries:,} queries.")
+    print_line(f"Every certified answer will be within {found.promised_error:.4g} of the truth.")
+
+
+def submit(
+    round_id: RoundId,
+    statements: Statements,
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Submit a statements file; until the round is sealed, submitting again replaces it.
+
+    The file is JSON, for example:
+
+    {"version": 1, "statements": [{"marginal": ["origin", "month"]},
+    {"among": {"attribute": "carrier", "categories": ["AA", "UA"]}},
+    {"not": {"interval": {"attribute": "distance", "low": null, "high": 400}}}]}
+
+    Conditions are among, interval (half-open; null is infinite), all, any and not. No other analyst learns what
+    you ask, nor that you asked.
+    """
+    asked = read_statements(statements)
+    with Client.from_profile(profile) as client:
+        receipt = client.submit(round_id, asked, request_id)
+    if as_json:
+        print_json(receipt)
+        return
+    print_facts(
+        [
+            ("accepted", f"{receipt.statements:,} statements, {receipt.queries:,} queries"),
+            ("SHA-256", receipt.workload_digest.hex()),
+            ("at", f"{receipt.accept_time:%Y-%m-%d %H:%M:%S} UTC"),
+        ]
+    )
+
+
+def wait(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """Wait until the results of a round can be read; exits with 1 if it was aborted instead."""
+    with Client.from_profile(profile) as client, err.status("waiting") as status:
+        shown = client.wait(round_id, lambda each: status.update(f"the round is {each.state}"))
+    if as_json:
+        print_json(shown)
+    else:
+        print_round(shown)
+    if shown.state is not RoundState.RELEASED:
+        raise WrongState(f"the round was aborted: {shown.abort_reason}")
+
+
+def results(
+    round_id: RoundId,
+    statements: Annotated[
+        Path | None,
+        typer.Option(help="The statements file that was submitted: labels every answer with statement and cell."),
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--out", help="Write all answers to this file: .csv, or .json.")
+    ] = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Read your results: value, error bound, and how each was answered. Reading again is free.
+
+    Values are fractions of the records. "uncertified" means that no bound is promised.
+    """
+    asked = read_statements(statements) if statements else ()
+    if to is not None and to.suffix not in (".csv", ".json"):
+        raise InvalidArgument("--out", "must end in .csv or .json")
+    with Client.from_profile(profile) as client:
+        found = client.results(round_id, asked)
+    if to is not None:
+        _write(found, to)
+    counted = {method.label: count for method, count in found.counted().items() if count}
+    if as_json:
+        listed = {"file": to} if to is not None else {"answers": found.to_dicts()}
+        print_json({"round_id": round_id, "queries": len(found), "methods": counted} | listed)
+        return
+    if to is None:
+        _print_some(found)
+    print_line(f"{len(found):,} answers: " + ", ".join(f"{count:,} {label}" for label, count in counted.items()))
+    if to is not None:
+        print_line(f"Written to {to}.")
+
+
+def synopsis(
+    round_id: RoundId,
+    to: Annotated[Path, typer.Option("--out", help="The CSV file to write.")],
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Download the synopsis of a released round as a table of made-up records, to ask further questions of.
+
+    It is a private output already, so whatever is computed from it costs nothing; it carries no error bound.
+    """
+    with Client.from_profile(profile) as client:
+        table: Schema = client.dataset(client.round(round_id).dataset).schema
+        cells = client.synopsis(round_id)
+    labels = [attribute.categories for attribute in table.attributes]
+    with to.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table.names)
+        for row in cells.tolist():
+            writer.writerow(categories[number] for categories, number in zip(labels, row, strict=True))
+    if as_json:
+        print_json({"round_id": round_id, "records": len(cells), "file": to})
+    else:
+        print_line(f"{len(cells):,} records written to {to}.")
+
+
+def read_statements(path: Path) -> tuple[Statement, ...]:
+    """The statements of a file. Raises `InvalidArgument` naming the file or the statement."""
+    return statements_from_json(read_text(path))
+
+
+def read_text(path: Path) -> str:
+    """A text file. Raises `InvalidArgument` naming it."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgument(str(path), f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidArgument(str(path), "is not UTF-8 text") from None
+
+
+def _write(found: Results, to: Path) -> None:
+    try:
+        if to.suffix == ".csv":
+            found.to_csv(to)
+        else:
+            to.write_text(json.dumps({"version": 1, "answers": found.to_dicts()}) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgument("--out", f"{to} cannot be written: {error.strerror}") from None
+
+
+def _print_some(found: Results) -> None:
+    rows = found.to_dicts()
+    print_table(
+        ("query", "statement", "cell", "value", "bound", "method"),
+        (
+            (
+                row["query"],
+                row["statement"] if row["statement"] != -1 else "",
+                row["cell"],
+                f"{row['value']:.5f}",
+                "" if row["method"] == AnswerMethod.UNCERTIFIED.label else f"{row['bound']:.5f}",
+                row["method"],
+            )
+            for row in rows[:SHOWN_ROWS]
+        ),
+    )
+    if len(rows) > SHOWN_ROWS:
+        out.print(f"... and {len(rows) - SHOWN_ROWS:,} more; --out FILE.csv writes all.", highlight=False)

@@ -1,0 +1,125 @@
+"""What operators type about data, analysts and budgets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise.commands.analyst import read_text
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
+from equipoise.commands.printing import pair, print_json, print_line, print_table
+from equipoise.operator_client import Operator
+from equipoise.schema import Schema
+from equipoise.views import Budget
+
+dataset_app = typer.Typer(help="Tables that rounds may be run on.", no_args_is_help=True)
+analyst_app = typer.Typer(help="Who may ask.", no_args_is_help=True)
+budget_app = typer.Typer(help="What is spent and what is left.", no_args_is_help=True)
+
+
+@dataset_app.command("register")
+def register(
+    name: Annotated[str, typer.Argument(help="The name under which rounds and analysts will know it.")],
+    source: Annotated[str, typer.Option(help="The .csv or .parquet file in the server's data directory.")],
+    schema: Annotated[Path, typer.Option(help="The schema file, JSON; try it with: equipoise-server data check.")],
+    data_epsilon: Annotated[float, typer.Option(help="The most all rounds may cost the people in the table.")],
+    data_delta: Annotated[float, typer.Option(help="Its delta; well below 1 / records.")],
+    analyst_epsilon: Annotated[float, typer.Option(help="The most all rounds may cost any analyst.")],
+    analyst_delta: Annotated[float, typer.Option(help="Its delta.")] = 1e-6,
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Register a table and open its budget accounts. The caps hold for all rounds together, for ever.
+
+    Rows that the schema does not allow are counted by attribute, and the table is refused.
+    """
+    with Operator.from_profile(profile) as operator:
+        found = operator.register_dataset(
+            name,
+            source,
+            Schema.from_json(read_text(schema)),
+            Budget(data_epsilon, data_delta),
+            Budget(analyst_epsilon, analyst_delta),
+            request_id,
+        )
+    if as_json:
+        print_json(found)
+    else:
+        size = found.schema.universe_size
+        print_line(f"Registered {found.name}: {found.records:,} records in a universe of {size:,}.")
+
+
+@dataset_app.command("list")
+def list_datasets(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """List the registered tables."""
+    with Operator.from_profile(profile) as operator:
+        found = list(operator.datasets())
+    if as_json:
+        print_json({"datasets": found})
+        return
+    print_table(
+        ("dataset", "records", "universe", "attributes"),
+        (
+            (each.name, f"{each.records:,}", f"{each.schema.universe_size:,}", ", ".join(each.schema.names))
+            for each in found
+        ),
+    )
+
+
+@analyst_app.command("add")
+def add_analyst(
+    name: Annotated[str, typer.Argument(help="The analyst's name: letters, digits, '.', '-' and '_'.")],
+    to: Annotated[
+        Path | None,
+        typer.Option("--out", help="The profile directory to make. [default: profiles/NAME]", show_default=False),
+    ] = None,
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Admit an analyst and write its profile, to be handed over on a channel you trust, then removed here.
+
+    The private key is made on this machine and is not sent to the server.
+    """
+    with Operator.from_profile(profile) as operator:
+        made = operator.add_analyst(name, to if to is not None else Path("profiles") / name, request_id)
+    if as_json:
+        print_json({"name": name, "profile": made})
+    else:
+        print_line(f"Admitted {name}; its profile is {made}.")
+
+
+@analyst_app.command("list")
+def list_analysts(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """List the analysts."""
+    with Operator.from_profile(profile) as operator:
+        names = list(operator.analysts())
+    if as_json:
+        print_json({"analysts": names})
+    else:
+        for name in names:
+            print_line(name)
+
+
+@budget_app.command("show")
+def show_budgets(
+    dataset: Annotated[str, typer.Argument(help="The dataset's name.")],
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Show both ledgers of a table: what the people in it and each analyst have spent, and their caps.
+
+    "committed" is what is spent or reserved by rounds that are sealed. Epsilons are at the cap's delta.
+    """
+    with Operator.from_profile(profile) as operator:
+        found = list(operator.accounts(dataset))
+    if as_json:
+        print_json({"accounts": found})
+        return
+    print_table(
+        ("account", "spent", "committed", "cap"),
+        ((each.name, pair(each.spent), pair(each.committed), pair(each.cap)) for each in found),
+    )

@@ -1,0 +1,146 @@
+"""How the commands print: one JSON object, or tables and progress for people."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from equipoise.schema import Schema
+from equipoise.views import Budget, Plan, Round, RoundDetail
+
+out = Console()
+err = Console(stderr=True)
+
+
+def print_json(value: object) -> None:
+    """One JSON object on one line. Not through rich, which would wrap it at the terminal's width."""
+    print(json.dumps(plain(value), ensure_ascii=False), flush=True)
+
+
+def plain(value: object) -> object:
+    """`value` as what JSON can say: times in ISO 8601, bytes in hexadecimal, infinite and NaN as null."""
+    match value:
+        case Schema():
+            return json.loads(value.to_json())
+        case datetime():
+            return value.isoformat()
+        case bytes():
+            return value.hex()
+        case Path():
+            return str(value)
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {str(key): plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [plain(each) for each in value]
+        case _ if is_dataclass(value):
+            return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        case _:
+            return value
+
+
+def print_line(text: str) -> None:
+    """One line of plain text: what comes from elsewhere is not read as markup, nor wrapped."""
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table; cells that are numbers should be formatted before, and are put to the right."""
+    shown = Table()
+    for number, column in enumerate(columns):
+        shown.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
+    for row in rows:
+        shown.add_row(*(str(cell) for cell in row))
+    out.print(shown, markup=False, highlight=False)
+
+
+def print_facts(facts: Iterable[tuple[str, object]]) -> None:
+    """Names and values, one a line."""
+    for name, value in facts:
+        print_line(f"  {name:<22} {value}")
+
+
+def pair(budget: Budget) -> str:
+    """An (epsilon, delta) pair as people write it."""
+    return f"({budget.epsilon:.4g}, {budget.delta:.3g})"
+
+
+def print_round(shown: Round) -> None:
+    """What everybody with a share may see of a round."""
+    facts: list[tuple[str, object]] = [
+        ("round", shown.id),
+        ("state", shown.state),
+        ("dataset", shown.dataset),
+        ("mechanism", shown.mechanism),
+        ("unit of protection", shown.unit),
+        ("data budget", pair(shown.data_budget)),
+        ("analyst budget", pair(shown.analyst_budget)),
+        ("bounds hold with", f"{1 - shown.beta:.4g}"),
+        ("opened", f"{shown.open_time:%Y-%m-%d %H:%M:%S} UTC"),
+    ]
+    if shown.share is not None:
+        share = f"{shown.share.statements:,} statements, {shown.share.queries:,} queries"
+        facts.append(("your share", share))
+    if shown.release_time is not None:
+        facts.append(("results open", f"{shown.release_time:%Y-%m-%d %H:%M:%S} UTC"))
+    if shown.abort_reason:
+        facts.append(("aborted because", shown.abort_reason))
+    print_facts(facts)
+
+
+def print_plan(plan: Plan) -> None:
+    """What a round would do and cost."""
+    print_facts(
+        [
+            ("mechanism", plan.mechanism),
+            ("costs the data", pair(plan.data_budget)),
+            ("costs the analysts", pair(plan.analyst_budget)),
+            ("promised error", f"{plan.promised_error:.4g}"),
+            ("uncertified at most", f"{plan.uncertified_at_most:,}"),
+            ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
+            ("parameters", plan.parameters),
+        ]
+    )
+
+
+class RunProgress:
+    """A progress bar on standard error that follows a run: use as a context, call with every change."""
+
+    def __init__(self) -> None:
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description:<12}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=err,
+        )
+        self._task = self._bar.add_task("waiting", total=None, left="")
+
+    def __enter__(self) -> RunProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, detail: RoundDetail) -> None:
+        """Shows what `detail` says."""
+        progress = detail.progress
+        self._bar.update(
+            self._task,
+            description=progress.phase or detail.round.state.value,
+            completed=progress.done,
+            total=progress.total or None,
+            left=f"{progress.seconds_left:.0f} s left" if progress.seconds_left else "",
+        )

@@ -1,0 +1,227 @@
+"""What operators type about rounds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
+from equipoise.commands.printing import RunProgress, print_json, print_plan, print_round, print_table
+from equipoise.errors import InvalidArgument
+from equipoise.operator_client import Operator
+from equipoise.views import Budget, RoundDetail, Share, Terms
+
+round_app = typer.Typer(
+    help="Rounds, from opening to release: open, (analysts submit), seal, run, release.", no_args_is_help=True
+)
+
+Dataset = Annotated[str, typer.Argument(help="The dataset's name.")]
+Shares = Annotated[
+    list[str],
+    typer.Option(
+        "--share",
+        metavar="ANALYST=STATEMENTS[/QUERIES]",
+        help="What one analyst may ask, such as AA=100/240; once for each analyst. Queries count the cells of "
+        "marginals; left out, they are as many as the statements.",
+    ),
+]
+DataEpsilon = Annotated[float, typer.Option(help="The most the round may cost the people in the table.")]
+DataDelta = Annotated[float, typer.Option(help="Its delta.")]
+AnalystEpsilon = Annotated[float, typer.Option(help="The most it may cost any analyst.")]
+AnalystDelta = Annotated[float, typer.Option(help="Its delta.")]
+Unit = Annotated[
+    str,
+    typer.Option(
+        help="What stays hidden from the other analysts: one statement (query), or all of one's (analyst)."
+    ),
+]
+Beta = Annotated[float, typer.Option(help="The probability with which any stated bound may fail.")]
+Mechanism = Annotated[str, typer.Option(help="A mechanism's name, or auto.")]
+Options = Annotated[str, typer.Option(help='Options of the mechanism, a JSON object: {"play": "sampled"}.')]
+
+_SHARE = re.compile(r"(?P<analyst>[^=]+)=(?P<statements>[0-9]+)(?:/(?P<queries>[0-9]+))?", re.ASCII)
+
+
+@round_app.command("plan")
+def plan(
+    dataset: Dataset,
+    share: Shares,
+    data_epsilon: DataEpsilon,
+    data_delta: DataDelta,
+    analyst_epsilon: AnalystEpsilon,
+    analyst_delta: AnalystDelta = 1e-6,
+    unit: Unit = "query",
+    beta: Beta = 0.05,
+    mechanism: Mechanism = "auto",
+    options: Options = "",
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a round would do, cost and promise. Nothing is opened, nothing is spent.
+
+    A plan depends on public things only: the number of records, the schema, shares and budgets.
+    """
+    data, analysts = Budget(data_epsilon, data_delta), Budget(analyst_epsilon, analyst_delta)
+    terms = Terms(dataset, _shares(share), data, analysts, unit, beta, mechanism, options)
+    with Operator.from_profile(profile) as operator:
+        found = operator.plan(terms)
+    if as_json:
+        print_json(found)
+    else:
+        print_plan(found)
+
+
+@round_app.command("open")
+def open_round(
+    dataset: Dataset,
+    share: Shares,
+    data_epsilon: DataEpsilon,
+    data_delta: DataDelta,
+    analyst_epsilon: AnalystEpsilon,
+    analyst_delta: AnalystDelta = 1e-6,
+    unit: Unit = "query",
+    beta: Beta = 0.05,
+    mechanism: Mechanism = "auto",
+    options: Options = "",
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Open a round: the analysts with a share can submit from now on. Its seed is drawn and committed here."""
+    data, analysts = Budget(data_epsilon, data_delta), Budget(analyst_epsilon, analyst_delta)
+    terms = Terms(dataset, _shares(share), data, analysts, unit, beta, mechanism, options)
+    _act(profile, as_json, lambda operator: operator.open(terms, request_id))
+
+
+@round_app.command("list")
+def list_rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """List all rounds, newest first."""
+    with Operator.from_profile(profile) as operator:
+        found = list(operator.rounds())
+    if as_json:
+        print_json({"rounds": found})
+    else:
+        print_rounds(found)
+
+
+@round_app.command("show")
+def show(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """Show one round: terms, shares, plan, progress."""
+    _act(profile, as_json, lambda operator: operator.round(round_id))
+
+
+@round_app.command("seal")
+def seal(
+    round_id: RoundId, request_id: RequestId = None, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
+) -> None:
+    """Fix the workloads and reserve both budgets. Late work is refused from now on."""
+    _act(profile, as_json, lambda operator: operator.seal(round_id, request_id))
+
+
+@round_app.command("run")
+def run(
+    round_id: RoundId,
+    follow: Annotated[bool, typer.Option(help="Wait for the end and show the progress.")] = True,
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Compute the answers in a worker process; a run that was interrupted can be started again."""
+
+    def start(operator: Operator) -> RoundDetail:
+        if not follow:
+            return operator.run(round_id, request_id)
+        with RunProgress() as progress:
+            return operator.run_to_completion(round_id, progress, request_id)
+
+    _act(profile, as_json, start)
+
+
+@round_app.command("watch")
+def watch(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """Follow a round until it is released or aborted. With --json one object for every change."""
+    last = None
+    with Operator.from_profile(profile) as operator:
+        if as_json:
+            for last in operator.watch(round_id):
+                print_json(last)
+            return
+        with RunProgress() as progress:
+            for last in operator.watch(round_id):
+                progress(last)
+    if last is not None:
+        _print_detail(last)
+
+
+@round_app.command("release")
+def release(
+    round_id: RoundId, request_id: RequestId = None, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
+) -> None:
+    """Store the answers, spend both budgets, and open every analyst's stream at the same moment."""
+    _act(profile, as_json, lambda operator: operator.release(round_id, request_id))
+
+
+@round_app.command("abort")
+def abort(
+    round_id: RoundId,
+    reason: Annotated[str, typer.Option(help="Shown to every analyst of the round: give public things only.")],
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """End a round without answers. If it ran already, its budgets count as spent."""
+    _act(profile, as_json, lambda operator: operator.abort(round_id, reason, request_id))
+
+
+def print_rounds(found: list[RoundDetail]) -> None:
+    """A line for each round."""
+    print_table(
+        ("round", "dataset", "state", "mechanism", "analysts", "queries", "promised error"),
+        (
+            (
+                each.round.id,
+                each.round.dataset,
+                each.round.state,
+                each.plan.mechanism,
+                len(each.shares),
+                f"{sum(share.queries for share in each.shares):,}",
+                f"{each.plan.promised_error:.4g}",
+            )
+            for each in found
+        ),
+    )
+
+
+def _act(profile: Profile, as_json: bool, act: Callable[[Operator], RoundDetail]) -> None:
+    with Operator.from_profile(profile) as operator:
+        detail = act(operator)
+    if as_json:
+        print_json(detail)
+    else:
+        _print_detail(detail)
+
+
+def _print_detail(detail: RoundDetail) -> None:
+    print_round(detail.round)
+    print_plan(detail.plan)
+    if detail.progress.phase:
+        done = detail.progress
+        print_table(("phase", "done", "of"), [(done.phase, done.done, done.total)])
+    print_table(
+        ("analyst", "statements", "queries"),
+        ((share.analyst, f"{share.statements:,}", f"{share.queries:,}") for share in detail.shares),
+    )
+
+
+def _shares(texts: list[str]) -> tuple[Share, ...]:
+    shares = []
+    for text in texts:
+        found = _SHARE.fullmatch(text)
+        if found is None:
+            raise InvalidArgument("--share", f"{text!r} is not ANALYST=STATEMENTS[/QUERIES]")
+        statements = int(found["statements"])
+        shares.append(Share(found["analyst"], statements, int(found["queries"] or statements)))
+    return tuple(shares)
