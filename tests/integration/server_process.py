@@ -132,7 +132,6 @@ def wait_for_exit(server: ServerProcess, seconds: float) -> int:
 def signing_request(key: ec.EllipticCurvePrivateKey, common_name: str = "ignored") -> bytes:
     """A certificate request in PEM."""
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name)])
-    algorithm = None if isinstance(key, ed25519.Ed25519ec.EllipticCurvePrivateKey) else hashes.SHA256()
     request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
     return request.public_bytes(serialization.Encoding.PEM)
 

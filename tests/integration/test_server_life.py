@@ -1,0 +1,75 @@
+"""How a server starts, refuses to start, and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from integration.server_process import make_state, refusal_of, running, wait_for_exit
+from integration.test_server_round import registration, terms
+
+from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, operator_pb2_grpc, types_pb2
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from equipoise_server.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_second_server_refuses_the_same_directory_and_the_same_port(tmp_path: Path) -> None:
+    with running(make_state(tmp_path / "one")) as server:
+        same = command("serve", "--state", str(server.state))
+        assert (same.returncode, "in use by another server" in same.stderr) == (1, True), same.stderr
+        other = make_state(tmp_path / "two", [f'listen = "127.0.0.1:{server.port}"'])
+        taken = command("serve", "--state", str(other))
+        assert taken.returncode == 1
+        assert f"cannot listen on 127.0.0.1:{server.port}" in taken.stderr
+        assert "Traceback" not in taken.stderr
+
+
+def test_check_says_what_is_there_also_while_serving(tmp_path: Path) -> None:
+    state = make_state(tmp_path / "state")
+    with running(state):
+        checked = command("check", "--state", str(state), "--json")
+    assert checked.returncode == 0, checked.stderr
+    assert json.loads(checked.stdout)["identities"] == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_watches_at_once_and_the_server_cleanly(tmp_path: Path, number: int) -> None:
+    state = make_state(tmp_path / "state")
+    (state / "data" / "shop.csv").write_text("colour,size\n" + "red,s\ngreen,m\n" * 200)
+    with running(state) as server:
+        credentials = {name: await server.admit(name) for name in ("ann", "bob")}
+        async with server.channel(server.operator()) as channel, server.channel(credentials["ann"]) as own:
+            operator = operator_pb2_grpc.OperatorServiceStub(channel)
+            await operator.RegisterDataset(registration())
+            opened = await operator.OpenRound(operator_pb2.OpenRoundRequest(terms=terms(), request_id="o"))
+            request = analyst_pb2.WatchAnalystRoundRequest(round_id=opened.detail.round.id)
+            watch = analyst_pb2_grpc.AnalystServiceStub(own).WatchAnalystRound(request)
+            assert (await anext(aiter(watch))).round.state == types_pb2.ROUND_STATE_OPEN
+            begin = time.monotonic()
+            server.process.send_signal(number)
+            refused = await refusal_of(watch)
+            assert (refused.status, refused.reason) == ("UNAVAILABLE", "UNAVAILABLE")
+            assert await asyncio.to_thread(wait_for_exit, server, 20) == 0
+            # Well before the time that calls are given to end by themselves.
+            assert time.monotonic() - begin < 8
+    # What was stored is there again.
+    with running(state) as server:
+        async with server.channel(server.operator()) as channel:
+            rounds = await operator_pb2_grpc.OperatorServiceStub(channel).ListRounds(
+                operator_pb2.ListRoundsRequest()
+            )
+            assert [detail.round.id for detail in rounds.details] == [request.round_id]
