@@ -9,10 +9,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real server on loopback
 	@$(BIN)/equipoise-server demo $(DEMO)
 
-test: $(VENV)/test.stamp  ## all tests
+test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## all tests
 	$(BIN)/python -m pytest $(TESTS)
 
-lint: $(VENV)/lint.stamp  ## style, types, import rules
+lint: $(VENV)/lint.stamp $(VENV)/test.stamp  ## style, types, import rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

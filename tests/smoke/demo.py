@@ -9,12 +9,14 @@ from pathlib import Path
 report = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()[-1])
 promises = {
     "at least 20,000 queries of at least 8 analysts": report["queries"] >= 20_000 and report["analysts"] >= 8,
-    "every query was answered": sum(report["answered"].values()) + report["uncertified"] == report["queries"],
+    "every query was answered": report["answered"] + report["uncertified"] == report["queries"],
+    "every certified answer is within its bound": report["outside_bound"] == 0,
     "the synopsis is at most half as wrong as the uniform guess": report["synopsis_max_error"]
     <= report["uniform_max_error"] / 2,
     "the data budget is kept": report["epsilon_data"] <= 1 and report["delta_data"] <= 1 / report["records"] ** 2,
     "the analysts' budget is kept": report["epsilon_analyst"] <= 1 and report["delta_analyst"] <= 1e-6,
     "the round took at most a minute": report["seconds"] <= 60,
+    "the worker took at most 2 GB": report["peak_memory_bytes"] <= 2 * 10**9,
 }
 broken = [promise for promise, kept in promises.items() if not kept]
 if broken:

@@ -29,6 +29,6 @@ PYTHON
 
 server/bin/python -m pip --disable-pip-version-check --quiet install "$wheel[server]"
 server/bin/equipoise-server --help >/dev/null
-server/bin/equipoise-server init "$place/state" >/dev/null
-server/bin/equipoise-server check "$place/state" >/dev/null
+server/bin/equipoise-server init --state "$place/state" >/dev/null
+server/bin/equipoise-server check --state "$place/state" >/dev/null
 echo "The wheel works in a bare environment, client alone and with the server."
