@@ -27,6 +27,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from equipoise.errors import InvalidArgument
+from equipoise.profile import begin_profile, complete_profile
 from equipoise_server.config import CONFIG_FILE, Config, load_config, make_config, render
 from equipoise_server.identity.authority import (
     Authority,
@@ -179,12 +180,10 @@ def _admit_first(
     key = new_key()
     certificate = authority.issue_identity(name, key.public_key(), now, config.certificate_days)
     registry.add(name, role, certificate, now)
+    make_private_directory(state / "profiles")
     profile = state / "profiles" / name
-    make_private_directory(profile)
-    write_private(profile / "key.pem", key_to_pem(key))
-    (profile / "certificate.pem").write_bytes(certificate_to_pem(certificate))
-    (profile / "ca.pem").write_bytes(authority.pem)
-    (profile / "profile.toml").write_text(f'target = "{target}"\nname = "{name}"\n', encoding="utf-8")
+    begin_profile(profile, key_to_pem(key))
+    complete_profile(profile, target, name, certificate_to_pem(certificate), authority.pem)
 
 
 def _target(config: Config, host_names: Sequence[str]) -> str:

@@ -68,6 +68,11 @@ class ServerProcess:
         tls = grpc.ssl_channel_credentials(credentials.authority, credentials.key, credentials.certificate)
         return aio.secure_channel(f"127.0.0.1:{self.port}", tls)
 
+    def blocking_channel(self, credentials: Credentials) -> grpc.Channel:
+        """The same without asyncio, whose client may lose the status of a call that is refused while it sends."""
+        tls = grpc.ssl_channel_credentials(credentials.authority, credentials.key, credentials.certificate)
+        return grpc.secure_channel(f"127.0.0.1:{self.port}", tls)
+
     def operator(self) -> Credentials:
         """The first operator's."""
         return Credentials.of_profile(self.state / "profiles" / "operator")
@@ -152,10 +157,10 @@ class Refusal:
     message: str
 
     @classmethod
-    def of(cls, error: aio.AioRpcError) -> Refusal:
-        """What gRPC reports."""
-        reason = error.trailing_metadata().get("equipoise-reason", "")
-        return cls(error.code().name, str(reason), error.details() or "")
+    def of(cls, error: Any) -> Refusal:
+        """What gRPC reports, with asyncio or without."""
+        trailing = dict(tuple(error.trailing_metadata() or ()))
+        return cls(error.code().name, str(trailing.get("equipoise-reason", "")), error.details() or "")
 
 
 async def refusal_of(call: Any) -> Refusal:

@@ -22,13 +22,10 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from equipoise.errors import InvalidArgument
+from equipoise.errors import InvalidArgument, NotServed
 from equipoise_server.identity.policy import POLICY, Row, check_policy
 from equipoise_server.rpc.authentication import current_caller
 from equipoise_server.rpc.guards import Context, Handler
-from equipoise_server.rpc.shield import refuse
-
-UNSERVED_REASON = "UNIMPLEMENTED"
 
 
 def bind(
@@ -81,9 +78,8 @@ def _handler(method: MethodDescriptor, answer: Any) -> Handler:
 
 
 def _unserved(method: MethodDescriptor) -> Handler:
-    async def answer(_: Any, context: Context) -> None:
-        message = f"{method.name} is not served by this version"
-        await refuse(context, grpc.StatusCode.UNIMPLEMENTED, UNSERVED_REASON, message)
+    async def answer(_: Any, __: Context) -> None:
+        raise NotServed(f"{method.name} is not served by this version")
 
     # On the wire a unary call is a stream of one message, so one kind stands for all four.
     return _made(grpc.stream_unary_rpc_method_handler, answer)
