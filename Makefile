@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint drift wheel protos clean
+.PHONY: demo test lint drift wheel bench protos clean
 
 demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real server on loopback
 	@$(BIN)/equipoise-server demo $(DEMO)
@@ -29,6 +29,9 @@ protos: $(VENV)/protos.stamp  ## write client/equipoise/v1 anew
 
 wheel: $(VENV)/test.stamp  ## build the wheel, install it in a bare environment, try it there
 	PYTHON=$(BIN)/python tests/smoke/wheel.sh
+
+bench: $(VENV)/base.stamp  ## ratios against straightforward references; never part of the tests
+	$(BIN)/python benchmarks/game_rounds.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) dist
