@@ -36,6 +36,7 @@ from equipoise_server.rpc.limits import call_limit
 from equipoise_server.rpc.methods import bind
 from equipoise_server.rpc.operator import OperatorMethods
 from equipoise_server.rpc.shield import hide_errors
+from equipoise_server.rpc.synopsis import Synopses
 from equipoise_server.state import Deployment, create_state, held, open_deployment
 from equipoise_server.storage.store import Store
 
@@ -118,7 +119,7 @@ def _server(
     server = aio.server(interceptors=[GuardInterceptor(guard) for guard in guards], options=_options(config))
     services = {
         analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"]: AnalystMethods(
-            rounds, config.workload_limit_bytes, stopping
+            rounds, Synopses(rounds, store), config.workload_limit_bytes, stopping
         ),
         operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]: OperatorMethods(
             rounds, registry, deployment.authority, config.certificate_days, clock, stopping

@@ -130,6 +130,7 @@ async def test_a_round_from_registration_to_results(server: ServerProcess) -> No
             types_pb2.ROUND_STATE_RELEASED,
         ]
         await delivered(people, round_id)
+        await synopsis_shared(people, round_id)
         await accounted(people, round_id)
 
 
@@ -169,6 +170,8 @@ async def submitted(people: People, round_id: str) -> None:
     assert (await refusal_of(broken)).status == "INVALID_ARGUMENT"
     early = ann.StreamResults(analyst_pb2.StreamResultsRequest(round_id=round_id))
     assert (await refusal_of(early)).reason == "STATE"
+    synopsis = ann.DownloadSynopsis(analyst_pb2.DownloadSynopsisRequest(round_id=round_id))
+    assert (await refusal_of(synopsis)).reason == "STATE"
 
 
 async def states_seen(stub: analyst_pb2_grpc.AnalystServiceStub, round_id: str) -> list[int]:
@@ -205,6 +208,19 @@ async def delivered(people: People, round_id: str) -> None:
         assert await chunks(stub, round_id, after=len(stream)) == []
         request = analyst_pb2.StreamResultsRequest(round_id=round_id, after_sequence=2**64 - 1)
         assert (await refusal_of(stub.StreamResults(request))).status == "OUT_OF_RANGE"
+
+
+async def synopsis_shared(people: People, round_id: str) -> None:
+    request = analyst_pb2.DownloadSynopsisRequest(round_id=round_id)
+    copies = []
+    for stub in people.analysts.values():
+        cells = [cell async for response in stub.DownloadSynopsis(request) for cell in response.cells]
+        records = list(zip(cells[::2], cells[1::2], strict=True))
+        assert records
+        assert all(colour < 2 and size < 4 for colour, size in records)
+        copies.append(records)
+    assert copies[0] == copies[1]
+    assert (await refusal_of(people.eve.DownloadSynopsis(request))).status == "NOT_FOUND"
 
 
 async def accounted(people: People, round_id: str) -> None:

@@ -38,7 +38,7 @@ POLICY: Mapping[str, Row] = {
     "/equipoise.v1.AnalystService/DryRunWorkload": _ANALYST,
     "/equipoise.v1.AnalystService/WithdrawWorkload": _ANALYST_LATER,
     "/equipoise.v1.AnalystService/StreamResults": _ANALYST,
-    "/equipoise.v1.AnalystService/DownloadSynopsis": _ANALYST_LATER,
+    "/equipoise.v1.AnalystService/DownloadSynopsis": _ANALYST,
     "/equipoise.v1.AnalystService/GetEvidence": _ANALYST_LATER,
     "/equipoise.v1.AnalystService/ListSessions": _ANALYST_LATER,
     "/equipoise.v1.AnalystService/AskQueries": _ANALYST_LATER,

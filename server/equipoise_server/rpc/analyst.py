@@ -13,6 +13,7 @@ from equipoise_server.rounds.rows import NO_DATASET
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rpc import messages
+from equipoise_server.rpc.synopsis import Synopses
 from equipoise_server.rpc.uploads import collect
 from equipoise_server.rpc.watching import watch
 
@@ -24,6 +25,7 @@ class AnalystMethods:
     """The served methods of `AnalystService`, bound by `rpc.methods`."""
 
     rounds: Rounds
+    synopses: Synopses
     workload_limit_bytes: int
     stopping: asyncio.Event
 
@@ -93,6 +95,14 @@ class AnalystMethods:
             for chunk in chunks:
                 yield analyst_pb2.StreamResultsResponse(chunk=chunk)
             after += len(chunks)
+
+    async def download_synopsis(
+        self, caller: Caller, request: analyst_pb2.DownloadSynopsisRequest
+    ) -> AsyncIterator[analyst_pb2.DownloadSynopsisResponse]:
+        """Streams the round's synopsis."""
+        pages = self.synopses.pages(caller.name, request.round_id)
+        while (cells := await asyncio.to_thread(next, pages, None)) is not None:
+            yield analyst_pb2.DownloadSynopsisResponse(cells=cells)
 
     def _shares_in(self, caller: Caller, dataset: str) -> bool:
         token = ""
