@@ -36,7 +36,7 @@ State = Annotated[
         help="The state directory: configuration, keys, store. Keep it private and back it up.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, the last line of the output.")]
 
 DEFAULT_STATE = Path("equipoise-state")
 _out = Console()
@@ -134,15 +134,22 @@ def check_table(
 
 
 @app.command()
-def demo(as_json: AsJson = False) -> None:
+def demo(
+    directory: Annotated[
+        Path | None,
+        typer.Option(help="An empty or new directory that keeps the demo's files. [default: a temporary one]"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Play one whole round on a real public table: airlines compete, nobody learns what the others asked.
 
-    Starts a real server on loopback with real certificates in a temporary directory. Takes a minute or two.
+    Starts a real server on loopback with real certificates. Takes a minute or two, and ends with what every
+    airline got, what it cost, and what to try next on the files it leaves.
     """
     # Only here: the demo's table comes with the demo's own dependencies.
-    from equipoise_server.demo import main as play  # noqa: PLC0415
+    from equipoise_server.demo import run_demo  # noqa: PLC0415
 
-    raise typer.Exit(play(as_json))
+    run_demo(directory, json_only=as_json)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
