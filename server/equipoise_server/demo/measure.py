@@ -1,0 +1,150 @@
+"""How good the answers were. The demo may look at the data; an analyst never could.
+
+Every error is a fraction of the records: the distance of an answer from the true one.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from equipoise import views
+from equipoise.accounting import RHO_UNIT
+from equipoise.results import UNIT, AnswerMethod
+from equipoise.workload import CompiledWorkload, compile_workload, concatenate
+from equipoise_server.data.source import load_histogram
+from equipoise_server.demo.play import DATA_BUDGET, Played, Workloads
+from equipoise_server.demo.table import SCHEMA
+from equipoise_server.ledger.conversion import largest_rho
+from equipoise_server.mechanisms.equilibrium import repair_uniform_guess
+from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+
+
+@dataclass(frozen=True)
+class Row:
+    """One airline's answers: how they were made, and how wrong the worst one is."""
+
+    airline: str
+    queries: int
+    by_synopsis: int
+    by_laplace: int
+    uncertified: int
+    promised_error: float
+    max_error: float
+    outside_bound: int
+    epsilon_analyst: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the demo reports. The four largest errors are of the same queries.
+
+    `uniform`: answering as if all records of the universe were equally many. `synopsis`: the game's synopsis alone.
+    `uniform_repaired`: the uniform guess after the same repair. `delivered`: what the airlines received.
+    `gaussian`: what independent Gaussian noise on every query would be expected to give.
+    """
+
+    rows: tuple[Row, ...]
+    records: int
+    uniform: float
+    synopsis: float
+    uniform_repaired: float
+    delivered: float
+    mean_error: float
+    gaussian: float
+
+
+def measure(played: Played, workloads: Workloads, table: Path) -> Measured:
+    """Compares every answer with the table."""
+    loaded = load_histogram(table, SCHEMA)
+    compiled = {airline: compile_workload(asked, SCHEMA) for airline, asked in workloads.items()}
+    together = concatenate(list(compiled.values()))
+    truth = together.counts(loaded.histogram) / loaded.records
+    ends = np.cumsum([each.query_count for each in compiled.values()])
+    own_truth = dict(zip(compiled, np.split(truth, ends[:-1]), strict=True))
+    uniform = together.counts(np.ones(SCHEMA.universe_size, dtype=np.int64)) / SCHEMA.universe_size
+    cells = np.ravel_multi_index(tuple(played.synopsis.T), SCHEMA.sizes)
+    synopsis = together.record_counts(cells) / len(cells)
+    delivered = np.concatenate([played.results[airline].values for airline in compiled])
+    return Measured(
+        rows=tuple(_row(airline, played, own_truth[airline]) for airline in compiled),
+        records=loaded.records,
+        uniform=_largest(uniform, truth),
+        synopsis=_largest(synopsis, truth),
+        uniform_repaired=_largest(_repaired_guess(played.detail, loaded.histogram, compiled), truth),
+        delivered=_largest(delivered, truth),
+        mean_error=float(np.mean(np.abs(delivered - truth))),
+        gaussian=_gaussian_error(together, loaded.records),
+    )
+
+
+def _row(airline: str, played: Played, truth: NDArray[np.float64]) -> Row:
+    results = played.results[airline]
+    errors = np.abs(results.values - truth)
+    counted = results.counted()
+    certified = results.methods != AnswerMethod.UNCERTIFIED
+    return Row(
+        airline=airline,
+        queries=len(results),
+        by_synopsis=counted[AnswerMethod.SYNOPSIS],
+        by_laplace=counted[AnswerMethod.LAPLACE],
+        uncertified=counted[AnswerMethod.UNCERTIFIED],
+        promised_error=float(results.bounds[certified].max(initial=0)),
+        max_error=float(errors.max()),
+        outside_bound=int(np.count_nonzero(errors > results.bounds)),
+        epsilon_analyst=played.analyst_accounts[airline].spent.epsilon,
+    )
+
+
+def _largest(answers: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+    return float(np.abs(answers - truth).max())
+
+
+def _repaired_guess(
+    detail: views.RoundDetail, histogram: NDArray[np.int64], compiled: Mapping[str, CompiledWorkload]
+) -> NDArray[np.float64]:
+    """The uniform guess after the round's own repair, with noise of its own: the round's seed is the server's."""
+    shown, plan = detail.round, detail.plan
+    setting = Setting(
+        records=int(histogram.sum()),
+        universe_size=SCHEMA.universe_size,
+        shares=tuple(Share(share.analyst, share.statements, share.queries) for share in detail.shares),
+        unit=shown.unit,
+        data_budget=Budget(shown.data_budget.epsilon, shown.data_budget.delta),
+        analyst_budget=Budget(shown.analyst_budget.epsilon, shown.analyst_budget.delta),
+        beta=shown.beta,
+        options={},
+    )
+    same_plan = Plan(
+        mechanism=plan.mechanism,
+        parameters=plan.parameters,
+        data_cost=plan.data_cost,
+        analyst_cost=plan.analyst_cost,
+        promised_error=plan.promised_error,
+        uncertified_at_most=plan.uncertified_at_most,
+        seconds=plan.seconds,
+        memory_bytes=plan.memory_bytes,
+    )
+    answers = repair_uniform_guess(setting, same_plan, histogram, compiled, secrets.token_bytes(32))
+    return np.concatenate([answers[airline].values for airline in compiled]) * UNIT
+
+
+def _gaussian_error(workload: CompiledWorkload, records: int) -> float:
+    """The expected largest error of independent Gaussian noise on every query, for the same data budget.
+
+    Noise of deviation s on counts of joint sensitivity l2 costs l2^2 / (2 s^2) zCDP (Bun & Steinke 2016,
+    Proposition 1.6). The mean of the largest of k absolute values of standard normals is the integral over x of
+    1 - (2 Phi(x) - 1)^k.
+    """
+    rho = largest_rho(DATA_BUDGET.epsilon, DATA_BUDGET.delta) / RHO_UNIT
+    deviation = workload.sensitivities()[1] / math.sqrt(2 * rho) / records
+    points, step = np.linspace(0, 12, 12_001, retstep=True)
+    at_least = 1 - (2 * ndtr(points) - 1) ** workload.query_count
+    return float(deviation * np.sum(at_least) * step)
