@@ -32,13 +32,14 @@ def journal(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None
         print_json({"entries": found})
         return
     print_table(
-        ("no.", "time (UTC)", "action", "account", "rho", "epsilon", "delta", "digest"),
+        ("no.", "time (UTC)", "action", "account", "round", "rho", "epsilon", "delta", "digest"),
         (
             (
                 each.sequence,
                 f"{each.time:%Y-%m-%d %H:%M:%S}",
                 each.action,
                 each.account,
+                each.round_id,
                 f"{each.cost.rho / 1e12:.6g}",
                 f"{each.cost.epsilon / 1e12:.6g}",
                 f"{each.cost.delta / 1e18:.3g}",

@@ -9,15 +9,21 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from equipoise.schema import Schema
 from equipoise.views import Budget, Plan, Round, RoundDetail
 
 out = Console()
 err = Console(stderr=True)
+
+_WIDEST = 1_000  # columns
+_BEGIN_NUMBERS = set("0123456789-(")
 
 
 def print_json(value: object) -> None:
@@ -54,13 +60,16 @@ def print_line(text: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table; cells that are numbers should be formatted before, and are put to the right."""
-    shown = Table()
+    """A table of plain texts; numbers are to the right. As wide as it needs to be, so that nothing is cut off."""
+    texts = [[str(cell) for cell in row] for row in rows]
+    shown = Table(box=box.SIMPLE_HEAD)
     for number, column in enumerate(columns):
-        shown.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
-    for row in rows:
-        shown.add_row(*(str(cell) for cell in row))
-    out.print(shown, markup=False, highlight=False)
+        numeric = all(row[number][:1] in _BEGIN_NUMBERS for row in texts)
+        shown.add_column(column, justify="right" if numeric else "left", no_wrap=True)
+    for row in texts:
+        shown.add_row(*map(Text, row))
+    natural = Measurement.get(out, out.options.update(width=_WIDEST), shown).maximum
+    out.print(shown, width=max(natural, out.width), crop=False)
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:

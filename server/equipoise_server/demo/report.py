@@ -70,9 +70,10 @@ def print_report(console: Console, played: Played, measured: Measured, directory
         )
     console.print(shown)
     console.print(
-        "synopsis, Laplace: how many queries were answered in which way; none: without a bound. promised, largest: "
-        "the error that was promised and the largest true one. data, analyst: the epsilon of either budget that was "
-        "spent, of the people in the table (by all airlines together) and of the airline.\n",
+        "synopsis, Laplace: how many queries were answered in which way; none: without a bound.\n"
+        "promised, largest: the error that was promised, and the largest true one.\n"
+        "data, analyst: the epsilon that was spent of either budget, of the people in the table by all airlines\n"
+        "together, and of the airline.\n",
         highlight=False,
     )
 
