@@ -69,7 +69,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     for row in texts:
         shown.add_row(*map(Text, row))
     natural = Measurement.get(out, out.options.update(width=_WIDEST), shown).maximum
-    out.print(shown, width=max(natural, out.width), crop=False)
+    Console(width=max(natural, out.width)).print(shown)
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
