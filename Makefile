@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint drift wheel bench protos clean
+.PHONY: help demo test lint drift wheel bench protos clean
+
+help:  ## what can be made
+	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)/\1: \2/p' Makefile
 
 demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real server on loopback
 	@$(BIN)/equipoise-server demo $(DEMO)
