@@ -81,7 +81,7 @@ def measure(played: Played, workloads: Workloads, table: Path) -> Measured:
         uniform_repaired=_largest(_repaired_guess(played.detail, loaded.histogram, compiled), truth),
         delivered=_largest(delivered, truth),
         mean_error=float(np.mean(np.abs(delivered - truth))),
-        gaussian=_gaussian_error(together, loaded.records),
+        gaussian=gaussian_error(together, loaded.records),
     )
 
 
@@ -136,7 +136,7 @@ def _repaired_guess(
     return np.concatenate([answers[airline].values for airline in compiled]) * UNIT
 
 
-def _gaussian_error(workload: CompiledWorkload, records: int) -> float:
+def gaussian_error(workload: CompiledWorkload, records: int) -> float:
     """The expected largest error of independent Gaussian noise on every query, for the same data budget.
 
     Noise of deviation s on counts of joint sensitivity l2 costs l2^2 / (2 s^2) zCDP (Bun & Steinke 2016,

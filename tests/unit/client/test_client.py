@@ -1,0 +1,245 @@
+"""The client against a server that misbehaves on purpose: broken streams, lost answers, refusals."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+from unit.client.fake_server import connected, refuse
+
+from equipoise import connection as connection_module
+from equipoise.client import PIECE_BYTES, Client
+from equipoise.connection import ATTEMPTS, Connection
+from equipoise.errors import (
+    BY_REASON,
+    DataLoss,
+    EquipoiseError,
+    InternalError,
+    InvalidArgument,
+    NotServed,
+    Unavailable,
+    WrongState,
+)
+from equipoise.profile import Profile, begin_profile, complete_profile
+from equipoise.queries import Among
+from equipoise.v1 import analyst_pb2, types_pb2
+from equipoise.views import RoundState
+from equipoise.wire import results_to_chunks
+
+ROUND = "r1"
+VALUES = np.arange(5000, dtype=np.int64)
+CHUNKS = results_to_chunks(ROUND, VALUES, np.ones(5000, dtype=np.uint8), VALUES)
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "FIRST_PAUSE_SECONDS", 0.001)
+
+
+def test_a_broken_stream_is_resumed_where_it_broke() -> None:
+    asked = []
+
+    def stream(request: Any, context: Any) -> Iterator[Any]:
+        asked.append(request.after_sequence)
+        for chunk in CHUNKS[request.after_sequence :][:2]:
+            yield analyst_pb2.StreamResultsResponse(chunk=chunk)
+        if request.after_sequence + 2 < len(CHUNKS):
+            context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+
+    with connected({"StreamResults": stream}) as connection:
+        results = Client(connection).results(ROUND)
+    assert asked == [0, 2, 4]
+    assert results.raw_values.tolist() == VALUES.tolist()
+
+
+def test_resuming_by_hand_gives_the_rest() -> None:
+    def stream(request: Any, _: Any) -> Iterator[Any]:
+        for chunk in CHUNKS[request.after_sequence :]:
+            yield analyst_pb2.StreamResultsResponse(chunk=chunk)
+
+    with connected({"StreamResults": stream}) as connection:
+        rest = list(Client(connection).stream(ROUND, after=3))
+    assert [part.sequence for part in rest] == [4, 5]
+
+
+def test_a_stream_that_brings_nothing_is_given_up() -> None:
+    calls = []
+
+    def stream(request: Any, context: Any) -> Iterator[Any]:
+        calls.append(request)
+        context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+        yield
+
+    with connected({"StreamResults": stream}) as connection, pytest.raises(Unavailable):
+        list(Client(connection).stream(ROUND))
+    assert len(calls) == ATTEMPTS
+
+
+@pytest.mark.parametrize("order", [[1], [0, 0], [0, 2]])
+def test_a_message_that_is_not_the_next_one_is_refused(order: list[int]) -> None:
+    def stream(_: Any, __: Any) -> Iterator[Any]:
+        for number in order:
+            yield analyst_pb2.StreamResultsResponse(chunk=CHUNKS[number])
+
+    with connected({"StreamResults": stream}) as connection, pytest.raises(DataLoss):
+        list(Client(connection).stream(ROUND))
+
+
+def test_a_lost_answer_is_asked_for_again_under_the_same_request_id() -> None:
+    seen = []
+
+    def submit(requests: Any, context: Any) -> Any:
+        parts = list(requests)
+        seen.append((parts[0].header.request_id, b"".join(part.piece for part in parts[1:])))
+        if len(seen) == 1:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+        return analyst_pb2.SubmitWorkloadResponse(
+            receipt=analyst_pb2.Receipt(round_id=ROUND, workload_digest=hashlib.sha256(seen[-1][1]).digest())
+        )
+
+    with connected({"SubmitWorkload": submit}) as connection:
+        receipt = Client(connection).submit(ROUND, [Among("a", ("x",))])
+    assert len(seen) == 2
+    assert seen[0] == seen[1]
+    assert receipt.workload_digest == hashlib.sha256(seen[0][1]).digest()
+
+
+def test_a_large_workload_is_sent_in_pieces() -> None:
+    sizes: list[int] = []
+
+    def dry_run(requests: Any, _: Any) -> Any:
+        sizes.extend(len(part.piece) for part in requests if part.WhichOneof("part") == "piece")
+        return analyst_pb2.DryRunWorkloadResponse(statements=1, queries=1, promised_error=0.5)
+
+    with connected({"DryRunWorkload": dry_run}) as connection:
+        found = Client(connection).dry_run(ROUND, [Among("a", ("x" * 1000,))] * 3000)
+    assert found.promised_error == 0.5
+    assert len(sizes) > 2
+    assert max(sizes) == PIECE_BYTES
+
+
+@pytest.mark.parametrize("reason", BY_REASON)
+def test_every_refusal_comes_back_as_what_it_was(reason: str) -> None:
+    kind = BY_REASON[reason]
+    sent = InvalidArgument("statements[3]", "is odd") if kind is InvalidArgument else kind("as said")
+
+    def show(_: Any, context: Any) -> Any:
+        refuse(context, sent)
+
+    with connected({"GetAnalystRound": show}) as connection, pytest.raises(EquipoiseError) as refused:
+        Client(connection).round(ROUND)
+    assert type(refused.value) is kind
+    assert refused.value.message == sent.message
+
+
+def test_a_refusal_is_not_repeated() -> None:
+    calls = []
+
+    def show(request: Any, context: Any) -> Any:
+        calls.append(request)
+        refuse(context, WrongState("too late"))
+
+    with connected({"GetAnalystRound": show}) as connection, pytest.raises(WrongState):
+        Client(connection).round(ROUND)
+    assert len(calls) == 1
+
+
+def test_what_is_not_there_is_said_so() -> None:
+    with connected({}) as connection, pytest.raises(NotServed):
+        Client(connection).identity()
+
+
+def test_an_unknown_failure_is_internal() -> None:
+    def show(_: Any, __: Any) -> Any:
+        raise RuntimeError("of the fake")
+
+    with connected({"GetAnalystRound": show}) as connection, pytest.raises(InternalError):
+        Client(connection).round(ROUND)
+
+
+def test_a_closed_connection_says_so() -> None:
+    with connected({}) as connection:
+        client = Client(connection)
+        client.close()
+        with pytest.raises(Unavailable, match="closed"):
+            client.identity()
+        with pytest.raises(Unavailable, match="closed"):
+            next(client.stream(ROUND))
+
+
+def test_closing_in_the_middle_of_a_stream_ends_it() -> None:
+    def stream(_: Any, context: Any) -> Iterator[Any]:
+        yield analyst_pb2.StreamResultsResponse(chunk=CHUNKS[0])
+        while context.is_active():
+            pass
+
+    with connected({"StreamResults": stream}) as connection:
+        client = Client(connection)
+        results = client.stream(ROUND)
+        next(results)
+        client.close()
+        with pytest.raises(Unavailable):
+            next(results)
+
+
+def test_nobody_there() -> None:
+    connection = Connection(grpc.insecure_channel("127.0.0.1:1"), "127.0.0.1:1")
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1 cannot be reached"), Client(connection) as client:
+        client.identity()
+
+
+def test_all_pages_are_listed() -> None:
+    def page(request: Any, _: Any) -> Any:
+        number = int(request.page_token or 0)
+        shown = types_pb2.Round(
+            id=str(number), state=types_pb2.ROUND_STATE_OPEN, unit=types_pb2.PROTECTION_UNIT_QUERY
+        )
+        following = str(number + 1) if number < 2 else ""
+        return analyst_pb2.ListAnalystRoundsResponse(rounds=[shown], next_page_token=following)
+
+    with connected({"ListAnalystRounds": page}) as connection:
+        assert [each.id for each in Client(connection).rounds()] == ["0", "1", "2"]
+
+
+def test_waiting_outlives_a_broken_watch() -> None:
+    states = [types_pb2.ROUND_STATE_OPEN, types_pb2.ROUND_STATE_SEALED, types_pb2.ROUND_STATE_RELEASED]
+
+    def watch(_: Any, context: Any) -> Iterator[Any]:
+        shown = types_pb2.Round(id=ROUND, state=states.pop(0), unit=types_pb2.PROTECTION_UNIT_QUERY)
+        yield analyst_pb2.WatchAnalystRoundResponse(round=shown)
+        if states:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "the server is stopping")
+
+    seen = []
+    with connected({"WatchAnalystRound": watch}) as connection:
+        ended = Client(connection).wait(ROUND, lambda shown: seen.append(shown.state))
+    assert seen == [RoundState.OPEN, RoundState.SEALED, RoundState.RELEASED]
+    assert ended.state is RoundState.RELEASED
+
+
+def test_a_profile_is_private(tmp_path: Path) -> None:
+    directory = tmp_path / "profile"
+    begin_profile(directory, b"key")
+    complete_profile(directory, "127.0.0.1:7443", "ann", b"certificate", b"ca")
+    assert Profile.load(directory).target == "127.0.0.1:7443"
+    assert "key" not in repr(Profile.load(directory))
+    assert directory.stat().st_mode & 0o777 == 0o700
+    with pytest.raises(InvalidArgument, match="exists already"):
+        begin_profile(directory, b"another key")
+    (directory / "key.pem").chmod(0o640)
+    with pytest.raises(InvalidArgument, match="others may open it"):
+        Profile.load(directory)
+
+
+@pytest.mark.parametrize("text", ["target = 1\nname = 'x'", "name = 'x'", "target =", "\xff"])
+def test_a_malformed_profile_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    directory = tmp_path / "profile"
+    begin_profile(directory, b"key")
+    (directory / "profile.toml").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InvalidArgument, match=r"profile\.toml"):
+        Profile.load(directory)

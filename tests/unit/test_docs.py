@@ -1,0 +1,98 @@
+"""What the reader is told: every command has help, and what the README shows exists."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import equipoise.cli
+import equipoise_server.cli
+from equipoise.schema import Schema
+from equipoise.statements import statements_from_json, statements_to_json
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+# Commands are Any: of which library typer makes them differs between its versions.
+COMMANDS: dict[str, Any] = {
+    "equipoise": typer.main.get_command(equipoise.cli.app),
+    "equipoise-server": typer.main.get_command(equipoise_server.cli.app),
+}
+
+
+def blocks(language: str) -> list[str]:
+    """The README's code blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """A command and all below it, with their full names."""
+    yield name, command
+    for below, each in getattr(command, "commands", {}).items():
+        yield from walk(f"{name} {below}", each)
+
+
+ALL = [pair for name, command in COMMANDS.items() for pair in walk(name, command)]
+SHELL = [line for block in blocks("sh") for line in block.splitlines()]
+
+
+@pytest.mark.parametrize(("name", "command"), ALL, ids=[name for name, _ in ALL])
+def test_every_command_says_what_it_does(name: str, command: Any) -> None:
+    assert len(command.help or "") > 10, f"{name} has no help"
+    for parameter in command.params:
+        assert parameter.help, f"{name} {parameter.name} has no help"
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [pair for pair in ALL if not hasattr(pair[1], "commands")],
+    ids=[name for name, command in ALL if not hasattr(command, "commands")],
+)
+def test_every_command_can_speak_json(name: str, command: Any) -> None:
+    assert any("--json" in parameter.opts for parameter in command.params), f"{name} has no --json"
+
+
+@pytest.mark.parametrize("line", [line for line in SHELL if line.startswith("equipoise")])
+def test_the_readme_s_commands_are_understood(line: str) -> None:
+    name, *arguments = shlex.split(line)
+    command = COMMANDS[name]
+    while hasattr(command, "commands"):
+        command, arguments = command.commands[arguments[0]], arguments[1:]
+    command.make_context(command.name, arguments)
+
+
+def test_the_readme_s_two_commands_come_first() -> None:
+    assert blocks("sh")[0].splitlines() == ["make demo", "make test"]
+
+
+@pytest.mark.parametrize("target", re.findall(r"`?make ([a-z]+)`?", README))
+def test_the_readme_s_make_targets_exist(target: str) -> None:
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_the_readme_s_python_runs_up_to_the_server() -> None:
+    (block,) = blocks("python")
+    for node in ast.walk(ast.parse(block)):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            module = importlib.import_module(node.module)
+            assert all(hasattr(module, alias.name) for alias in node.names)
+    exec(compile(block, "README.md", "exec"), {})
+
+
+def test_the_readme_s_files_are_read() -> None:
+    schema, statements = blocks("json")
+    assert Schema.from_json(schema).names == ("origin", "month", "carrier", "dep_delay")
+    asked = statements_from_json(statements)
+    assert statements_from_json(statements_to_json(asked)) == asked
+
+
+@pytest.mark.parametrize("path", re.findall(r"`((?:server|client|docs|protos)/[\w./-]+)`", README))
+def test_the_readme_s_paths_exist(path: str) -> None:
+    assert (ROOT / path).exists()
