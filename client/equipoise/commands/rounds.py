@@ -65,7 +65,7 @@ def plan(
     A plan depends on public things only: the number of records, the schema, shares and budgets.
     """
     data, analysts = Budget(data_epsilon, data_delta), Budget(analyst_epsilon, analyst_delta)
-    terms = Terms(dataset, _shares(share), data, analysts, unit, beta, mechanism, options)
+    terms = Terms(dataset, parse_shares(share), data, analysts, unit, beta, mechanism, options)
     with Operator.from_profile(profile) as operator:
         found = operator.plan(terms)
     if as_json:
@@ -92,7 +92,7 @@ def open_round(
 ) -> None:
     """Open a round: the analysts with a share can submit from now on. Its seed is drawn and committed here."""
     data, analysts = Budget(data_epsilon, data_delta), Budget(analyst_epsilon, analyst_delta)
-    terms = Terms(dataset, _shares(share), data, analysts, unit, beta, mechanism, options)
+    terms = Terms(dataset, parse_shares(share), data, analysts, unit, beta, mechanism, options)
     _act(profile, as_json, lambda operator: operator.open(terms, request_id))
 
 
@@ -216,7 +216,8 @@ def _print_detail(detail: RoundDetail) -> None:
     )
 
 
-def _shares(texts: list[str]) -> tuple[Share, ...]:
+def parse_shares(texts: list[str]) -> tuple[Share, ...]:
+    """The shares of `ANALYST=STATEMENTS[/QUERIES]`. Raises `InvalidArgument`."""
     shares = []
     for text in texts:
         found = _SHARE.fullmatch(text)

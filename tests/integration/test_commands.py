@@ -1,0 +1,222 @@
+"""A whole round by the commands alone, and what they say to wrong input: one clear line, and the server goes on."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.server_process import make_state, running
+
+from equipoise.cli import main
+from equipoise.profile import Profile
+
+SCHEMA = {
+    "version": 1,
+    "attributes": [
+        {"name": "colour", "categories": ["red", "green"]},
+        {"name": "size", "categories": list("smlx")},
+    ],
+}
+STATEMENTS: list[object] = [
+    {"marginal": ["colour", "size"]},
+    {"among": {"attribute": "colour", "categories": ["red"]}},
+    {"not": {"any": [{"among": {"attribute": "size", "categories": ["s", "m"]}}]}},
+]
+TERMS = ["shop", "--share", "ann=3/10", "--share", "bob=3/10", "--data-delta", "1e-4", "--analyst-delta", "1e-4"]
+BUDGETS = ["--data-epsilon", "8", "--analyst-epsilon", "8"]
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    state = make_state(tmp_path / "state")
+    rows = [f"{('red', 'green')[row % 3 % 2]},{'smlx'[row * row % 7 % 4]}" for row in range(400)]
+    (state / "data" / "shop.csv").write_text("\n".join(["colour,size", *rows]) + "\n")
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+    (tmp_path / "statements.json").write_text(json.dumps({"version": 1, "statements": STATEMENTS}))
+    with running(state) as server:
+        for name in ("operator", "auditor"):
+            profile = state / "profiles" / name
+            target = Profile.load(profile).target
+            path = profile / "profile.toml"
+            path.write_text(path.read_text().replace(target, f"127.0.0.1:{server.port}"))
+        yield tmp_path
+
+
+@pytest.fixture
+def run(place: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command as `who` with --json and gives the object it prints."""
+
+    def command(who: str, *arguments: object) -> Any:
+        profiles = place if (place / who).is_dir() else place / "state" / "profiles"
+        with pytest.raises(SystemExit) as ended:
+            main([*map(str, arguments), "--profile", str(profiles / who), "--json"])
+        printed = capsys.readouterr()
+        assert not ended.value.code, printed.err
+        return json.loads(printed.out)
+
+    return command
+
+
+@pytest.fixture
+def refused(place: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs a command that must fail with exit code 1, and gives what it says."""
+
+    def command(who: str, *arguments: object) -> str:
+        profiles = place if (place / who).is_dir() else place / "state" / "profiles"
+        with pytest.raises(SystemExit) as ended:
+            main([*map(str, arguments), "--profile", str(profiles / who)])
+        assert ended.value.code == 1
+        return capsys.readouterr().err
+
+    return command
+
+
+def register(run: Run, place: Path, epsilon: int = 20) -> None:
+    caps = ("--data-epsilon", epsilon, "--data-delta", "1e-4", "--analyst-epsilon", 20, "--analyst-delta", "1e-4")
+    schema = ("--source", "shop.csv", "--schema", place / "schema.json")
+    assert run("operator", "operator", "dataset", "register", "shop", *schema, *caps)["records"] == 400
+    for name in ("ann", "bob"):
+        run("operator", "operator", "analyst", "add", name, "--out", place / name)
+
+
+def open_round(run: Run) -> str:
+    detail = run("operator", "operator", "round", "open", *TERMS, *BUDGETS)
+    return str(detail["round"]["id"])
+
+
+def test_a_whole_round(run: Run, place: Path) -> None:
+    register(run, place)
+    assert run("ann", "whoami") == {"name": "ann", "role": "analyst"}
+    assert run("operator", "operator", "analyst", "list")["analysts"] == ["ann", "bob"]
+    assert run("operator", "operator", "dataset", "list")["datasets"][0]["name"] == "shop"
+    assert run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)["promised_error"] > 0
+    round_id = open_round(run)
+    assert run("ann", "rounds")["rounds"][0]["share"] == {"analyst": "ann", "statements": 3, "queries": 10}
+    assert [each["name"] for each in run("ann", "schema", "shop")["attributes"]] == ["colour", "size"]
+    statements = place / "statements.json"
+    assert run("ann", "dry-run", round_id, statements)["queries"] == 10
+    first = run("ann", "submit", round_id, statements, "--request-id", "once")
+    assert run("ann", "submit", round_id, statements, "--request-id", "once") == first
+    for step in ("seal", "run", "release"):
+        run("operator", "operator", "round", step, round_id)
+    assert run("ann", "wait", round_id)["state"] == "released"
+    answers = run("ann", "results", round_id, "--statements", statements)["answers"]
+    assert [each["statement"] for each in answers] == [0] * 8 + [1, 2]
+    assert answers[3]["cell"] == "red / x"
+    out = place / "results.csv"
+    run("ann", "results", round_id, "--statements", statements, "--out", out)
+    with out.open(newline="") as file:
+        assert [float(row["value"]) for row in csv.DictReader(file)] == [each["value"] for each in answers]
+    table = place / "synopsis.csv"
+    records = run("bob", "synopsis", round_id, "--out", table)["records"]
+    assert len(table.read_text().splitlines()) == records + 1
+    accounts = run("operator", "operator", "budget", "show", "shop")["accounts"]
+    assert all(each["spent"] == each["committed"] for each in accounts)
+    assert 0 < accounts[-1]["spent"]["epsilon"] <= 8
+    assert run("operator", "operator", "round", "watch", round_id)["round"]["state"] == "released"
+    assert run("operator", "operator", "round", "show", round_id)["round"]["state"] == "released"
+    assert run("operator", "operator", "round", "list")["rounds"][0]["round"]["id"] == round_id
+    assert run("auditor", "audit", "rounds")["rounds"][0]["round"]["id"] == round_id
+    actions = [each["action"] for each in run("auditor", "audit", "journal")["entries"]]
+    assert {"reserve", "spend"} <= set(actions)
+
+
+def test_people_get_tables(run: Run, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    register(run, place)
+    round_id = open_round(run)
+    statements = str(place / "statements.json")
+    said = {}
+    for who, *arguments in (
+        ("ann", "whoami"),
+        ("ann", "rounds"),
+        ("ann", "show", round_id),
+        ("ann", "schema", "shop"),
+        ("ann", "dry-run", round_id, statements),
+        ("ann", "submit", round_id, statements),
+        ("operator", "operator", "dataset", "list"),
+        ("operator", "operator", "round", "show", round_id),
+        ("operator", "operator", "round", "seal", round_id),
+        ("operator", "operator", "round", "run", round_id),
+        ("operator", "operator", "round", "release", round_id),
+        ("ann", "wait", round_id),
+        ("ann", "results", round_id, "--statements", statements),
+        ("operator", "operator", "budget", "show", "shop"),
+        ("auditor", "audit", "journal"),
+    ):
+        profiles = place if (place / who).is_dir() else place / "state" / "profiles"
+        with pytest.raises(SystemExit) as ended:
+            main([*arguments, "--profile", str(profiles / who)])
+        printed = capsys.readouterr()
+        assert not ended.value.code, printed.err
+        said[arguments[-1] if who == "auditor" else arguments[0]] = printed.out
+    assert "ann, analyst" in said["whoami"]
+    assert round_id in said["rounds"]
+    assert "red, green" in said["schema"]
+    assert "green / x" in said["results"]
+    assert "data/shop" in said["operator"]
+    assert "analyst/shop/query/bob" in said["journal"]
+
+
+def test_wrong_input_is_named_and_costs_nothing(run: Run, refused: Callable[..., str], place: Path) -> None:
+    register(run, place)
+    round_id = open_round(run)
+    statements = place / "statements.json"
+
+    def asking(*asked: object) -> Path:
+        path = place / "wrong.json"
+        path.write_text(json.dumps({"version": 1, "statements": asked}))
+        return path
+
+    unknown = asking({"among": {"attribute": "taste", "categories": ["sweet"]}})
+    assert "taste" in refused("ann", "submit", round_id, unknown)
+    category = asking({"among": {"attribute": "colour", "categories": ["blue"]}})
+    assert "blue" in refused("ann", "submit", round_id, category)
+    assert "statements: must be a list, and not empty" in refused("ann", "submit", round_id, asking())
+    assert "share" in refused("ann", "submit", round_id, asking(*STATEMENTS, {"marginal": ["size"]}))
+    assert "cannot be read" in refused("ann", "submit", round_id, place / "nothing.json")
+    assert "no such round" in refused("ann", "show", "nonsense")
+    assert "role" in refused("ann", "operator", "round", "list")
+    assert "--out" in refused("ann", "results", round_id, "--out", "results.xls")
+    assert "--share" in refused(
+        "operator", "operator", "round", "plan", "shop", "--share", "ann", *TERMS[3:], *BUDGETS
+    )
+    (place / "schema.json").write_text('{"version": 1, "attributes": [{"name": "colour", "edges": [1]}]}')
+    schema = ("--source", "shop.csv", "--schema", place / "schema.json")
+    caps = ("--data-epsilon", 1, "--data-delta", "1e-4", "--analyst-epsilon", 1)
+    assert "schema.attributes[0].edges" in refused(
+        "operator", "operator", "dataset", "register", "x", *schema, *caps
+    )
+    assert "exists already" in refused("operator", "operator", "analyst", "add", "ann", "--out", place / "ann")
+    assert refused("operator", "operator", "analyst", "add", "ann", "--out", place / "ann2")
+    assert not (place / "ann2").exists()
+    run("ann", "submit", round_id, statements)
+    run("operator", "operator", "round", "seal", round_id)
+    assert "no longer accepts" in refused("ann", "submit", round_id, statements)
+    run("operator", "operator", "round", "abort", round_id, "--reason", "a test")
+    assert "a test" in refused("ann", "wait", round_id)
+    accounts = run("operator", "operator", "budget", "show", "shop")["accounts"]
+    assert [each["committed"]["epsilon"] for each in accounts] == [0] * len(accounts)
+
+
+def test_a_cap_that_is_too_small_is_named(run: Run, refused: Callable[..., str], place: Path) -> None:
+    register(run, place, epsilon=1)
+    assert "data/shop" in refused("operator", "operator", "round", "open", *TERMS, *BUDGETS)
+
+
+def test_a_certificate_of_another_authority_is_refused(refused: Callable[..., str], place: Path) -> None:
+    other = make_state(place / "other") / "profiles" / "operator"
+    path = other / "profile.toml"
+    known = Profile.load(place / "state" / "profiles" / "operator").target
+    path.write_text(path.read_text().replace(Profile.load(other).target, known))
+    shutil.copytree(other, place / "stranger")
+    assert "not a server that this profile's authority certified" in refused("stranger", "whoami")
+    # Even one who trusts our server is not let in with a certificate that it did not issue.
+    shutil.copy(place / "state" / "profiles" / "operator" / "ca.pem", place / "stranger" / "ca.pem")
+    assert "cannot be reached" in refused("stranger", "whoami")

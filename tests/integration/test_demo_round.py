@@ -1,0 +1,179 @@
+"""The demo's whole round: a real server process, ten airlines, and every promise that the demo makes.
+
+Every streamed byte is compared with the mechanism called directly with the same seed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pytest
+from integration.server_process import SEED, make_state, running
+from numpy.typing import NDArray
+
+from equipoise.client import SERVICE
+from equipoise.connection import Connection
+from equipoise.operator_client import Operator
+from equipoise.profile import Profile
+from equipoise.v1 import analyst_pb2
+from equipoise.views import RoundDetail
+from equipoise.wire import results_to_chunks
+from equipoise.workload import CompiledWorkload, compile_workload, concatenate
+from equipoise_server.data.source import load_histogram
+from equipoise_server.demo.measure import Measured, measure
+from equipoise_server.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_FILE, Played, play
+from equipoise_server.demo.report import as_json
+from equipoise_server.demo.table import AIRLINES, SCHEMA, unpack_table
+from equipoise_server.demo.workloads import query_count, workload_of
+from equipoise_server.mechanisms.equilibrium import Equilibrium
+from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, Setting, Share
+
+WORKLOADS = {airline: workload_of(airline) for airline in AIRLINES}
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A demo that has been played: its table, what the airlines saw, the raw bytes of their streams."""
+
+    table: Path
+    played: Played
+    measured: Measured
+    streams: Mapping[str, list[bytes]]
+    steps: list[str]
+    phases: list[str]
+
+    @cached_property
+    def histogram(self) -> NDArray[np.int64]:
+        return load_histogram(self.table, SCHEMA).histogram
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    place = tmp_path_factory.mktemp("demo")
+    state, profiles = make_state(place / "state"), place / "profiles"
+    table = state / "data" / TABLE_FILE
+    unpack_table(table)
+    steps: list[str] = []
+    phases: list[str] = []
+
+    def follow(detail: RoundDetail) -> None:
+        phases.append(detail.progress.phase)
+
+    with running(state) as server:
+        _set_target(state / "profiles" / "operator", f"127.0.0.1:{server.port}")
+        with Operator.from_profile(state / "profiles" / "operator") as operator:
+            played = play(operator, profiles, WORKLOADS, steps.append, follow)
+        streams = {airline: raw_stream(profiles / airline, played.detail.round.id) for airline in AIRLINES}
+    return Demo(table, played, measure(played, WORKLOADS, table), streams, steps, phases)
+
+
+def _set_target(profile: Path, target: str) -> None:
+    """The server of this test took a free port, so its profiles do not know it."""
+    path = profile / "profile.toml"
+    path.write_text(path.read_text().replace(Profile.load(profile).target, target))
+
+
+def raw_stream(profile: Path, round_id: str) -> list[bytes]:
+    """The exact bytes of every message of an analyst's stream."""
+    connection = Connection.from_profile(profile)
+    try:
+        request = analyst_pb2.StreamResultsRequest(round_id=round_id)
+        kind = analyst_pb2.StreamResultsResponse
+        return [response.chunk for response in connection.download(f"{SERVICE}/StreamResults", request, kind)]
+    finally:
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def compiled() -> dict[str, CompiledWorkload]:
+    return {airline: compile_workload(asked, SCHEMA) for airline, asked in WORKLOADS.items()}
+
+
+def setting(records: int) -> Setting:
+    """The demo's round as the mechanism sees it, put together anew."""
+    return Setting(
+        records=records,
+        universe_size=SCHEMA.universe_size,
+        shares=tuple(Share(airline, len(asked), query_count(asked)) for airline, asked in WORKLOADS.items()),
+        unit="query",
+        data_budget=Budget(DATA_BUDGET.epsilon, DATA_BUDGET.delta),
+        analyst_budget=Budget(ANALYST_BUDGET.epsilon, ANALYST_BUDGET.delta),
+        beta=BETA,
+        options={},
+    )
+
+
+def direct(demo: Demo, compiled: Mapping[str, CompiledWorkload], change: int | None = None) -> Outcome:
+    """The mechanism called directly with the server's seed; `change` replaces the data player's step."""
+    terms = setting(demo.measured.records)
+    plan: Plan = Equilibrium().plan(terms)
+    if change is not None:
+        parameters = EquilibriumParameters.from_json(plan.parameters)
+        dead = replace(parameters, game=replace(parameters.game, data_step=change))
+        plan = replace(plan, parameters=dead.to_json())
+    return Equilibrium().run(terms, plan, demo.histogram, compiled, SEED, lambda *_: None)
+
+
+def test_every_stream_is_what_the_mechanism_gives_for_the_same_seed(
+    demo: Demo, compiled: dict[str, CompiledWorkload]
+) -> None:
+    outcome = direct(demo, compiled)
+    round_id = demo.played.detail.round.id
+    for airline, answers in outcome.answers.items():
+        expected = results_to_chunks(round_id, answers.values, answers.methods, answers.bounds)
+        assert demo.streams[airline] == expected
+        assert demo.played.results[airline].raw_values.tolist() == answers.values.tolist()
+    cells = np.ravel_multi_index(tuple(demo.played.synopsis.T), SCHEMA.sizes)
+    assert cells.tolist() == outcome.synopsis.tolist()
+
+
+def test_the_game_learns_and_every_certified_answer_is_within_its_bound(demo: Demo) -> None:
+    measured = demo.measured
+    assert measured.synopsis <= measured.uniform / 2
+    assert measured.delivered < measured.uniform_repaired
+    assert sum(row.outside_bound for row in measured.rows) == 0
+
+
+def test_a_dead_game_fails_that(demo: Demo, compiled: dict[str, CompiledWorkload]) -> None:
+    together = concatenate(list(compiled.values()))
+    truth = together.counts(demo.histogram) / demo.measured.records
+    synopsis = direct(demo, compiled, change=0).synopsis
+    error = float(np.abs(together.record_counts(synopsis) / len(synopsis) - truth).max())
+    assert error > demo.measured.uniform / 2
+
+
+def test_both_budgets_are_spent_and_kept(demo: Demo) -> None:
+    assert 0.9 < demo.played.data_account.spent.epsilon <= DATA_BUDGET.epsilon
+    assert demo.played.data_account.spent == demo.played.data_account.committed
+    for account in demo.played.analyst_accounts.values():
+        assert 0.5 < account.spent.epsilon <= ANALYST_BUDGET.epsilon
+
+
+def test_the_cut_connection_lost_nothing(demo: Demo) -> None:
+    cut = demo.played.results[demo.played.cut]
+    assert len(demo.streams[demo.played.cut]) > 1
+    assert len(cut) == query_count(WORKLOADS[demo.played.cut])
+
+
+def test_progress_was_shown(demo: Demo) -> None:
+    assert {"playing", "complete"} <= set(demo.phases)
+    assert len(demo.steps) >= 5
+
+
+def test_the_report_has_what_it_promises(demo: Demo, tmp_path: Path) -> None:
+    report = as_json(demo.played, demo.measured, tmp_path, 1.0)
+    assert json.loads(json.dumps(report)) == report
+    assert report["queries"] == report["answered"] == sum(map(query_count, WORKLOADS.values()))
+    assert report.keys() >= {
+        "records", "universe_size", "analysts", "queries", "answered", "uncertified", "synopsis_max_error",
+        "uniform_max_error", "uniform_repaired_max_error", "mechanism", "epsilon_data", "delta_data",
+        "epsilon_analyst", "delta_analyst", "max_error", "mean_error", "seconds", "peak_memory_bytes",
+    }  # fmt: skip
+    assert demo.played.seconds <= 60
+    assert 0 < demo.played.detail.progress.peak_memory_bytes <= 2 * 10**9

@@ -1,0 +1,82 @@
+"""The command's own parts: exit codes, shares, what is printed."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from equipoise.cli import main
+from equipoise.commands.printing import plain, print_json, print_table
+from equipoise.commands.rounds import parse_shares
+from equipoise.errors import InvalidArgument
+from equipoise.schema import Schema
+from equipoise.views import Budget, RoundState, Share
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["--help"], 0), (["nonsense"], 2), (["submit"], 2), (["operator", "round"], 2)]
+)
+def test_exit_codes(arguments: list[str], code: int) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert (ended.value.code or 0) == code
+
+
+def test_a_missing_profile_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["whoami", "--profile", str(tmp_path)])
+    assert ended.value.code == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"error: {tmp_path / 'profile.toml'}: cannot be read: No such file or directory\n"
+
+
+def test_shares_are_read() -> None:
+    assert parse_shares(["a.b-c=3", "d=2/40"]) == (Share("a.b-c", 3, 3), Share("d", 2, 40))
+
+
+@pytest.mark.parametrize("text", ["", "a", "a=", "=3", "a=3/", "a=-3", "a=3/4/5", "a=\u0663"])
+def test_a_malformed_share_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="--share"):
+        parse_shares([text])
+
+
+def test_json_says_it_plainly(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json(
+        {
+            "budget": Budget(1.0, math.inf),
+            "time": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+            "digest": b"\x01\xff",
+            "state": RoundState.OPEN,
+            "file": Path("a b"),
+            "text": "long " * 100 + "[red]ü",
+            "list": (1, None, True),
+        }
+    )
+    printed = capsys.readouterr().out
+    assert printed.count("\n") == 1
+    assert json.loads(printed) == {
+        "budget": {"epsilon": 1.0, "delta": None},
+        "time": "2026-01-02T03:04:05+00:00",
+        "digest": "01ff",
+        "state": "open",
+        "file": "a b",
+        "text": "long " * 100 + "[red]ü",
+        "list": [1, None, True],
+    }
+
+
+def test_a_schema_is_printed_as_its_file() -> None:
+    schema = Schema.from_json('{"a": 2}')
+    assert Schema.from_json(json.dumps(plain(schema))) == schema
+
+
+def test_tables_cut_nothing_off_and_read_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("name", "count"), [("x" * 200, "1"), ("[red]y[/red]", "23")])
+    printed = capsys.readouterr().out
+    assert "x" * 200 in printed
+    assert "[red]y[/red]" in printed
