@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from equipoise.workload import CompiledWorkload, concatenate
 from numpy.typing import NDArray
 
+from equipoise.workload import CompiledWorkload, concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.query_player import Units
 from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters, plan_equilibrium
