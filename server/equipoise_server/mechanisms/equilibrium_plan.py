@@ -23,7 +23,19 @@ from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 REPAIR_PLACES = Fraction(1, 20)  # of an analyst's statements, may be answered afresh
 DETECTION_SHARE = Fraction(3, 4)  # of the budget for repair: every certified bound carries the tests' noise
 EPSILON_BITS = 40  # the repair's epsilons are rounded down to units of 2^-40
-OPTIONS = {"play", "rounds", "batch", "draws", "density", "query_rate", "data_rate", "threshold", "cut_off"}
+# What may be forced besides "play": the largest value of each, and whether it is a whole number of at least 1.
+OPTIONS = {
+    "rounds": (2**17, True),
+    "batch": (2**20, True),
+    "draws": (2**20, True),
+    "density": (2**40, False),
+    "query_rate": (300, False),
+    "data_rate": (2**14, False),
+    "threshold": (1, False),
+    "cut_off": (2**40, False),
+}
+SMALLEST_BETA = 1e-12
+SMALLEST_EPSILON = Fraction(1, 10**8)  # below it the tests' noise would be coarser than what its sampler draws
 
 
 @dataclass(frozen=True)
@@ -94,23 +106,29 @@ def check(setting: Setting) -> None:
     for field, budget in (("data_budget", setting.data_budget), ("analyst_budget", setting.analyst_budget)):
         if not (0 < budget.epsilon <= 50 and 0 < budget.delta < 1):
             raise InvalidArgument(field, "needs 0 < epsilon <= 50 and 0 < delta < 1")
-    if not 0 < setting.beta < 1:
-        raise InvalidArgument("beta", "must lie between 0 and 1")
+    if not SMALLEST_BETA <= setting.beta < 1:
+        raise InvalidArgument("beta", f"must lie between {SMALLEST_BETA} and 1")
     if not 1 <= setting.records < 2**40:
         raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
-    unknown = sorted(set(setting.options) - OPTIONS)
-    if unknown:
-        raise InvalidArgument(f"options.{unknown[0]}", f"unknown; there is {', '.join(sorted(OPTIONS))}")
-    if setting.options.get("play", "mixed") not in ("mixed", "sampled"):
-        raise InvalidArgument("options.play", "must be mixed or sampled")
-    for name in sorted(set(setting.options) - {"play"}):
-        value = setting.options[name]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            raise InvalidArgument(f"options.{name}", "must be a finite number, not negative")
-        if name in {"rounds", "batch", "draws", "cut_off"} and value != int(value):
-            raise InvalidArgument(f"options.{name}", "must be a whole number")
+    check_options(setting.options)
     if Size.of(setting).units < 2:
         raise InvalidArgument("shares", "the game needs at least 2 statements in all")
+
+
+def check_options(options: Mapping[str, object]) -> None:
+    """Refuses options that are unknown or out of range, naming them, before anything is computed from them."""
+    for name, value in sorted(options.items()):
+        if name == "play":
+            if value not in ("mixed", "sampled"):
+                raise InvalidArgument("options.play", "must be mixed or sampled")
+            continue
+        if name not in OPTIONS:
+            raise InvalidArgument(f"options.{name}", f"unknown; there is play, {', '.join(sorted(OPTIONS))}")
+        largest, whole = OPTIONS[name]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not whole <= value <= largest:
+            raise InvalidArgument(f"options.{name}", f"must be a number between {int(whole)} and {largest}")
+        if (whole or name == "cut_off") and value != int(value):
+            raise InvalidArgument(f"options.{name}", "must be a whole number")
 
 
 def forced_game(setting: Setting, chosen: GameParameters | None) -> GameParameters:
@@ -154,7 +172,7 @@ def plan_repair(setting: Setting, game: GameParameters, rho: Fraction) -> Repair
     places = max(1, sum(cut_offs.values()))
     test_epsilon = _epsilon(DETECTION_SHARE * rho / places)
     answer_epsilon = _epsilon((1 - DETECTION_SHARE) * rho / places)
-    if min(test_epsilon, answer_epsilon) <= 0:
+    if min(test_epsilon, answer_epsilon) < SMALLEST_EPSILON:
         raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
     scale = records << SCORE_BITS
     threshold = math.ceil(_real(setting.options, "threshold", tuning.sampling_error(game, size, beta / 4)) * scale)
@@ -202,9 +220,10 @@ def total_analyst_cost(parameters: EquilibriumParameters, size: Size, setting: S
     if parameters.game.play == "mixed":
         rho = tuning.analyst_rho(parameters.game, size)
         return Cost(rho=rounded_up(rho, RHO_UNIT), delta=rounded_up(slack, DELTA_UNIT))
-    epsilon = setting.analyst_budget.epsilon
-    delta = mixture_delta(tuning.analyst_mixture(parameters.game, size), epsilon)
-    return Cost(epsilon=rounded_up(epsilon, RHO_UNIT), delta=rounded_up(Fraction(delta) + slack, DELTA_UNIT))
+    # The budget's epsilon rounded down to whole units, and delta at exactly that epsilon.
+    epsilon = math.floor(Fraction(setting.analyst_budget.epsilon) * RHO_UNIT)
+    delta = mixture_delta(tuning.analyst_mixture(parameters.game, size), epsilon / RHO_UNIT)
+    return Cost(epsilon=epsilon, delta=rounded_up(Fraction(delta) + slack, DELTA_UNIT))
 
 
 def game_sampling_slack(game: GameParameters) -> Fraction:
@@ -220,14 +239,15 @@ def sampler_delta(total_variation: Fraction, epsilon: float) -> Fraction:
 def uncertified_at_most(setting: Setting, parameters: EquilibriumParameters, size: Size) -> int:
     """At most how many queries can end uncertified.
 
-    None where every analyst has places for all units the game may mishandle and the threshold lies above the
-    game's bound and the tests' noise; otherwise nothing but the number of places limits it.
+    None where every analyst has one place more than the game may mishandle statements (once the last place is
+    used, nothing more is tested) and the threshold lies above the game's bound and the tests' noise; otherwise
+    nothing but the number of places limits it.
     """
     repairs, game = parameters.repair, parameters.game
     noise = SparseVector(repairs.test_epsilon, 1 << SCORE_BITS, repairs.threshold, 1).test_noise
     reach = tuning.game_bound(game, size, setting.beta / 4) * (setting.records << SCORE_BITS)
     enough = all(
-        repairs.cut_offs[share.analyst] >= min(share.statements, math.ceil(game.density) - 1)
+        repairs.cut_offs[share.analyst] >= min(share.statements, math.ceil(game.density))
         for share in setting.shares
     )
     if enough and repairs.threshold > reach + 2 * noise.quantile(setting.beta / 4 / size.units):

@@ -46,7 +46,7 @@ class Size:
             universe=setting.universe_size,
             units=sum(share.statements for share in setting.shares),
             queries=sum(share.queries for share in setting.shares),
-            largest_unit=max(share.queries - share.statements + 1 for share in setting.shares),
+            largest_unit=max(share.queries for share in setting.shares),
         )
 
 
