@@ -102,6 +102,8 @@ def in_words_of_options(error: InvalidArgument | BudgetExhausted) -> InvalidArgu
     """The same refusal of a mechanism, naming the option instead of the field."""
     field, colon, problem = error.message.partition(": ")
     option = OPTION_OF_FIELD.get(field)
+    if isinstance(error, BudgetExhausted) and option is None:
+        return BudgetExhausted(f"--eps-data, --eps-analyst: {error.message}")
     if not colon or option is None:
         parent = field.partition(".")[0]
         if parent != "options":

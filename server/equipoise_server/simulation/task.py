@@ -91,7 +91,9 @@ def _option(option: str, read: Callable[[], T]) -> T:
     try:
         return read()
     except InvalidArgument as error:
-        raise InvalidArgument(option, error.message) from None
+        # What is wrong with the table as a whole need not be said to be wrong with the table twice.
+        own = error.field == option.removeprefix("--")
+        raise InvalidArgument(option, error.problem if own else error.message) from None
 
 
 def _text(path: Path) -> str:

@@ -124,7 +124,10 @@ def test_a_plan_keeps_to_both_budgets_and_can_be_read_back(play: str) -> None:
     case = instance(play=play)
     plan = plan_of(case)
     assert epsilon_for(plan.data_cost, case.setting.data_budget.delta) <= case.setting.data_budget.epsilon
-    assert epsilon_for(plan.analyst_cost, case.setting.analyst_budget.delta) <= case.setting.analyst_budget.epsilon
+    assert (
+        epsilon_for(plan.charged_analyst_cost, case.setting.analyst_budget.delta)
+        <= case.setting.analyst_budget.epsilon
+    )
     parameters = EquilibriumParameters.from_json(plan.parameters)
     assert parameters.to_json() == plan.parameters
     assert parameters.game.play == play
