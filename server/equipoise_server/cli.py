@@ -16,6 +16,12 @@ from rich.table import Table
 from equipoise.errors import EquipoiseError, InvalidArgument
 from equipoise_server.app import serve as serve_state
 from equipoise_server.checking import check_state, count_table
+from equipoise_server.simulation.progress import RunsProgress
+from equipoise_server.simulation.report import as_json as report_as_json
+from equipoise_server.simulation.report import print_report
+from equipoise_server.simulation.request import Request
+from equipoise_server.simulation.simulate import simulate as simulate_runs
+from equipoise_server.simulation.task import load_task
 from equipoise_server.state import LOCAL_NAMES, create_state
 
 app = typer.Typer(
@@ -150,6 +156,73 @@ def demo(
     from equipoise_server.demo import run_demo  # noqa: PLC0415
 
     run_demo(directory, json_only=as_json)
+
+
+@app.command()
+def simulate(
+    table: Annotated[Path, typer.Option(help="The table: a .csv or .parquet file with a header.")],
+    schema: Annotated[Path, typer.Option(help='The schema: a JSON file, also plain {"attribute": size}.')],
+    workload: Annotated[
+        str, typer.Option(help="marginals:3 for all tables of three attributes, or a statements file.")
+    ],
+    mechanism: Annotated[str, typer.Option(help="The mechanism by name; auto chooses.")] = "auto",
+    play: Annotated[
+        str | None, typer.Option(help="How the game is played: mixed or sampled. [default: as planned]")
+    ] = None,
+    unit: Annotated[
+        str, typer.Option(help="What of an analyst is protected: one query (statement), or all of the analyst.")
+    ] = "query",
+    analysts: Annotated[
+        int | None,
+        typer.Option(help="How many analysts the statements are dealt to in turn. [default: up to 10]"),
+    ] = None,
+    eps_data: Annotated[float, typer.Option(help="Epsilon of the people in the table.")] = 1.0,
+    delta_data: Annotated[
+        float | None, typer.Option(help="Delta of the people in the table. [default: 1/n^2 for n records]")
+    ] = None,
+    eps_analyst: Annotated[
+        float, typer.Option(help="Epsilon of the analysts; inf does not protect them from one another.")
+    ] = 1.0,
+    delta_analyst: Annotated[float, typer.Option(help="Delta of the analysts.")] = 1e-6,
+    beta: Annotated[float, typer.Option(help="Bounds hold with at least one less this probability.")] = 0.05,
+    seed: Annotated[int, typer.Option(help="A number that repeats a run; the next runs count on from it.")] = 0,
+    repeat: Annotated[int, typer.Option(help="How many runs.")] = 1,
+    budget_split: Annotated[
+        str | None,
+        typer.Option(help="game=SHARE: the game's share of the data budget; game=1 leaves nothing for repair."),
+    ] = None,
+    forced: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE forces a parameter, such as rounds=100; repeat for several."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a mechanism on a table one may look at, and compare every answer with the truth.
+
+    Needs no server and no network. Errors are reported apart: of the synopsis, of what is delivered after repair,
+    of the certified answers only. Never for private tables: true errors reveal them, and so does a chosen seed.
+    """
+    request = Request(
+        mechanism=mechanism,
+        unit=unit,
+        eps_data=eps_data,
+        delta_data=delta_data,
+        eps_analyst=eps_analyst,
+        delta_analyst=delta_analyst,
+        beta=beta,
+        seed=seed,
+        repeat=repeat,
+        play=play,
+        budget_split=budget_split,
+        forced=tuple(forced or ()),
+    )
+    request.check()
+    with RunsProgress(repeat, _err) as progress:
+        report = simulate_runs(load_task(table, schema, workload, analysts), request, progress)
+    if as_json:
+        _print_json(report_as_json(report))
+    else:
+        print_report(_out, report)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -5,7 +5,6 @@ Every error is a fraction of the records: the distance of an answer from the tru
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,18 +12,16 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from equipoise import views
-from equipoise.accounting import RHO_UNIT
 from equipoise.results import UNIT, AnswerMethod
 from equipoise.workload import CompiledWorkload, compile_workload, concatenate
 from equipoise_server.data.source import load_histogram
 from equipoise_server.demo.play import DATA_BUDGET, Played, Workloads
 from equipoise_server.demo.table import SCHEMA
-from equipoise_server.ledger.conversion import largest_rho
 from equipoise_server.mechanisms.equilibrium import repair_uniform_guess
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.simulation.baselines import gaussian_deviation, largest_of_normals
 
 
 @dataclass(frozen=True)
@@ -137,14 +134,6 @@ def _repaired_guess(
 
 
 def gaussian_error(workload: CompiledWorkload, records: int) -> float:
-    """The expected largest error of independent Gaussian noise on every query, for the same data budget.
-
-    Noise of deviation s on counts of joint sensitivity l2 costs l2^2 / (2 s^2) zCDP (Bun & Steinke 2016,
-    Proposition 1.6). The mean of the largest of k absolute values of standard normals is the integral over x of
-    1 - (2 Phi(x) - 1)^k.
-    """
-    rho = largest_rho(DATA_BUDGET.epsilon, DATA_BUDGET.delta) / RHO_UNIT
-    deviation = workload.sensitivities()[1] / math.sqrt(2 * rho) / records
-    points, step = np.linspace(0, 12, 12_001, retstep=True)
-    at_least = 1 - (2 * ndtr(points) - 1) ** workload.query_count
-    return float(deviation * np.sum(at_least) * step)
+    """The expected largest error of independent Gaussian noise on every query, for the same data budget."""
+    budget = Budget(DATA_BUDGET.epsilon, DATA_BUDGET.delta)
+    return gaussian_deviation(workload, records, budget) * largest_of_normals(workload.query_count)

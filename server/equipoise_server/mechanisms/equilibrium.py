@@ -20,9 +20,9 @@ from equipoise.workload import CompiledWorkload, concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.query_player import Units
 from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, Setting
-from equipoise_server.mechanisms.repair import RepairParameters, Synopsis, repair
-from equipoise_server.mechanisms.tuning import Size
+from equipoise_server.mechanisms.interface import NO_BOUND, Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.repair import UNCERTIFIED, RepairParameters, Synopsis, on_grid, repair
+from equipoise_server.mechanisms.tuning import Size, every_query_a_unit
 from equipoise_server.randomness.stream import KeyedStream
 
 
@@ -55,7 +55,7 @@ class Equilibrium:
         game = Game(
             parameters=parameters.game,
             workload=together,
-            units=Units(together.statement_offsets, Size.of(setting).units - together.statement_count),
+            units=_units(setting, together),
             counts=counts,
             records=setting.records,
         )
@@ -64,16 +64,35 @@ class Equilibrium:
             KeyedStream.derive(seed, "game/actions"),
             lambda done, total: progress("playing", done, total),
         )
-        answers = repair_each(
-            parameters.repair,
-            setting.records,
-            {analyst: workloads[analyst] for analyst in present},
-            counts,
-            Synopsis(together.record_counts(synopsis), len(synopsis)),
-            seed,
-            progress,
+        mine = {analyst: workloads[analyst] for analyst in present}
+        served = Synopsis(together.record_counts(synopsis), len(synopsis))
+        if parameters.repair is None:
+            return Outcome(unrepaired(mine, served), synopsis)
+        return Outcome(
+            repair_each(parameters.repair, setting.records, mine, counts, served, seed, progress), synopsis
         )
-        return Outcome(answers, synopsis)
+
+
+def _units(setting: Setting, workload: CompiledWorkload) -> Units:
+    """What the projection caps: every statement, or every query where the setting makes each a unit of its own."""
+    offsets = workload.statement_offsets
+    if every_query_a_unit(setting):
+        offsets = np.arange(workload.query_count + 1, dtype=np.int64)
+    return Units(offsets, Size.of(setting).units - (len(offsets) - 1))
+
+
+def unrepaired(workloads: Mapping[str, CompiledWorkload], synopsis: Synopsis) -> dict[str, Answers]:
+    """The synopsis's answers as they are, none of them certified; `synopsis` holds all queries in order."""
+    answers, start = {}, 0
+    for analyst, workload in workloads.items():
+        own = slice(start, start + workload.query_count)
+        start = own.stop
+        answers[analyst] = Answers(
+            on_grid(synopsis.counts[own], synopsis.size),
+            np.full(workload.query_count, UNCERTIFIED, dtype=np.uint8),
+            np.full(workload.query_count, NO_BOUND, dtype=np.int64),
+        )
+    return answers
 
 
 def check_inputs(setting: Setting, histogram: NDArray[np.int64], workloads: Mapping[str, CompiledWorkload]) -> None:
@@ -124,14 +143,16 @@ def repair_uniform_guess(
 ) -> dict[str, Answers]:
     """The same repair over the uniform guess instead of a synopsis: what repair does without any game."""
     together = concatenate(list(workloads.values()))
-    uniform = together.counts(np.ones(setting.universe_size, dtype=np.int64))
+    guess = Synopsis(together.counts(np.ones(setting.universe_size, dtype=np.int64)), setting.universe_size)
     parameters = EquilibriumParameters.from_json(plan.parameters).repair
+    if parameters is None:
+        return unrepaired(workloads, guess)
     return repair_each(
         parameters,
         setting.records,
         workloads,
         together.counts(histogram),
-        Synopsis(uniform, setting.universe_size),
+        guess,
         seed,
         lambda phase, done, total: None,
     )

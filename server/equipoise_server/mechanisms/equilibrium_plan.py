@@ -18,13 +18,15 @@ from equipoise_server.mechanisms.interface import GRID_BITS, Plan, Setting
 from equipoise_server.mechanisms.repair import SCORE_BITS, RepairParameters, bound_on_grid
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.mechanisms.tuning import Size
+from equipoise_server.mechanisms.unprotected import choose_unprotected_game
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 REPAIR_PLACES = Fraction(1, 20)  # of an analyst's statements, may be answered afresh
 DETECTION_SHARE = Fraction(3, 4)  # of the budget for repair: every certified bound carries the tests' noise
 EPSILON_BITS = 40  # the repair's epsilons are rounded down to units of 2^-40
-# What may be forced besides "play": the largest value of each, and whether it is a whole number of at least 1.
-OPTIONS = {
+# What may be forced: words; numbers with the largest value of each, and whether it is whole and at least 1.
+WORDS = {"play": ("mixed", "sampled"), "units": ("statement", "query")}
+NUMBERS = {
     "rounds": (2**17, True),
     "batch": (2**20, True),
     "draws": (2**20, True),
@@ -33,6 +35,7 @@ OPTIONS = {
     "data_rate": (2**14, False),
     "threshold": (1, False),
     "cut_off": (2**40, False),
+    "game_share": (1, False),
 }
 SMALLEST_BETA = 1e-12
 SMALLEST_EPSILON = Fraction(1, 10**8)  # below it the tests' noise would be coarser than what its sampler draws
@@ -40,15 +43,15 @@ SMALLEST_EPSILON = Fraction(1, 10**8)  # below it the tests' noise would be coar
 
 @dataclass(frozen=True)
 class EquilibriumParameters:
-    """All public parameters of one run."""
+    """All public parameters of one run. `repair` is None where the game has the whole data budget."""
 
     game: GameParameters
-    repair: RepairParameters
+    repair: RepairParameters | None
 
     def to_json(self) -> str:
         """Canonical JSON; fractions as `numerator/denominator`."""
         return json.dumps(
-            {"game": asdict(self.game), "repair": asdict(self.repair)},
+            {"game": asdict(self.game), "repair": None if self.repair is None else asdict(self.repair)},
             default=str,
             sort_keys=True,
             separators=(",", ":"),
@@ -58,23 +61,27 @@ class EquilibriumParameters:
     def from_json(text: str) -> EquilibriumParameters:
         """What `to_json` wrote."""
         fields = json.loads(text)
-        fractions = {key: Fraction(fields["repair"][key]) for key in ("test_epsilon", "answer_epsilon")}
-        bounds = {"laplace_bounds": tuple(fields["repair"]["laplace_bounds"])}
-        return EquilibriumParameters(
-            GameParameters(**fields["game"]), RepairParameters(**(fields["repair"] | fractions | bounds))
-        )
+        game, repairs = GameParameters(**fields["game"]), fields["repair"]
+        if repairs is None:
+            return EquilibriumParameters(game, None)
+        fractions = {key: Fraction(repairs[key]) for key in ("test_epsilon", "answer_epsilon")}
+        bounds = {"laplace_bounds": tuple(repairs["laplace_bounds"])}
+        return EquilibriumParameters(game, RepairParameters(**(repairs | fractions | bounds)))
 
 
 def plan_equilibrium(name: str, setting: Setting) -> Plan:
     """Parameters by `tuning`, or forced through the options; refused where a budget would be exceeded."""
     check(setting)
     size = Size.of(setting)
-    game = forced_game(setting, tuning.choose_game(setting))
+    choose = tuning.choose_game if setting.protects_analysts else choose_unprotected_game
+    game = forced_game(setting, choose(setting))
     game_rho = rounded_up(tuning.data_rho(game, size), RHO_UNIT)
     allowed = tuning.usable_rho(setting.data_budget)
-    if game_rho >= allowed:
+    if game_rho > allowed:
         raise BudgetExhausted("data_budget: the game alone would cost more; allow more or ask for less")
-    repairs = plan_repair(setting, game, Fraction(allowed - game_rho, RHO_UNIT))
+    repairs = None
+    if tuning.game_share(setting) < 1:
+        repairs = plan_repair(setting, game, Fraction(allowed - game_rho, RHO_UNIT))
     parameters = EquilibriumParameters(game, repairs)
     data_cost = total_data_cost(parameters, size, setting)
     analyst_cost = total_analyst_cost(parameters, size, setting)
@@ -82,9 +89,9 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
         ("data_budget", data_cost, setting.data_budget),
         ("analyst_budget", analyst_cost, setting.analyst_budget),
     ):
-        if epsilon_for(cost, budget.delta) > budget.epsilon:
+        if cost is not None and epsilon_for(cost, budget.delta) > budget.epsilon:
             raise BudgetExhausted(f"{field}: the round would cost more; allow more or ask for less")
-    worst = max(repairs.certified_bound, *repairs.laplace_bounds)
+    worst = 2**GRID_BITS if repairs is None else max(repairs.certified_bound, *repairs.laplace_bounds)
     return Plan(
         mechanism=name,
         parameters=parameters.to_json(),
@@ -104,31 +111,36 @@ def check(setting: Setting) -> None:
     if not setting.shares or any(s.statements < 1 or s.queries < s.statements for s in setting.shares):
         raise InvalidArgument("shares", "each needs at least 1 statement, and a query for each statement")
     for field, budget in (("data_budget", setting.data_budget), ("analyst_budget", setting.analyst_budget)):
-        if not (0 < budget.epsilon <= 50 and 0 < budget.delta < 1):
+        unlimited = field == "analyst_budget" and budget.epsilon == math.inf
+        if not ((0 < budget.epsilon <= 50 or unlimited) and 0 < budget.delta < 1):
             raise InvalidArgument(field, "needs 0 < epsilon <= 50 and 0 < delta < 1")
     if not SMALLEST_BETA <= setting.beta < 1:
         raise InvalidArgument("beta", f"must lie between {SMALLEST_BETA} and 1")
     if not 1 <= setting.records < 2**40:
         raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
-    check_options(setting.options)
+    check_options(setting)
     if Size.of(setting).units < 2:
         raise InvalidArgument("shares", "the game needs at least 2 statements in all")
 
 
-def check_options(options: Mapping[str, object]) -> None:
+def check_options(setting: Setting) -> None:
     """Refuses options that are unknown or out of range, naming them, before anything is computed from them."""
-    for name, value in sorted(options.items()):
-        if name == "play":
-            if value not in ("mixed", "sampled"):
-                raise InvalidArgument("options.play", "must be mixed or sampled")
+    for name, value in sorted(setting.options.items()):
+        if name in WORDS:
+            if value not in WORDS[name]:
+                raise InvalidArgument(f"options.{name}", f"must be {' or '.join(WORDS[name])}")
             continue
-        if name not in OPTIONS:
-            raise InvalidArgument(f"options.{name}", f"unknown; there is play, {', '.join(sorted(OPTIONS))}")
-        largest, whole = OPTIONS[name]
+        if name not in NUMBERS:
+            raise InvalidArgument(f"options.{name}", f"unknown; there is {', '.join(sorted({*WORDS, *NUMBERS}))}")
+        largest, whole = NUMBERS[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not whole <= value <= largest:
             raise InvalidArgument(f"options.{name}", f"must be a number between {int(whole)} and {largest}")
         if (whole or name == "cut_off") and value != int(value):
             raise InvalidArgument(f"options.{name}", "must be a whole number")
+    if tuning.game_share(setting) == 0:
+        raise InvalidArgument("options.game_share", "must be above 0")
+    if tuning.every_query_a_unit(setting) and setting.protects_analysts:
+        raise InvalidArgument("options.units", "must be statement: hiding one cell of a table hides nothing")
 
 
 def forced_game(setting: Setting, chosen: GameParameters | None) -> GameParameters:
@@ -199,23 +211,31 @@ def plan_repair(setting: Setting, game: GameParameters, rho: Fraction) -> Repair
 
 def total_data_cost(parameters: EquilibriumParameters, size: Size, setting: Setting) -> Cost:
     """Game, detection and answers, all at their caps, and the truncation of every sampler."""
-    repairs, places = parameters.repair, sum(parameters.repair.cut_offs.values())
-    rho = Fraction(tuning.data_rho(parameters.game, size))
+    repairs = parameters.repair
+    rho, truncated = Fraction(tuning.data_rho(parameters.game, size)), game_sampling_slack(parameters.game)
+    if repairs is None:
+        slack = sampler_delta(truncated, setting.data_budget.epsilon)
+        return Cost(rho=rounded_up(rho, RHO_UNIT), delta=rounded_up(slack, DELTA_UNIT))
+    places = sum(repairs.cut_offs.values())
     rho += accounting.sparse_vector_rho(repairs.test_epsilon, places)
     rho += accounting.laplace_rho(repairs.answer_epsilon, places)
     vector = SparseVector(repairs.test_epsilon, 1 << SCORE_BITS, repairs.threshold, 1)
-    truncated = (
+    truncated += (
         places * vector.threshold_noise.truncation_delta()
         + size.units * vector.test_noise.truncation_delta()
         + 2 * size.queries * DiscreteLaplace(repairs.answer_epsilon / 2).truncation_delta()
-        + game_sampling_slack(parameters.game)
     )
     slack = sampler_delta(truncated, setting.data_budget.epsilon)
     return Cost(rho=rounded_up(rho, RHO_UNIT), delta=rounded_up(slack, DELTA_UNIT))
 
 
-def total_analyst_cost(parameters: EquilibriumParameters, size: Size, setting: Setting) -> Cost:
-    """The game's cost: a rho in mixed play, an (epsilon, delta) pair in sampled play. Repair costs nothing."""
+def total_analyst_cost(parameters: EquilibriumParameters, size: Size, setting: Setting) -> Cost | None:
+    """The game's cost: a rho in mixed play, an (epsilon, delta) pair in sampled play. Repair costs nothing.
+
+    None where the setting does not protect the analysts.
+    """
+    if not setting.protects_analysts:
+        return None
     slack = sampler_delta(game_sampling_slack(parameters.game), setting.analyst_budget.epsilon)
     if parameters.game.play == "mixed":
         rho = tuning.analyst_rho(parameters.game, size)
@@ -244,6 +264,8 @@ def uncertified_at_most(setting: Setting, parameters: EquilibriumParameters, siz
     nothing but the number of places limits it.
     """
     repairs, game = parameters.repair, parameters.game
+    if repairs is None:
+        return size.queries
     noise = SparseVector(repairs.test_epsilon, 1 << SCORE_BITS, repairs.threshold, 1).test_noise
     reach = tuning.game_bound(game, size, setting.beta / 4) * (setting.records << SCORE_BITS)
     enough = all(

@@ -5,6 +5,7 @@ Public facts are fields (`Setting`, `Plan`), private facts are arguments of `run
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.accounting import Cost
+from equipoise.errors import InvalidArgument
 from equipoise.workload import CompiledWorkload
 
 GRID_BITS = 40  # answers and bounds are published in units of 2^-40
@@ -40,7 +42,10 @@ class Budget:
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything public that a plan may depend on. `unit` is "query" or "analyst"."""
+    """Everything public that a plan may depend on. `unit` is "query" or "analyst".
+
+    An analyst budget of infinite epsilon drops the analysts' protection: simulations may, rounds never do.
+    """
 
     records: int
     universe_size: int
@@ -51,19 +56,35 @@ class Setting:
     beta: float
     options: Mapping[str, object]
 
+    @property
+    def protects_analysts(self) -> bool:
+        """Whether there is a budget for the analysts at all."""
+        return math.isfinite(self.analyst_budget.epsilon)
+
 
 @dataclass(frozen=True)
 class Plan:
-    """What a mechanism will do. `parameters` is canonical JSON, enough to run it again."""
+    """What a mechanism will do. `parameters` is canonical JSON, enough to run it again.
+
+    `promised_error` is the largest bound of any certified answer; 1, which says nothing, where none is certified.
+    `analyst_cost` is None where the setting does not protect the analysts: nothing bounds what they lose.
+    """
 
     mechanism: str
     parameters: str
     data_cost: Cost
-    analyst_cost: Cost
+    analyst_cost: Cost | None
     promised_error: float
     uncertified_at_most: int
     seconds: float
     memory_bytes: int
+
+    @property
+    def charged_analyst_cost(self) -> Cost:
+        """What a round charges each analyst. Raises `InvalidArgument` where analysts are not protected."""
+        if self.analyst_cost is None:
+            raise InvalidArgument("analyst_budget", "a round must protect its analysts; only simulations need not")
+        return self.analyst_cost
 
 
 @dataclass(frozen=True)

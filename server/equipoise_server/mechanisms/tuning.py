@@ -21,7 +21,7 @@ from equipoise_server.game.parameters import EXPONENT_BITS, LARGEST_EXPONENT, Ga
 from equipoise_server.ledger.conversion import largest_rho, mixture_delta
 from equipoise_server.mechanisms.interface import Budget, Setting
 
-GAME_SHARE = 0.5  # of the data budget, at most: the rest finds and repairs what the game serves badly
+GAME_SHARE = 0.5  # of the data budget, unless told otherwise: the rest repairs what the game serves badly
 DENSITIES = (1 / 4, 1 / 6, 1 / 10, 1 / 20, 1 / 50, 1 / 200)  # parts of the units that may be mishandled
 ROUNDS = (16, 32, 64, 100, 150, 200, 300, 400)
 BATCHES = (1, 2, 4, 8, 16, 64, 256)
@@ -41,13 +41,27 @@ class Size:
     @staticmethod
     def of(setting: Setting) -> Size:
         """The numbers of a setting for unit = query."""
+        statements = sum(share.statements for share in setting.shares)
+        queries = sum(share.queries for share in setting.shares)
+        alone = every_query_a_unit(setting)
         return Size(
             records=setting.records,
             universe=setting.universe_size,
-            units=sum(share.statements for share in setting.shares),
-            queries=sum(share.queries for share in setting.shares),
-            largest_unit=max(share.queries for share in setting.shares),
+            units=queries if alone else statements,
+            queries=queries,
+            largest_unit=1 if alone else max(share.queries for share in setting.shares),
         )
+
+
+def every_query_a_unit(setting: Setting) -> bool:
+    """Whether every cell of a marginal is a unit of the game by itself: only where no analyst is protected."""
+    return setting.options.get("units") == "query"
+
+
+def game_share(setting: Setting) -> float:
+    """The part of the data budget that the game may have; repair has what the game leaves, nothing if this is 1."""
+    share = setting.options.get("game_share", GAME_SHARE)
+    return float(share) if isinstance(share, int | float) else GAME_SHARE
 
 
 def game_bound(game: GameParameters, size: Size, beta: float) -> float:
@@ -56,16 +70,20 @@ def game_bound(game: GameParameters, size: Size, beta: float) -> float:
     if data_rate == 0 or query_rate == 0:
         return math.inf
     confidence = math.log(1 / beta) if game.play == "mixed" else math.log(2 / beta)
-    actions = math.log(size.units / game.density) + math.log(2 * size.largest_unit)
     bound = (
         math.log(size.universe) / (data_rate * rounds)
-        + actions / (query_rate * rounds)
+        + log_actions(game, size) / (query_rate * rounds)
         + query_rate / 2
         + math.sqrt(confidence / (2 * rounds * game.batch))
     )
     if game.play == "sampled":
         bound += 3 * data_rate / 8 + math.sqrt(2 * confidence / (max(1, rounds - 1) * game.draws))
     return bound
+
+
+def log_actions(game: GameParameters, size: Size) -> float:
+    """`L`: how far the query player's start may be from any answer to the data player."""
+    return math.log(size.units / game.density) + math.log(2 * size.largest_unit)
 
 
 def sampling_error(game: GameParameters, size: Size, beta: float) -> float:
@@ -114,6 +132,8 @@ def within_budgets(game: GameParameters, size: Size, setting: Setting, share: fl
     data, analyst = setting.data_budget, setting.analyst_budget
     if data_rho(game, size) * RHO_UNIT > share * usable_rho(data):
         return False
+    if not setting.protects_analysts:
+        return True
     if game.play == "mixed":
         return analyst_rho(game, size) * RHO_UNIT <= usable_rho(analyst)
     return mixture_delta(analyst_mixture(game, size), analyst.epsilon) <= usable_delta(analyst)
@@ -131,7 +151,7 @@ def choose_game(setting: Setting) -> GameParameters | None:
         for shrink in range(12):
             smaller = replace(game, data_step=int(game.data_step * 0.8**shrink))
             if smaller.problem(size.records, size.units) is None and within_budgets(
-                smaller, size, setting, GAME_SHARE
+                smaller, size, setting, game_share(setting)
             ):
                 return smaller
     return None
@@ -153,8 +173,7 @@ def candidates(setting: Setting, size: Size) -> Iterator[GameParameters]:
 def with_rates(game: GameParameters, setting: Setting, size: Size) -> GameParameters:
     """`game` with `eta_Q` where its terms balance, `eta_D` as analysts allow, `eta_Q` cut to the data's budget."""
     allowed = usable_rho(setting.analyst_budget) / RHO_UNIT
-    actions = math.log(size.units / game.density) + math.log(2 * size.largest_unit)
-    query_rate = min(math.sqrt(2 * actions / game.rounds), LARGEST_EXPONENT / game.rounds)
+    query_rate = min(math.sqrt(2 * log_actions(game, size) / game.rounds), LARGEST_EXPONENT / game.rounds)
     drawn = game.rounds * game.batch
     if game.play == "mixed":
         squares = game.batch * sum(played**2 for played in range(game.rounds)) / 2
@@ -164,8 +183,15 @@ def with_rates(game: GameParameters, setting: Setting, size: Size) -> GameParame
         tail = mean + 5 * math.sqrt(mean) + 4
         data_rate = min(game.draws / tail * math.sqrt(2 * allowed / drawn), math.sqrt(8 / 3))
     data_rate = min(data_rate, 4.0, 2**14 / game.rounds)
+    return within_data_budget(game, setting, size, query_rate, data_rate)
+
+
+def within_data_budget(
+    game: GameParameters, setting: Setting, size: Size, query_rate: float, data_rate: float
+) -> GameParameters:
+    """`game` with these rates, `eta_Q` cut where the data's budget for the game does not allow it."""
     rated = with_steps(game, query_rate, data_rate, size.records)
-    budget = usable_rho(setting.data_budget) / RHO_UNIT * GAME_SHARE
+    budget = usable_rho(setting.data_budget) / RHO_UNIT * game_share(setting)
     # Nearly all of the cost is quadratic in eta_Q; the constant part is rounding slack.
     cost = data_rho(rated, size)
     if cost > budget:

@@ -58,12 +58,13 @@ def setting_of(terms: Terms, records: int, universe_size: int) -> Setting:
 
 def charges_of(terms: Terms, plan: Plan) -> list[Charge]:
     """What a round will cost each account. Every share is charged alike, whether or not it is used."""
+    analyst_cost = plan.charged_analyst_cost
     data_events = events_of(plan.mechanism, plan.data_cost)
-    analyst_events = events_of(plan.mechanism, plan.analyst_cost)
+    analyst_events = events_of(plan.mechanism, analyst_cost)
     return [
         Charge(data_account(terms.dataset), plan.data_cost, data_events),
         *(
-            Charge(analyst_account(terms.dataset, terms.unit, share.analyst), plan.analyst_cost, analyst_events)
+            Charge(analyst_account(terms.dataset, terms.unit, share.analyst), analyst_cost, analyst_events)
             for share in terms.shares
         ),
     ]

@@ -41,7 +41,7 @@ def all_commands() -> list[tuple[str, ...]]:
 
 
 def test_the_commands() -> None:
-    assert all_commands() == [("init",), ("check",), ("serve",), ("demo",), ("data", "check")]
+    assert all_commands() == [("init",), ("check",), ("serve",), ("demo",), ("simulate",), ("data", "check")]
 
 
 @pytest.mark.parametrize("path", all_commands())

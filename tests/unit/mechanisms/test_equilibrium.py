@@ -125,7 +125,10 @@ def test_a_plan_keeps_to_both_budgets_and_can_be_read_back(play: str) -> None:
     case = instance(play=play)
     plan = plan_of(case)
     assert epsilon_for(plan.data_cost, case.setting.data_budget.delta) <= case.setting.data_budget.epsilon
-    assert epsilon_for(plan.analyst_cost, case.setting.analyst_budget.delta) <= case.setting.analyst_budget.epsilon
+    assert (
+        epsilon_for(plan.charged_analyst_cost, case.setting.analyst_budget.delta)
+        <= case.setting.analyst_budget.epsilon
+    )
     parameters = EquilibriumParameters.from_json(plan.parameters)
     assert parameters.to_json() == plan.parameters
     assert parameters.game.play == play
@@ -146,7 +149,7 @@ def test_without_a_place_to_spare_nothing_is_promised_of_the_uncertified() -> No
 def test_sampled_play_fits_a_budget_that_is_no_whole_number_of_units(epsilon: float) -> None:
     case = instance(play="sampled")
     setting = replace(case.setting, analyst_budget=Budget(epsilon, 1e-6))
-    cost = mechanism("equilibrium").plan(setting).analyst_cost
+    cost = mechanism("equilibrium").plan(setting).charged_analyst_cost
     assert epsilon_for(cost, 1e-6) <= epsilon
 
 

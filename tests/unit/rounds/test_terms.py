@@ -84,3 +84,8 @@ def test_a_plan_reads_back_the_same() -> None:
 def test_an_abort_needs_a_reason(reason: str) -> None:
     with pytest.raises(InvalidArgument, match=r"^reason: "):
         check_reason(reason)
+
+
+def test_a_plan_that_does_not_protect_the_analysts_is_never_charged() -> None:
+    with pytest.raises(InvalidArgument, match="analyst_budget"):
+        charges_of(TERMS, replace(PLAN, analyst_cost=None))

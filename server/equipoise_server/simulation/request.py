@@ -1,0 +1,126 @@
+"""What a simulation is asked for, checked: every refusal names the option as it was written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise_server.mechanisms.interface import Budget, Setting
+from equipoise_server.simulation.task import Task
+
+MOST_REPEATS = 1000
+
+OPTION_OF_FIELD = {
+    "mechanism": "--mechanism",
+    "unit": "--unit",
+    "shares": "--workload",
+    "records": "--table",
+    "beta": "--beta",
+    "data_budget": "--eps-data, --delta-data",
+    "analyst_budget": "--eps-analyst, --delta-analyst",
+    "options.play": "--play",
+    "options.game_share": "--budget-split",
+    "options": "--set",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of one simulation that are not files. `delta_data` None: 1/n^2.
+
+    `budget_split`: such as `game=1`. `forced`: parameters of the mechanism, such as `rounds=100`.
+    """
+
+    mechanism: str
+    unit: str
+    eps_data: float
+    delta_data: float | None
+    eps_analyst: float
+    delta_analyst: float
+    beta: float
+    seed: int
+    repeat: int
+    play: str | None = None
+    budget_split: str | None = None
+    forced: Sequence[str] = ()
+
+    def check(self) -> None:
+        """Raises `InvalidArgument` for what no mechanism would look at."""
+        if not 1 <= self.repeat <= MOST_REPEATS:
+            raise InvalidArgument("--repeat", f"must lie between 1 and {MOST_REPEATS}, not {self.repeat}")
+        if not 0 <= self.seed < 2**63:
+            raise InvalidArgument("--seed", "must lie between 0 and 2^63 - 1")
+        if self.unit not in ("query", "analyst"):
+            raise InvalidArgument("--unit", f"must be query or analyst, not {self.unit}")
+        if not 0 < self.eps_data < math.inf:
+            raise InvalidArgument("--eps-data", "must be above 0 and finite")
+        if not self.eps_analyst > 0:
+            raise InvalidArgument("--eps-analyst", "must be above 0, or inf for no protection of the analysts")
+        for option, delta in (("--delta-data", self.delta_data), ("--delta-analyst", self.delta_analyst)):
+            if delta is not None and not 0 < delta < 1:
+                raise InvalidArgument(option, "must lie between 0 and 1")
+        if not 0 < self.beta < 1:
+            raise InvalidArgument("--beta", "must lie between 0 and 1")
+
+    def setting(self, task: Task) -> Setting:
+        """What the mechanism plans from."""
+        self.check()
+        delta = min(0.1, 1 / task.records**2) if self.delta_data is None else self.delta_data
+        return Setting(
+            records=task.records,
+            universe_size=task.schema.universe_size,
+            shares=task.shares,
+            unit=self.unit,
+            data_budget=Budget(self.eps_data, delta),
+            analyst_budget=Budget(self.eps_analyst, self.delta_analyst),
+            beta=self.beta,
+            options=self._options(),
+        )
+
+    def _options(self) -> dict[str, object]:
+        options: dict[str, object] = {}
+        for each in self.forced:
+            name, equals, value = each.partition("=")
+            if not (name and equals and value):
+                raise InvalidArgument("--set", f"must be NAME=VALUE, such as rounds=100, not {each!r}")
+            options[name] = _number(value)
+        if self.play is not None:
+            options["play"] = self.play
+        if self.budget_split is not None:
+            part, _, text = self.budget_split.partition("=")
+            share = _number(text)
+            if part != "game" or isinstance(share, str) or not 0 < share <= 1:
+                problem = f"must be game=SHARE, a share above 0 and at most 1, not {self.budget_split!r}"
+                raise InvalidArgument("--budget-split", problem)
+            options["game_share"] = float(share)
+        return options
+
+
+def in_words_of_options(error: InvalidArgument | BudgetExhausted) -> InvalidArgument | BudgetExhausted:
+    """The same refusal of a mechanism, naming the option instead of the field."""
+    field, colon, problem = error.message.partition(": ")
+    option = OPTION_OF_FIELD.get(field)
+    if isinstance(error, BudgetExhausted) and option is None:
+        return BudgetExhausted(f"--eps-data, --eps-analyst: {error.message}")
+    if not colon or option is None:
+        parent = field.partition(".")[0]
+        if parent != "options":
+            return error
+        option, problem = "--set", f"{field.removeprefix('options.')}: {problem}"
+    if isinstance(error, InvalidArgument):
+        return InvalidArgument(option, problem)
+    return BudgetExhausted(f"{option}: {problem}")
+
+
+def _number(text: str) -> int | float | str:
+    """What a parameter's value says: a whole number, another number, or a word."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,187 @@
+"""`equipoise-server simulate` on a small table: every option, every error, the same numbers for the same seed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.queries import Marginal, attribute
+from equipoise.statements import statements_to_json
+from equipoise_server.cli import main
+
+SIZES = {"a": 6, "b": 4, "c": 3}
+RECORDS = 5000
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a table, a schema and two workloads."""
+    directory = tmp_path_factory.mktemp("simulation")
+    choose = np.random.default_rng(3)
+    columns = [np.minimum(size - 1, choose.geometric(0.5, RECORDS) - 1) for size in SIZES.values()]
+    rows = "\n".join(",".join(map(str, row)) for row in zip(*columns, strict=True))
+    (directory / "table.csv").write_text(f"{','.join(SIZES)}\n{rows}\n")
+    (directory / "schema.json").write_text(json.dumps(SIZES))
+    statements = [attribute("a") == str(value) for value in range(6)] * 20
+    (directory / "workload.json").write_text(statements_to_json([*statements, Marginal(("b", "c"))]))
+    (directory / "unknown.json").write_text(statements_to_json([attribute("z") == "1"]))
+    return directory
+
+
+def arguments(place: Path, *more: str, workload: str = "marginals:2") -> list[str]:
+    files = ["--table", str(place / "table.csv"), "--schema", str(place / "schema.json"), "--workload", workload]
+    return ["simulate", *files, *more]
+
+
+def report(capsys: pytest.CaptureFixture[str], place: Path, *more: str, workload: str = "marginals:2") -> Any:
+    """The parsed last line of a run that succeeds."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments(place, *more, "--json", workload=workload))
+    shown = capsys.readouterr()
+    assert ended.value.code == 0, shown.err
+    return json.loads(shown.out.splitlines()[-1])
+
+
+FREE = ("--eps-analyst", "inf", "--set", "rounds=30")
+
+
+def test_json_keys_and_budgets_with_the_analysts_protected(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = report(capsys, place, "--eps-data", "4", "--eps-analyst", "8", workload=str(place / "workload.json"))
+    assert found.keys() == {
+        *("records", "universe_size", "analysts", "statements", "queries", "unit", "beta", "mechanism"),
+        *("parameters", "data_cost", "analyst_cost", "predicted", "uniform", "gaussian", "mean_over_runs", "runs"),
+        "peak_memory_bytes",
+    }
+    assert (found["records"], found["universe_size"], found["analysts"]) == (RECORDS, 72, 10)
+    assert (found["statements"], found["queries"]) == (121, 132)
+    assert found["data_cost"]["epsilon"] <= 4
+    assert found["data_cost"]["delta"] == 1 / RECORDS**2
+    assert 0 < found["analyst_cost"]["epsilon"] <= 8
+    assert found["analyst_cost"]["delta"] == 1e-6
+    (run,) = found["runs"]
+    assert sum(run["answered_by"].values()) == 132
+    assert run["outside_bound"] == 0
+    assert run["uncertified"] <= found["predicted"]["uncertified_at_most"]
+    assert run["certified"]["max"] <= found["predicted"]["promised_error"]
+    assert run["synopsis"].keys() == run["delivered"].keys() == found["uniform"].keys() == {"max", "p99", "mean"}
+    assert found["predicted"]["game_bound"] > 0
+    assert found["peak_memory_bytes"] > 2**20
+
+
+def test_without_protection_the_whole_budget_goes_to_the_game_and_nothing_is_certified(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = report(capsys, place, "--eps-analyst", "inf", "--budget-split", "game=1", "--repeat", "2")
+    assert found["analyst_cost"] is None
+    assert found["parameters"]["repair"] is None
+    assert found["parameters"]["game"]["play"] == "sampled"
+    assert 0.9 < found["data_cost"]["epsilon"] <= 1
+    assert found["predicted"]["promised_error"] == 1
+    for run in found["runs"]:
+        assert run["certified"] is None
+        assert run["answered_by"] == {"uncertified": found["queries"]}
+        assert run["synopsis"]["max"] < found["uniform"]["max"] / 2
+        assert run["delivered"]["max"] == pytest.approx(run["synopsis"]["max"], abs=1e-9)
+    assert found["mean_over_runs"]["uncertified"] == found["queries"]
+
+
+def test_a_dead_game_is_as_wrong_as_the_uniform_guess(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dead = report(capsys, place, *FREE, "--budget-split", "game=1", "--set", "data_rate=0")
+    assert dead["runs"][0]["synopsis"]["max"] > 0.9 * dead["uniform"]["max"]
+    assert dead["predicted"]["game_bound"] is None
+
+
+def test_the_same_seed_gives_the_same_numbers_and_repeats_count_on(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = report(capsys, place, *FREE, "--seed", "7", "--repeat", "2")["runs"]
+    again = report(capsys, place, *FREE, "--seed", "8")["runs"][0]
+    assert [run["seed"] for run in first] == [7, 8]
+    assert {**first[1], "seconds": 0} == {**again, "seconds": 0}
+    assert first[0]["synopsis"] != first[1]["synopsis"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--play", "mixed"), ("play", "mixed")),
+        (("--play", "sampled", "--set", "draws=3"), ("draws", 3)),
+        (("--set", "units=query"), ("density", 1.0)),
+        (("--mechanism", "equilibrium", "--unit", "query", "--delta-data", "1e-9"), ("rounds", 30)),
+        (("--beta", "0.2", "--delta-analyst", "1e-5", "--analysts", "3"), ("rounds", 30)),
+    ],
+)
+def test_options_reach_the_plan(
+    place: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], expected: tuple[str, object]
+) -> None:
+    found = report(capsys, place, *FREE, *options)
+    assert found["parameters"]["game"][expected[0]] == expected[1]
+    assert found["analysts"] == 3
+    assert found["mean_over_runs"]["certified"] is not None
+
+
+def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments(place, *FREE, "--repeat", "2"))
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0
+    for part in ("mean of 2 runs", "uniform guess", "Gaussian", "before repair", "not protected", "proven"):
+        assert part in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--mechanism", "oracle"), "--mechanism: unknown"),
+        (("--play", "chess"), "--play: must be"),
+        (("--unit", "dataset"), "--unit: must be"),
+        (("--analysts", "0"), "--analysts: must lie between 1 and the 3"),
+        (("--analysts", "4"), "--analysts: must lie between 1 and the 3"),
+        (("--eps-data", "0"), "--eps-data: must"),
+        (("--eps-data", "nan"), "--eps-data: must"),
+        (("--eps-data", "inf"), "--eps-data: must"),
+        (("--eps-data", "60"), "--eps-data, --delta-data: needs"),
+        (("--eps-analyst", "-1"), "--eps-analyst: must"),
+        (("--eps-analyst", "nan"), "--eps-analyst: must"),
+        (("--eps-analyst", "60"), "--eps-analyst, --delta-analyst: needs"),
+        (("--delta-data", "1"), "--delta-data: must"),
+        (("--delta-analyst", "0"), "--delta-analyst: must"),
+        (("--beta", "1"), "--beta: must"),
+        (("--seed", "-1"), "--seed: must"),
+        (("--repeat", "0"), "--repeat: must"),
+        (("--budget-split", "game=2"), "--budget-split: must"),
+        (("--budget-split", "repair=1"), "--budget-split: must"),
+        (("--budget-split", "game"), "--budget-split: must"),
+        (("--set", "rounds"), "--set: must be NAME=VALUE"),
+        (("--set", "luck=1"), "--set: luck: unknown"),
+        (("--set", "rounds=1.5"), "--set: rounds: must be a whole number"),
+        (("--set", "density=1000"), "--set: density must"),
+        (("--eps-analyst", "8", "--set", "units=query"), "--set: units: must be statement"),
+        (("--workload", "marginals:9"), "--workload: marginals:9: needs a number from 1 to the 3"),
+        (("--workload", "marginals:all"), "--workload: marginals:all: needs a number"),
+        (("--workload", "nowhere.json"), "--workload: nowhere.json: cannot be read"),
+        (("--table", "nowhere.csv"), "--table: there is no such file"),
+        (("--schema", "nowhere.json"), "--schema: nowhere.json: cannot be read"),
+        (("--eps-data", "1e-7"), "--eps-data, --eps-analyst: no game"),
+    ],
+)
+def test_refusals_are_one_line_that_names_the_option(
+    place: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], named: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments(place, "--eps-analyst", "inf", *options))
+    assert ended.value.code == 1
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    assert named in lines[0]
+
+
+def test_a_workload_on_unknown_attributes_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments(place, workload=str(place / "unknown.json")))
+    assert ended.value.code == 1
+    assert "--workload: statements[0]" in capsys.readouterr().err
