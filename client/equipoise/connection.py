@@ -143,7 +143,8 @@ class Connection:
             case grpc.StatusCode.UNAVAILABLE if "CERTIFICATE_VERIFY_FAILED" in details:
                 return NotAuthenticated(f"{place} is not a server that this profile's authority certified")
             case grpc.StatusCode.UNAVAILABLE:
-                return Unavailable(f"{place} cannot be reached: {details}")
+                refusal = " (or it does not accept this profile's certificate)" if "closed" in details else ""
+                return Unavailable(f"{place} cannot be reached{refusal}: {details}")
             case grpc.StatusCode.DEADLINE_EXCEEDED:
                 return Unavailable(f"{place} did not answer within {self._deadline:g} seconds")
             case grpc.StatusCode.CANCELLED:

@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from equipoise.errors import InvalidArgument
 
@@ -47,13 +50,15 @@ class Profile:
         for key in ("target", "name"):
             if not isinstance(settings.get(key), str) or not settings[key]:
                 raise InvalidArgument(f"{path}: {key}", "must be a string, and not empty")
-        return cls(
+        profile = cls(
             target=settings["target"],
             name=settings["name"],
             authority=_read(directory / _AUTHORITY),
             certificate=_read(directory / _CERTIFICATE),
             _key=_read_key(directory / _KEY),
         )
+        _check_chain(directory, profile.authority, profile.certificate, profile._key)
+        return profile
 
     def credentials(self) -> grpc.ChannelCredentials:
         """What a channel needs to prove the holder and to check the server."""
@@ -84,6 +89,29 @@ def complete_profile(directory: Path, target: str, name: str, certificate: bytes
     (directory / _CERTIFICATE).write_bytes(certificate)
     (directory / _AUTHORITY).write_bytes(authority)
     (directory / _SETTINGS).write_text(f'target = "{target}"\nname = "{name}"\n', encoding="utf-8")
+
+
+def _check_chain(directory: Path, authority: bytes, certificate: bytes, key: bytes) -> None:
+    """Finds here what a server would answer with a closed connection only, and names the file that is wrong."""
+    try:
+        issuer = x509.load_pem_x509_certificate(authority)
+    except ValueError:
+        raise InvalidArgument(str(directory / _AUTHORITY), "is not a certificate in PEM") from None
+    try:
+        own = x509.load_pem_x509_certificate(certificate)
+    except ValueError:
+        raise InvalidArgument(str(directory / _CERTIFICATE), "is not a certificate in PEM") from None
+    try:
+        public = load_pem_private_key(key, password=None).public_key()
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise InvalidArgument(str(directory / _KEY), "is not a private key in PEM") from None
+    if public != own.public_key():
+        raise InvalidArgument(str(directory / _KEY), f"is not the key of {_CERTIFICATE}")
+    try:
+        own.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        problem = f"was not issued by the authority in {_AUTHORITY}; servers of that authority would refuse it"
+        raise InvalidArgument(str(directory / _CERTIFICATE), problem) from None
 
 
 def _read(path: Path) -> bytes:

@@ -155,11 +155,15 @@ class Receipt:
 
 @dataclass(frozen=True)
 class DryRun:
-    """What a workload would come to: its size, and the largest bound a certified answer would carry."""
+    """What a workload would come to: its size, and the largest bound a certified answer would carry.
+
+    `uncertified_at_most`: of all queries of the round, not of this workload.
+    """
 
     statements: int
     queries: int
     promised_error: float
+    uncertified_at_most: int
 
 
 @dataclass(frozen=True)

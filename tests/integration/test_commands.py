@@ -219,4 +219,6 @@ def test_a_certificate_of_another_authority_is_refused(refused: Callable[..., st
     assert "not a server that this profile's authority certified" in refused("stranger", "whoami")
     # Even one who trusts our server is not let in with a certificate that it did not issue.
     shutil.copy(place / "state" / "profiles" / "operator" / "ca.pem", place / "stranger" / "ca.pem")
-    assert "cannot be reached" in refused("stranger", "whoami")
+    assert "certificate.pem: was not issued by the authority in ca.pem" in refused("stranger", "whoami")
+    (place / "stranger" / "key.pem").write_text("no key")
+    assert "key.pem: is not a private key" in refused("stranger", "whoami")

@@ -90,6 +90,7 @@ def dry_run(
         return
     print_line(f"{found.statements:,} statements, {found.queries:,} queries.")
     print_line(f"Every certified answer will be within {found.promised_error:.4g} of the truth.")
+    print_line(f"At most {found.uncertified_at_most:,} answers of the whole round can end without a bound.")
 
 
 def submit(

@@ -83,6 +83,8 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
     )
     connection.execute("SET allowed_paths = ?", [[str(path)]])
     connection.execute("SET enable_external_access = false")
+    # A worker has no terminal of its own: a bar would go to the standard output of the server.
+    connection.execute("SET enable_progress_bar = false")
     connection.execute("SET lock_configuration = true")
     return connection
 

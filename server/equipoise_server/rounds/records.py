@@ -86,11 +86,12 @@ class ReceiptRecord:
 
 @dataclass(frozen=True)
 class DryRun:
-    """What a workload would count for and the largest bound that a certified answer to it would carry."""
+    """What a workload would count for, and what the round's plan promises of certified and other answers."""
 
     statements: int
     queries: int
     promised_error: float
+    uncertified_at_most: int
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,8 @@ class Submissions:
             schema = read_dataset(connection, record.terms.dataset).schema
         compiled = compile_workload(workload_from_bytes(workload), schema)
         _check_share(compiled, share)
-        return DryRun(compiled.statement_count, compiled.query_count, record.plan.promised_error)
+        plan = record.plan
+        return DryRun(compiled.statement_count, compiled.query_count, plan.promised_error, plan.uncertified_at_most)
 
     def get(self, analyst: str, round_id: str) -> RoundRecord:
         """A round as the analyst may see it. Raises `NotFound` where it has no share."""

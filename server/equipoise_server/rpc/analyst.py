@@ -80,7 +80,10 @@ class AnalystMethods:
         header, workload = await collect(requests, self.workload_limit_bytes)
         record = await asyncio.to_thread(self.rounds.dry_run, caller.name, header.round_id, workload)
         return analyst_pb2.DryRunWorkloadResponse(
-            statements=record.statements, queries=record.queries, promised_error=record.promised_error
+            statements=record.statements,
+            queries=record.queries,
+            promised_error=record.promised_error,
+            uncertified_at_most=record.uncertified_at_most,
         )
 
     async def stream_results(

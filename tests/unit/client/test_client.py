@@ -25,11 +25,12 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
-from equipoise.profile import Profile, begin_profile, complete_profile
+from equipoise.profile import Profile, begin_profile
 from equipoise.queries import Among
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.views import RoundState
 from equipoise.wire import results_to_chunks
+from equipoise_server.state import create_state
 
 ROUND = "r1"
 VALUES = np.arange(5000, dtype=np.int64)
@@ -222,18 +223,34 @@ def test_waiting_outlives_a_broken_watch() -> None:
     assert ended.state is RoundState.RELEASED
 
 
-def test_a_profile_is_private(tmp_path: Path) -> None:
-    directory = tmp_path / "profile"
-    begin_profile(directory, b"key")
-    complete_profile(directory, "127.0.0.1:7443", "ann", b"certificate", b"ca")
-    assert Profile.load(directory).target == "127.0.0.1:7443"
-    assert "key" not in repr(Profile.load(directory))
-    assert directory.stat().st_mode & 0o777 == 0o700
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    """A profile as a deployment makes it."""
+    create_state(tmp_path / "state", listen="127.0.0.1:7443")
+    return tmp_path / "state" / "profiles" / "operator"
+
+
+def test_a_profile_is_private(profile: Path) -> None:
+    assert Profile.load(profile).target == "127.0.0.1:7443"
+    assert "PRIVATE" not in repr(Profile.load(profile))
+    assert profile.stat().st_mode & 0o777 == 0o700
     with pytest.raises(InvalidArgument, match="exists already"):
-        begin_profile(directory, b"another key")
-    (directory / "key.pem").chmod(0o640)
+        begin_profile(profile, b"another key")
+    (profile / "key.pem").chmod(0o640)
     with pytest.raises(InvalidArgument, match="others may open it"):
-        Profile.load(directory)
+        Profile.load(profile)
+
+
+@pytest.mark.parametrize("name", ["ca.pem", "certificate.pem", "key.pem"])
+def test_a_damaged_or_foreign_part_of_a_profile_is_named(profile: Path, tmp_path: Path, name: str) -> None:
+    create_state(tmp_path / "other", listen="127.0.0.1:7443")
+    foreign = (tmp_path / "other" / "profiles" / "operator" / name).read_bytes()
+    for content in (b"damaged", foreign):
+        (profile / name).write_bytes(content)
+        with pytest.raises(InvalidArgument) as refused:
+            Profile.load(profile)
+        # A foreign authority shows in the certificate, and a foreign certificate in the key that is not its own.
+        assert refused.value.field.endswith(".pem")
 
 
 @pytest.mark.parametrize("text", ["target = 1\nname = 'x'", "name = 'x'", "target =", "\xff"])
