@@ -1,5 +1,11 @@
 """Equipoise: ask a private table many questions, without telling the other analysts which."""
 
+import os
+
+# gRPC reads this once, when it is imported. Its core would print lines of its own beside the one clear error that
+# every call raises; set the variable to look for a fault in the transport.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
 from equipoise.auditor_client import Auditor
 from equipoise.client import Client
 from equipoise.errors import EquipoiseError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
@@ -48,8 +47,6 @@ app.add_typer(audit_app, name="audit")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command. Exit codes: 0, 1 for a refusal or failure in one clear line, 2 for wrong usage."""
-    # Otherwise gRPC's core would log lines of its own before ours; set it to look for a fault in the transport.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         app(arguments)
     except EquipoiseError as error:
