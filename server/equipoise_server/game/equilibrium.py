@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from equipoise.workload import CompiledWorkload
 from numpy.typing import NDArray
 
 from equipoise.accounting import COEFFICIENT_BITS, POTENTIAL_BITS
+from equipoise.workload import CompiledWorkload
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.game.query_player import Units, action_weights, mixed_action, unit_weights, weigh
 from equipoise_server.randomness.stream import KeyedStream

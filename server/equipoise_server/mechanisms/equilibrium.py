@@ -1,27 +1,32 @@
-"""`equilibrium`: the shared game, then repair. For unit = query.
+"""`equilibrium`: the shared game, then repair. For both units of protection.
 
 Source: Hsu, Roth, Ullman (2012), Algorithms 1 to 4, as corrected in mechanisms sections 2 to 5 and 9.
 
-Formal guarantees. For the people in the table: the sum of the game's rho, `sum_a c_a e0^2 / 2` for detection and
-`sum_a c_a e1^2 / 2` for answers, charged in full. For one statement of one analyst, against all other analysts
-together: the game's cost alone, as repair shows nothing of one analyst to another. With probability `1 - beta`
-every certified answer is within its bound. All up to the truncation of the samplers, charged to delta.
+Formal guarantees. For the people in the table: the sum of the game's rho and of repair's, charged in full: unit =
+query `sum_a c_a e0^2 / 2` for detection and `sum_a c_a e1^2 / 2` for answers; unit = analyst one test for each
+analyst and private multiplicative weights for each of the capped places. For one statement of one analyst,
+against all other analysts together: the game's cost alone, as repair shows nothing of one analyst to another.
+For all statements of one analyst: the game's cost with the analyst as one unit, and that of hiding who got a
+repair place. With probability `1 - beta` every certified answer is within its bound. All up to the truncation
+of the samplers, charged to delta.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from equipoise.workload import CompiledWorkload, concatenate
 from numpy.typing import NDArray
 
+from equipoise.workload import CompiledWorkload, concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.query_player import Units
+from equipoise_server.mechanisms.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters, plan_equilibrium
 from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, Setting
-from equipoise_server.mechanisms.repair import RepairParameters, Synopsis, repair
+from equipoise_server.mechanisms.private_weights import starting_weights
+from equipoise_server.mechanisms.repair import Synopsis, repair
 from equipoise_server.mechanisms.tuning import Size
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -54,7 +59,7 @@ class Equilibrium:
         game = Game(
             parameters=parameters.game,
             workload=together,
-            units=Units(together.statement_offsets, Size.of(setting).units - together.statement_count),
+            units=units_of(setting, together, [workloads[analyst] for analyst in present]),
             counts=counts,
             records=setting.records,
         )
@@ -63,42 +68,57 @@ class Equilibrium:
             KeyedStream.derive(seed, "game/actions"),
             lambda done, total: progress("playing", done, total),
         )
-        answers = repair_each(
-            parameters.repair,
-            setting.records,
+        answers = repair_all(
+            setting,
+            parameters,
             {analyst: workloads[analyst] for analyst in present},
             counts,
             Synopsis(together.record_counts(synopsis), len(synopsis)),
+            starting_weights(synopsis, setting.universe_size),
             seed,
             progress,
         )
         return Outcome(answers, synopsis)
 
 
-def repair_each(
-    parameters: RepairParameters,
-    records: int,
+def units_of(setting: Setting, together: CompiledWorkload, present: Sequence[CompiledWorkload]) -> Units:
+    """What is protected as one: statements, or analysts. Public places that nobody fills are padding."""
+    if setting.unit == "query":
+        offsets = together.statement_offsets
+    else:
+        sizes = [workload.query_count for workload in present if workload.query_count]
+        offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+    return Units(offsets, Size.of(setting).units - (len(offsets) - 1))
+
+
+def repair_all(
+    setting: Setting,
+    parameters: EquilibriumParameters,
     workloads: Mapping[str, CompiledWorkload],
     counts: NDArray[np.int64],
     synopsis: Synopsis,
+    start: NDArray[np.float64],
     seed: bytes,
     progress: Progress,
 ) -> dict[str, Answers]:
-    """Every analyst's repair; `counts` and `synopsis` hold all analysts' queries one after another."""
-    answers, start = {}, 0
-    for done, (analyst, workload) in enumerate(workloads.items(), start=1):
-        own = slice(start, start + workload.query_count)
-        start = own.stop
+    """Every analyst's repair; `counts` and `synopsis` hold all analysts' queries one after another.
+
+    `start`: float64[|X|], the public hypothesis from which analysts are answered afresh (unit = analyst).
+    """
+    served, begin = {}, 0
+    for analyst, workload in workloads.items():
+        own = slice(begin, begin + workload.query_count)
+        begin = own.stop
+        served[analyst] = Served(workload, counts[own], replace(synopsis, counts=synopsis.counts[own]))
+    if isinstance(parameters.repair, AnalystRepairParameters):
+        analysts = [share.analyst for share in setting.shares]
+        return repair_analysts(parameters.repair, analysts, served, setting.records, start, seed, progress)
+    answers = {}
+    for done, (analyst, each) in enumerate(served.items(), start=1):
         answers[analyst] = repair(
-            parameters,
-            analyst,
-            workload,
-            counts[own],
-            records,
-            replace(synopsis, counts=synopsis.counts[own]),
-            seed,
+            parameters.repair, analyst, each.workload, each.counts, setting.records, each.synopsis, seed
         )
-        progress("repairing", done, len(workloads))
+        progress("repairing", done, len(served))
     return answers
 
 
@@ -112,13 +132,13 @@ def repair_uniform_guess(
     """The same repair over the uniform guess instead of a synopsis: what repair does without any game."""
     together = concatenate(list(workloads.values()))
     uniform = together.counts(np.ones(setting.universe_size, dtype=np.int64))
-    parameters = EquilibriumParameters.from_json(plan.parameters).repair
-    return repair_each(
-        parameters,
-        setting.records,
+    return repair_all(
+        setting,
+        EquilibriumParameters.from_json(plan.parameters),
         workloads,
         together.counts(histogram),
         Synopsis(uniform, setting.universe_size),
+        np.ones(setting.universe_size),
         seed,
         lambda phase, done, total: None,
     )

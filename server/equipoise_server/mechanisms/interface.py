@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from equipoise.workload import CompiledWorkload
 from numpy.typing import NDArray
 
 from equipoise.accounting import Cost
+from equipoise.workload import CompiledWorkload
 
 GRID_BITS = 40  # answers and bounds are published in units of 2^-40
 NO_BOUND = 1 << 62  # the bound of an answer that carries none

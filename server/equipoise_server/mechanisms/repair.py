@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from equipoise.workload import CompiledWorkload
 from numpy.typing import NDArray
 
+from equipoise.workload import CompiledWorkload
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace

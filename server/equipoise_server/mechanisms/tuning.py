@@ -40,13 +40,14 @@ class Size:
 
     @staticmethod
     def of(setting: Setting) -> Size:
-        """The numbers of a setting for unit = query."""
+        """The numbers of a setting: a unit is a statement, or all that one analyst may ask."""
+        whole = setting.unit == "analyst"
         return Size(
             records=setting.records,
             universe=setting.universe_size,
-            units=sum(share.statements for share in setting.shares),
+            units=len(setting.shares) if whole else sum(share.statements for share in setting.shares),
             queries=sum(share.queries for share in setting.shares),
-            largest_unit=max(share.queries - share.statements + 1 for share in setting.shares),
+            largest_unit=max(share.queries - (0 if whole else share.statements - 1) for share in setting.shares),
         )
 
 
