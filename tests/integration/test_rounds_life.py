@@ -249,7 +249,7 @@ def test_only_registered_analysts_and_datasets(bench: Bench) -> None:
     with pytest.raises(NotFound, match="there is no such dataset"):
         bench.rounds.plan(replace(TERMS, dataset="elsewhere"))
     with pytest.raises(InvalidArgument, match="unit"):
-        bench.rounds.plan(replace(TERMS, unit="analyst"))
+        bench.rounds.plan(replace(TERMS, unit="table"))
 
 
 @pytest.mark.parametrize("source", ["", "../equipoise.db", "/etc/passwd", "missing.csv", "."])
