@@ -239,4 +239,5 @@ def repair_places_delta(epsilon: Fraction, beyond: int, budget: float) -> float:
     even = (1 + ratio**2) / -math.expm1(-2 * rate)
     tail = (beyond + 1 + even) / gap + ratio / gap**2
     chance = (gap / (1 + ratio)) ** 2 * math.exp(-rate * (beyond + 1)) * tail
-    return min(1.0, (1 + math.exp(budget)) * chance * OUTWARD)
+    # A step up, so that what underflows is not free.
+    return min(1.0, math.nextafter((1 + math.exp(budget)) * chance * OUTWARD, math.inf))

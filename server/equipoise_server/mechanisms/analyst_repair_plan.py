@@ -17,6 +17,7 @@ from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting
 from equipoise_server.mechanisms.options import epsilon_within, real, whole
 from equipoise_server.mechanisms.private_weights import (
     MOST_ROUNDS,
+    PASSES,
     SCORE_ROUNDING,
     PrivateWeights,
     measurement_error,
@@ -194,6 +195,13 @@ def uncertified_queries(
         early = law.quantile(setting.beta / 8) + law.quantile(setting.beta / 8 / size.units)
         safe = max(0, places.target - early)
     return sum(queries[: max(0, needing - safe)])
+
+
+def repair_seconds(repairs: AnalystRepairParameters, size: Size) -> float:
+    """A rough prediction for one ordinary core, where some earlier measurements are used again."""
+    rounds = repairs.weights.rounds
+    steps = rounds + PASSES * rounds * (rounds + 1) / 8
+    return repairs.places.cap * (steps * (size.universe * 3e-8 + 3e-4) + rounds * size.largest_unit * 1e-6)
 
 
 def promised(repairs: AnalystRepairParameters) -> float:

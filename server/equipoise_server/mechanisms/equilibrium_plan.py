@@ -70,11 +70,13 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
         parameters = EquilibriumParameters(game, analyst_repair)
         promised_error = analyst_repair_plan.promised(analyst_repair)
         uncertified = analyst_repair_plan.uncertified_queries(setting, analyst_repair, game, size)
+        repair_seconds = analyst_repair_plan.repair_seconds(analyst_repair, size)
     else:
         repair = statement_repair_plan.plan_statement_repair(setting, game, left)
         parameters = EquilibriumParameters(game, repair)
         promised_error = max(repair.certified_bound, *repair.laplace_bounds) / 2**GRID_BITS
         uncertified = statement_repair_plan.uncertified_queries(setting, repair, game, size)
+        repair_seconds = 0.0
     data_cost = total_data_cost(parameters, size, setting)
     analyst_cost = total_analyst_cost(parameters, size, setting, playing.analyst_budget.epsilon)
     for field, cost, budget in (
@@ -90,7 +92,7 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
         analyst_cost=analyst_cost,
         promised_error=promised_error,
         uncertified_at_most=uncertified,
-        seconds=predicted_seconds(game, size),
+        seconds=predicted_seconds(game, size) + repair_seconds,
         memory_bytes=300 * 2**20 + 8 * (6 * size.universe + 40 * size.queries),
     )
 
