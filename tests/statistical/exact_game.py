@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries import Among, Statement
+from equipoise.queries import Among, Marginal, Statement
 from equipoise.schema import Attribute, Schema
-from equipoise.workload import CompiledWorkload, compile_workload
+from equipoise.workload import CompiledWorkload, compile_workload, concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.game.query_player import Units, action_weights, unit_weights, weigh
@@ -35,6 +35,12 @@ def masks_workload(masks: Sequence[int], size: int) -> CompiledWorkload:
         Among("x", tuple(str(x) for x in range(size) if mask >> x & 1)) for mask in masks
     ]
     return compile_workload(statements, schema(size))
+
+
+def table_workload(masks: Sequence[int], size: int) -> CompiledWorkload:
+    """The whole marginal as the first statement, then one predicate for each mask."""
+    marginal = compile_workload([Marginal(("x",))], schema(size))
+    return concatenate([marginal, masks_workload(masks, size)])
 
 
 def game_of(
@@ -134,5 +140,9 @@ def hockey_stick(law: Law, other: Law, epsilon: float) -> float:
 
 def renyi(law: Law, other: Law, order: float) -> float:
     """The Renyi divergence of an order above 1."""
-    total = math.fsum(chance * (chance / other[key]) ** (order - 1) for key, chance in law.items() if chance > 0)
-    return math.log(total) / (order - 1)
+    # In logarithms: a strong game's ratios to a high power leave the range of a double.
+    terms = [
+        order * math.log(chance) - (order - 1) * math.log(other[key]) for key, chance in law.items() if chance > 0
+    ]
+    largest = max(terms)
+    return (largest + math.log(math.fsum(math.exp(term - largest) for term in terms))) / (order - 1)

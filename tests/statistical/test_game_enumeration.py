@@ -11,7 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from statistical.exact_game import Law, game_of, hockey_stick, masks_workload, released_law, renyi
+from statistical.exact_game import (
+    Law,
+    game_of,
+    hockey_stick,
+    masks_workload,
+    released_law,
+    renyi,
+    table_workload,
+)
 
 from equipoise_server.game import query_player
 from equipoise_server.game.parameters import EXPONENT_BITS, GameParameters
@@ -134,6 +142,22 @@ def test_padding_keeps_the_units_public() -> None:
         near = released_law(game_of(MIXED, masks_workload(masks[:2], 3), data, padding=1), 3)
         for order in ORDERS:
             assert both_ways(law, near, order) <= order * rho + ROUNDING
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+def test_a_table_replaced_by_a_predicate_leaks_at_most_the_charge(padding: int) -> None:
+    """A marginal is one unit, however many cells it has: in both plays, with and without empty places."""
+    units = 3 + padding
+    rho, mixture = analyst_rho(MIXED, size_of(3, 3, units)), analyst_mixture(SAMPLED, size_of(3, 3, units))
+    for data, _, masks, _ in instances(4, seed=6):
+        table, plain = table_workload(masks[:2], 3), masks_workload(masks, 3)
+        laws = [released_law(game_of(MIXED, each, data, padding), 3) for each in (table, plain)]
+        for order in ORDERS:
+            assert both_ways(laws[0], laws[1], order) <= order * rho + ROUNDING
+        laws = [released_law(game_of(SAMPLED, each, data, padding), 3) for each in (table, plain)]
+        for epsilon in EPSILONS:
+            leaked = max(hockey_stick(laws[0], laws[1], epsilon), hockey_stick(laws[1], laws[0], epsilon))
+            assert leaked <= mixture_delta(mixture, epsilon) + ROUNDING
 
 
 def extreme_analyst_leak(game: GameParameters, rho: float, units: int) -> float:

@@ -62,7 +62,7 @@ def print_line(text: str) -> None:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table of plain texts; numbers are to the right. As wide as it needs to be, so that nothing is cut off."""
     texts = [[str(cell) for cell in row] for row in rows]
-    shown = Table(box=box.SIMPLE_HEAD)
+    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for number, column in enumerate(columns):
         numeric = all(row[number][:1] in _BEGIN_NUMBERS for row in texts)
         shown.add_column(column, justify="right" if numeric else "left", no_wrap=True)

@@ -6,13 +6,20 @@ import shlex
 import sys
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
+from equipoise.commands.printing import print_table
 from equipoise_server.demo.measure import Measured
 from equipoise_server.demo.play import ANALYST_BUDGET, DATA_BUDGET, DATASET, Played
 from equipoise_server.demo.table import SCHEMA
+
+_LEGEND = (
+    "synopsis, Laplace   how many queries were answered in which way",
+    "none                how many answers carry no bound",
+    "promised, largest   the error that was promised, and the largest true one",
+    "data, analyst       the epsilon spent of either budget: of the people in the",
+    "                    table by all airlines together, and of the airline",
+)
 
 
 def as_json(played: Played, measured: Measured, directory: Path, total_seconds: float) -> dict[str, object]:
@@ -52,47 +59,43 @@ def as_json(played: Played, measured: Measured, directory: Path, total_seconds: 
 
 def print_report(console: Console, played: Played, measured: Measured, directory: Path) -> None:
     """The tables, then where the files lie and what to try next."""
-    shown = Table(box=box.SIMPLE, title=f"Round {played.detail.round.id}, mechanism {played.detail.plan.mechanism}")
-    shown.add_column("airline")
-    for column in ("queries", "synopsis", "Laplace", "none", "promised", "largest", "data", "analyst"):
-        shown.add_column(column, justify="right")
-    for row in measured.rows:
-        shown.add_row(
-            row.airline,
-            f"{row.queries:,}",
-            f"{row.by_synopsis:,}",
-            f"{row.by_laplace:,}",
-            f"{row.uncertified:,}",
-            f"{row.promised_error:.4f}",
-            f"{row.max_error:.4f}",
-            f"{played.data_account.spent.epsilon:.3f}",
-            f"{row.epsilon_analyst:.3f}",
-        )
-    console.print(shown)
-    console.print(
-        "synopsis, Laplace: how many queries were answered in which way; none: without a bound.\n"
-        "promised, largest: the error that was promised, and the largest true one.\n"
-        "data, analyst: the epsilon that was spent of either budget, of the people in the table by all airlines\n"
-        "together, and of the airline.\n",
-        highlight=False,
-    )
 
-    errors = Table(box=box.SIMPLE, title="Largest error over all queries, as a fraction of the flights")
-    errors.add_column("answered by")
-    errors.add_column("largest error", justify="right")
-    errors.add_row("the uniform guess", f"{measured.uniform:.4f}")
-    errors.add_row("the synopsis, before repair", f"{measured.synopsis:.4f}")
-    errors.add_row("the uniform guess, after the same repair", f"{measured.uniform_repaired:.4f}")
-    errors.add_row("what was delivered", f"{measured.delivered:.4f}")
-    console.print(errors)
+    def line(text: str = "") -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    budgets, honest, hints = (
-        _budget_lines(played, measured),
-        _gaussian_lines(measured),
-        _next_lines(played, directory),
+    line(f"\nRound {played.detail.round.id}, mechanism {played.detail.plan.mechanism}:")
+    print_table(
+        ("airline", "queries", "synopsis", "Laplace", "none", "promised", "largest", "data", "analyst"),
+        (
+            (
+                row.airline,
+                f"{row.queries:,}",
+                f"{row.by_synopsis:,}",
+                f"{row.by_laplace:,}",
+                f"{row.uncertified:,}",
+                f"{row.promised_error:.4f}",
+                f"{row.max_error:.4f}",
+                f"{played.data_account.spent.epsilon:.3f}",
+                f"{row.epsilon_analyst:.3f}",
+            )
+            for row in measured.rows
+        ),
     )
-    for line in (*budgets, "", *honest, "", *hints):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for text in _LEGEND:
+        line(text)
+    line("\nLargest error over all queries, as a fraction of the flights:")
+    print_table(
+        ("answered by", "largest error"),
+        (
+            ("the uniform guess", f"{measured.uniform:.4f}"),
+            ("the synopsis, before repair", f"{measured.synopsis:.4f}"),
+            ("the uniform guess, after the same repair", f"{measured.uniform_repaired:.4f}"),
+            ("what was delivered", f"{measured.delivered:.4f}"),
+        ),
+    )
+    for texts in (_budget_lines(played, measured), _gaussian_lines(measured), _next_lines(played, directory)):
+        for text in (*texts, ""):
+            line(text)
 
 
 def _budget_lines(played: Played, measured: Measured) -> list[str]:

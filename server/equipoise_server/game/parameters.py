@@ -49,8 +49,8 @@ class GameParameters:
             return f"rounds must lie between 1 and {2**17}, not {self.rounds}"
         if not 1 <= self.batch <= 2**20 or self.rounds * self.batch > 2**22:
             return f"batch must be at least 1, and rounds x batch at most {2**22}"
-        if not 1 <= self.draws <= 2**20:
-            return f"draws must lie between 1 and {2**20}, not {self.draws}"
+        if not 1 <= self.draws <= 2**20 or self.rounds * self.draws > 2**22:
+            return f"draws must be at least 1, and rounds x draws at most {2**22}"
         if units < 2:
             return "density: a game needs at least 2 units; use a mechanism that answers each analyst alone"
         if not 1 <= self.density < units:

@@ -76,7 +76,8 @@ def mixture_delta(mixture: BinomialMixture, epsilon: float) -> float:
             ratio = (trials - differing) * chance / ((differing + 1) * (1 - chance))
             total += weight * ratio / (1 - ratio)
             break
-    return min(1.0, total * OUTWARD)
+    # The logarithms of factorials of large numbers lose absolute precision, in proportion to the number.
+    return min(1.0, total * (OUTWARD + 1e-14 * trials))
 
 
 def mixture_epsilon(mixture: BinomialMixture, delta: float) -> float:

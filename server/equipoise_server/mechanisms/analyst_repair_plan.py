@@ -8,15 +8,14 @@ from fractions import Fraction
 
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, Cost
-from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.errors import BudgetExhausted
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.mechanisms import tuning
 from equipoise_server.mechanisms.analyst_repair import LARGEST_BOUND, AnalystRepairParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting
-from equipoise_server.mechanisms.options import epsilon_within, real, whole
+from equipoise_server.mechanisms.options import SMALLEST_EPSILON, epsilon_within, real, whole
 from equipoise_server.mechanisms.private_weights import (
-    MOST_ROUNDS,
     PASSES,
     SCORE_ROUNDING,
     PrivateWeights,
@@ -51,7 +50,7 @@ def plan_places(setting: Setting) -> RepairPlaces:
     delta = float(PLACES_SHARE) * tuning.usable_delta(budget)
     rho = PLACES_SHARE * Fraction(tuning.usable_rho(Budget(budget.epsilon, budget.delta - delta)), RHO_UNIT)
     epsilon = epsilon_within(rho)
-    if epsilon <= 0 or delta <= 0:
+    if epsilon < SMALLEST_EPSILON or delta <= 0:
         raise BudgetExhausted("analyst_budget: too little to hide who is answered afresh; allow more")
 
     def costs(beyond: int) -> float:
@@ -84,7 +83,7 @@ def game_setting(setting: Setting, places: RepairPlaces) -> Setting:
     budget = setting.analyst_budget
     delta = budget.delta - float(PLACES_SHARE) * tuning.usable_delta(budget)
     if setting.options.get("play") == "sampled":
-        epsilon = budget.epsilon - float(places.epsilon) - 1e-11  # room for rounding both charges up
+        epsilon = budget.epsilon - float(places.epsilon) - 1e-11  # room for rounding
     else:
         usable = Budget(budget.epsilon, delta)
         paid = accounting.rounded_up(accounting.repair_places_rho(places.epsilon), RHO_UNIT)
@@ -100,7 +99,7 @@ def plan_analyst_repair(
     size, beta, records = Size.of(setting), setting.beta, setting.records
     weights = plan_weights(setting, places, (1 - DETECTION_SHARE) * rho)
     test_epsilon = epsilon_within((DETECTION_SHARE if places.cap else Fraction(1)) * rho / size.units)
-    if test_epsilon <= 0:
+    if test_epsilon < SMALLEST_EPSILON:
         raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
     scale = records << SCORE_BITS
     threshold = math.ceil(real(setting.options, "threshold", tuning.sampling_error(game, size, beta / 4)) * scale)
@@ -111,7 +110,7 @@ def plan_analyst_repair(
     if places.cap:
         margin = weights.certify_noise.quantile(chance)
         error = weights_error(weights, records, size.universe, size.largest_unit, chance)
-        proven = math.ceil(min(1.0, error) * LARGEST_BOUND) + 1
+        proven = min(LARGEST_BOUND, math.ceil(min(1.0, error) * LARGEST_BOUND) + 1)
         # Answers are certified up to what their noise alone could cost, or what such answers usually reach.
         noise_alone = 2 * margin + SCORE_ROUNDING + weights.measure_noise.quantile(beta / 8) * (1 << SCORE_BITS)
         usual = math.ceil(math.sqrt(math.log(2 * size.universe) / weights.rounds) / 4 * scale)
@@ -133,8 +132,6 @@ def plan_weights(setting: Setting, places: RepairPlaces, rho: Fraction) -> Priva
     if places.cap == 0:
         return NO_WEIGHTS
     rounds = whole(setting.options, "repair_rounds", ROUNDS)
-    if not 1 <= rounds <= MOST_ROUNDS:
-        raise InvalidArgument("options.repair_rounds", f"must lie between 1 and {MOST_ROUNDS}")
     each = rho / places.cap
     half = (1 - CERTIFY_SHARE) * each / 2 / rounds
     unguarded = PrivateWeights(
@@ -144,7 +141,8 @@ def plan_weights(setting: Setting, places: RepairPlaces, rho: Fraction) -> Priva
         certify_epsilon=epsilon_within(CERTIFY_SHARE * each),
         guard=0,
     )
-    if unguarded.select_step < 1 or unguarded.measure_epsilon <= 0 or unguarded.certify_epsilon <= 0:
+    least = min(unguarded.select_epsilon, unguarded.measure_epsilon, unguarded.certify_epsilon)
+    if least < SMALLEST_EPSILON:
         raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
     chance = setting.beta / 8 / places.cap  # as in the proven error
     noise = measurement_error(unguarded, setting.records, setting.universe_size, chance)

@@ -50,6 +50,7 @@ class Equilibrium:
         progress: Progress,
     ) -> Outcome:
         """The game on all workloads together, then each analyst's repair alone."""
+        check_inputs(setting, histogram, workloads)
         parameters = EquilibriumParameters.from_json(plan.parameters)
         present = [share.analyst for share in setting.shares if share.analyst in workloads]
         together = concatenate([workloads[analyst] for analyst in present])
@@ -79,6 +80,18 @@ class Equilibrium:
             progress,
         )
         return Outcome(answers, synopsis)
+
+
+def check_inputs(setting: Setting, histogram: NDArray[np.int64], workloads: Mapping[str, CompiledWorkload]) -> None:
+    """Raises `ValueError` where data or workloads are not what was planned for: every promise rests on that."""
+    if histogram.size != setting.universe_size or int(histogram.sum()) != setting.records:
+        raise ValueError("the histogram is not of the planned universe and number of records")
+    shares = {share.analyst: share for share in setting.shares}
+    for analyst, workload in workloads.items():
+        share = shares.get(analyst)
+        fits = share and workload.statement_count <= share.statements and workload.query_count <= share.queries
+        if not fits:
+            raise ValueError("a workload is larger than its analyst's share")
 
 
 def units_of(setting: Setting, together: CompiledWorkload, present: Sequence[CompiledWorkload]) -> Units:

@@ -15,13 +15,11 @@ from equipoise_server.ledger.conversion import epsilon_for, mixture_delta
 from equipoise_server.mechanisms import analyst_repair_plan, statement_repair_plan, tuning
 from equipoise_server.mechanisms.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, Plan, Setting
-from equipoise_server.mechanisms.options import real, whole
+from equipoise_server.mechanisms.options import check_options, real, whole
 from equipoise_server.mechanisms.repair import RepairParameters
 from equipoise_server.mechanisms.tuning import Size
 
-OPTIONS = {"play", "rounds", "batch", "draws", "density", "query_rate", "data_rate", "threshold", "cut_off"}
-ANALYST_OPTIONS = OPTIONS | {"repair_rounds"}  # unit = analyst
-WHOLE_OPTIONS = {"rounds", "batch", "draws", "cut_off", "repair_rounds"}
+SMALLEST_BETA = 1e-12
 
 
 @dataclass(frozen=True)
@@ -106,22 +104,11 @@ def check(setting: Setting) -> None:
     for field, budget in (("data_budget", setting.data_budget), ("analyst_budget", setting.analyst_budget)):
         if not (0 < budget.epsilon <= 50 and 0 < budget.delta < 1):
             raise InvalidArgument(field, "needs 0 < epsilon <= 50 and 0 < delta < 1")
-    if not 0 < setting.beta < 1:
-        raise InvalidArgument("beta", "must lie between 0 and 1")
+    if not SMALLEST_BETA <= setting.beta < 1:
+        raise InvalidArgument("beta", f"must lie between {SMALLEST_BETA} and 1")
     if not 1 <= setting.records < 2**40:
         raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
-    known = ANALYST_OPTIONS if setting.unit == "analyst" else OPTIONS
-    unknown = sorted(set(setting.options) - known)
-    if unknown:
-        raise InvalidArgument(f"options.{unknown[0]}", f"unknown; there is {', '.join(sorted(known))}")
-    if setting.options.get("play", "mixed") not in ("mixed", "sampled"):
-        raise InvalidArgument("options.play", "must be mixed or sampled")
-    for name in sorted(set(setting.options) - {"play"}):
-        value = setting.options[name]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            raise InvalidArgument(f"options.{name}", "must be a finite number, not negative")
-        if name in WHOLE_OPTIONS and value != int(value):
-            raise InvalidArgument(f"options.{name}", "must be a whole number")
+    check_options(setting.options, setting.unit)
     if Size.of(setting).units < 2:
         protected = "analysts" if setting.unit == "analyst" else "statements in all"
         raise InvalidArgument("shares", f"the game needs at least 2 {protected}")
@@ -183,8 +170,10 @@ def total_analyst_cost(
     if parameters.game.play == "mixed":
         rho = Fraction(tuning.analyst_rho(parameters.game, size)) + accounting.repair_places_rho(hiding)
         return Cost(rho=rounded_up(rho, RHO_UNIT), delta=rounded_up(slack, DELTA_UNIT))
-    delta = mixture_delta(tuning.analyst_mixture(parameters.game, size), game_epsilon)
-    epsilon = rounded_up(game_epsilon, RHO_UNIT) + rounded_up(hiding, RHO_UNIT)
+    # The game's epsilon rounded down to whole units, and delta at exactly that epsilon.
+    epsilon = math.floor(Fraction(game_epsilon) * RHO_UNIT)
+    delta = mixture_delta(tuning.analyst_mixture(parameters.game, size), epsilon / RHO_UNIT)
+    epsilon += rounded_up(hiding, RHO_UNIT)
     return Cost(epsilon=epsilon, delta=rounded_up(Fraction(delta) + slack, DELTA_UNIT))
 
 

@@ -1,4 +1,4 @@
-"""Reading a plan's forced options, and rounding its epsilons down to their grid."""
+"""Reading and checking a plan's forced options, and rounding its epsilons down to their grid."""
 
 from __future__ import annotations
 
@@ -6,7 +6,39 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 
+from equipoise.errors import InvalidArgument
+
+# What may be forced besides "play": the largest value of each, and whether it is a whole number of at least 1.
+OPTIONS = {
+    "rounds": (2**17, True),
+    "batch": (2**20, True),
+    "draws": (2**20, True),
+    "density": (2**40, False),
+    "query_rate": (300, False),
+    "data_rate": (2**14, False),
+    "threshold": (1, False),
+    "cut_off": (2**40, False),
+}
+ANALYST_OPTIONS = {"repair_rounds": (512, True)}  # unit = analyst only
+SMALLEST_EPSILON = Fraction(1, 10**8)  # below it the tests' noise would be coarser than what its sampler draws
 EPSILON_BITS = 40  # repair's epsilons are rounded down to units of 2^-40
+
+
+def check_options(options: Mapping[str, object], unit: str) -> None:
+    """Refuses options that are unknown or out of range, naming them, before anything is computed from them."""
+    known = OPTIONS | ANALYST_OPTIONS if unit == "analyst" else OPTIONS
+    for name, value in sorted(options.items()):
+        if name == "play":
+            if value not in ("mixed", "sampled"):
+                raise InvalidArgument("options.play", "must be mixed or sampled")
+            continue
+        if name not in known:
+            raise InvalidArgument(f"options.{name}", f"unknown; there is play, {', '.join(sorted(known))}")
+        largest, counts = known[name]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not counts <= value <= largest:
+            raise InvalidArgument(f"options.{name}", f"must be a number between {int(counts)} and {largest}")
+        if (counts or name == "cut_off") and value != int(value):
+            raise InvalidArgument(f"options.{name}", "must be a whole number")
 
 
 def epsilon_within(rho: Fraction) -> Fraction:

@@ -26,7 +26,6 @@ from equipoise_server.randomness.weighted import draw_exponential
 
 TOTAL_BITS = 52  # integer weights of a hypothesis sum to less: their sums are exact
 LARGEST_SPREAD = 1 << 14  # nats: what the selection tells apart
-MOST_ROUNDS = 512
 PASSES = 2  # over everything measured, after each measurement
 LARGEST_GAP = 600 << UNIT_BITS  # within the range of `exponentials`
 SCORE_ROUNDING = 16  # score units that turning an answer into a score may cost, for less than 2^40 records

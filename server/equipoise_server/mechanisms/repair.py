@@ -90,8 +90,9 @@ def repair(
 
 def score(counts: NDArray[np.int64], records: int, synopsis: Synopsis) -> NDArray[np.int64]:
     """`|K q(D) - round(K q(Dhat))|` with `K = records 2^16`, int64[k]: integers of sensitivity 2^16."""
-    scaled = (records << SCORE_BITS) * synopsis.counts
-    rounded = (2 * scaled + synopsis.size) // (2 * synopsis.size)
+    # `K count / size` in a whole part and a rest: each product stays far below 2^63 for any size that is allowed.
+    whole, rest = divmod(records << SCORE_BITS, synopsis.size)
+    rounded = whole * synopsis.counts + (2 * rest * synopsis.counts + synopsis.size) // (2 * synopsis.size)
     distance: NDArray[np.int64] = np.abs((counts << SCORE_BITS) - rounded)
     return distance
 
@@ -104,5 +105,8 @@ def on_grid(counts: NDArray[np.int64], total: int) -> NDArray[np.int64]:
 
 
 def bound_on_grid(amount: int, scale: int) -> int:
-    """`amount / scale` in units of 2^-40, rounded up, and a unit for the rounding of the answer itself."""
-    return math.ceil(Fraction(amount << GRID_BITS, scale)) + 1
+    """`amount / scale` in units of 2^-40, rounded up, and a unit for the rounding of the answer itself.
+
+    At most 1: no answer, lying between 0 and 1 like the truth, is further from it.
+    """
+    return min(1 << GRID_BITS, math.ceil(Fraction(amount << GRID_BITS, scale)) + 1)

@@ -10,7 +10,7 @@ from equipoise.errors import BudgetExhausted
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms import tuning
 from equipoise_server.mechanisms.interface import Setting
-from equipoise_server.mechanisms.options import epsilon_within, real, whole
+from equipoise_server.mechanisms.options import SMALLEST_EPSILON, epsilon_within, real, whole
 from equipoise_server.mechanisms.repair import SCORE_BITS, RepairParameters, bound_on_grid
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.mechanisms.tuning import Size
@@ -33,7 +33,7 @@ def plan_statement_repair(setting: Setting, game: GameParameters, rho: Fraction)
     places = max(1, sum(cut_offs.values()))
     test_epsilon = epsilon_within(DETECTION_SHARE * rho / places)
     answer_epsilon = epsilon_within((1 - DETECTION_SHARE) * rho / places)
-    if min(test_epsilon, answer_epsilon) <= 0:
+    if min(test_epsilon, answer_epsilon) < SMALLEST_EPSILON:
         raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
     scale = records << SCORE_BITS
     threshold = math.ceil(real(setting.options, "threshold", tuning.sampling_error(game, size, beta / 4)) * scale)
@@ -75,13 +75,14 @@ def repair_data_cost(repairs: RepairParameters, size: Size) -> tuple[Fraction, F
 def uncertified_queries(setting: Setting, repairs: RepairParameters, game: GameParameters, size: Size) -> int:
     """At most how many queries can end uncertified.
 
-    None where every analyst has places for all units the game may mishandle and the threshold lies above the
-    game's bound and the tests' noise; otherwise nothing but the number of places limits it.
+    None where every analyst has one place more than the game may mishandle statements (once the last place is
+    used, nothing more is tested) and the threshold lies above the game's bound and the tests' noise; otherwise
+    nothing but the number of places limits it.
     """
     noise = SparseVector(repairs.test_epsilon, 1 << SCORE_BITS, repairs.threshold, 1).test_noise
     reach = tuning.game_bound(game, size, setting.beta / 4) * (setting.records << SCORE_BITS)
     enough = all(
-        repairs.cut_offs[share.analyst] >= min(share.statements, math.ceil(game.density) - 1)
+        repairs.cut_offs[share.analyst] >= min(share.statements, math.ceil(game.density))
         for share in setting.shares
     )
     if enough and repairs.threshold > reach + 2 * noise.quantile(setting.beta / 4 / size.units):

@@ -47,7 +47,7 @@ class Size:
             universe=setting.universe_size,
             units=len(setting.shares) if whole else sum(share.statements for share in setting.shares),
             queries=sum(share.queries for share in setting.shares),
-            largest_unit=max(share.queries - (0 if whole else share.statements - 1) for share in setting.shares),
+            largest_unit=max(share.queries for share in setting.shares),
         )
 
 

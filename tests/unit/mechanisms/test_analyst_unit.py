@@ -76,7 +76,7 @@ def check_bounds(case: Instance, answers: Mapping[str, Answers], largest: float)
 def test_the_game_learns_and_keeps_its_promises(play: str) -> None:
     case = protected(600, 2, 20.0 if play == "sampled" else 12.0, play=play)
     outcome = run(case)
-    assert learns(case, outcome) or play == "sampled"
+    assert learns(case, outcome) or play == "sampled"  # which needs more analysts for it
     check_bounds(case, outcome.answers, plan_of(case).promised_error)
     methods = [set(answers.methods.tolist()) for answers in outcome.answers.values()]
     assert all(len(each) == 1 for each in methods)  # an analyst is answered in one way

@@ -25,6 +25,7 @@ from equipoise_server.mechanisms.equilibrium import repair_uniform_guess
 from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Outcome, Share
 from equipoise_server.mechanisms.registry import mechanism
+from equipoise_server.mechanisms.repair import SCORE_BITS, Synopsis, score
 
 
 def run(case: Instance) -> Outcome:
@@ -136,6 +137,45 @@ def test_places_for_everybody_and_a_high_threshold_leave_nothing_uncertified() -
     assert plan_of(case).uncertified_at_most == 0
 
 
+def test_without_a_place_to_spare_nothing_is_promised_of_the_uncertified() -> None:
+    case = instance(analysts=2, predicates=20, cut_off=0, threshold=1.0, density=1.0, data_rate=1e-3)
+    assert plan_of(case).uncertified_at_most > 0
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.2, 1.1])
+def test_sampled_play_fits_a_budget_that_is_no_whole_number_of_units(epsilon: float) -> None:
+    case = instance(play="sampled")
+    setting = replace(case.setting, analyst_budget=Budget(epsilon, 1e-6))
+    cost = mechanism("equilibrium").plan(setting).analyst_cost
+    assert epsilon_for(cost, 1e-6) <= epsilon
+
+
+def test_scores_are_exact_at_the_largest_sizes() -> None:
+    records, size = 2**40 - 1, 2**22
+    counts = np.array([0, records, 12345, records // 2])
+    drawn = np.array([size, 0, 777, size // 2 - 1])
+    exact = [
+        abs((int(count) << SCORE_BITS) - (2 * (records << SCORE_BITS) * int(seen) + size) // (2 * size))
+        for count, seen in zip(counts, drawn, strict=True)
+    ]
+    assert score(counts, records, Synopsis(drawn, size)).tolist() == exact
+
+
+def test_bounds_never_exceed_one() -> None:
+    setting = replace(instance(analysts=2, predicates=10).setting, records=3)
+    assert mechanism("equilibrium").plan(setting).promised_error == 1.0
+
+
+def test_a_run_refuses_what_was_not_planned() -> None:
+    case = instance(analysts=2, predicates=20)
+    plan, equilibrium = plan_of(case), mechanism("equilibrium")
+    with pytest.raises(ValueError, match="histogram"):
+        equilibrium.run(case.setting, plan, case.histogram + 1, case.workloads, SEED, silent)
+    smaller = replace(case.setting, shares=tuple(replace(s, queries=s.queries - 1) for s in case.setting.shares))
+    with pytest.raises(ValueError, match="share"):
+        equilibrium.run(smaller, plan, case.histogram, case.workloads, SEED, silent)
+
+
 def test_options_force_single_parameters() -> None:
     game = EquilibriumParameters.from_json(plan_of(instance(rounds=10, batch=3, density=7)).parameters).game
     assert (game.rounds, game.batch, game.density) == (10, 3, 7.0)
@@ -159,7 +199,17 @@ def test_options_force_single_parameters() -> None:
         ({"options": {"rounds": 2.5}}, "options.rounds"),
         ({"options": {"data_rate": float("inf")}}, "options.data_rate"),
         ({"options": {"density": 1e9}}, "options"),
-        ({"options": {"rounds": 0}}, "options"),
+        ({"options": {"rounds": 0}}, "options.rounds"),
+        ({"options": {"batch": 0}}, "options.batch"),
+        ({"options": {"play": "sampled", "draws": 0}}, "options.draws"),
+        ({"options": {"batch": 10**400}}, "options.batch"),
+        ({"options": {"density": float("nan")}}, "options.density"),
+        ({"options": {"query_rate": 1e308}}, "options.query_rate"),
+        ({"options": {"data_rate": True}}, "options.data_rate"),
+        ({"options": {"threshold": 1.5}}, "options.threshold"),
+        ({"options": {"cut_off": 0.5}}, "options.cut_off"),
+        ({"options": {"play": "sampled", "rounds": 2**17, "draws": 2**20}}, "options"),
+        ({"beta": 5e-324}, "beta"),
     ],
 )
 def test_bad_settings_are_refused_by_name(change: dict[str, object], field: str) -> None:
