@@ -249,7 +249,7 @@ def test_only_registered_analysts_and_datasets(bench: Bench) -> None:
     with pytest.raises(NotFound, match="there is no such dataset"):
         bench.rounds.plan(replace(TERMS, dataset="elsewhere"))
     with pytest.raises(InvalidArgument, match="unit"):
-        bench.rounds.plan(replace(TERMS, unit="analyst"))
+        bench.rounds.plan(replace(TERMS, unit="table"))
 
 
 @pytest.mark.parametrize("source", ["", "../equipoise.db", "/etc/passwd", "missing.csv", "."])
@@ -306,3 +306,20 @@ def test_a_table_that_changed_is_not_run(bench: Bench) -> None:
     write_table(bench.directory / "data")
     bench.rounds.run(round_id, "run again")
     assert bench.wait(round_id).complete
+
+
+def test_a_round_that_protects_whole_analysts(bench: Bench) -> None:
+    """The same life with unit = analyst, bob absent: an account of its own is charged, bob's place too."""
+    round_id = bench.opened(replace(TERMS, unit="analyst"))
+    bench.rounds.submit("ann", round_id, "ann", ANN_BYTES)
+    bench.rounds.seal(round_id, "seal")
+    bench.rounds.run(round_id, "run")
+    assert bench.wait(round_id).complete
+    bench.rounds.release(round_id, "release")
+    bench.clock.move(60)
+    columns = chunk_from_bytes(bench.rounds.results("ann", round_id, 0, 10)[0])
+    assert len(columns.values) == compile_workload(ANN, SCHEMA).query_count
+    charged = bench.charged()
+    assert charged["analyst/shop/analyst/ann"] == charged["analyst/shop/analyst/bob"]
+    assert charged["analyst/shop/analyst/bob"][0] > 0
+    assert charged[DATA][0] > 0

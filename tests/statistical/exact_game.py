@@ -44,10 +44,15 @@ def table_workload(masks: Sequence[int], size: int) -> CompiledWorkload:
 
 
 def game_of(
-    parameters: GameParameters, workload: CompiledWorkload, histogram: NDArray[np.int64], padding: int = 0
+    parameters: GameParameters,
+    workload: CompiledWorkload,
+    histogram: NDArray[np.int64],
+    padding: int = 0,
+    sizes: Sequence[int] = (),
 ) -> Game:
-    """A game on a workload whose units are its statements."""
-    units = Units(workload.statement_offsets, padding)
+    """A game on a workload whose units are its statements, or groups of as many queries as `sizes` say."""
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64) if sizes else workload.statement_offsets
+    units = Units(offsets, padding)
     return Game(parameters, workload, units, workload.counts(histogram), int(histogram.sum()))
 
 

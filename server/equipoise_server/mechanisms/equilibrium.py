@@ -1,16 +1,19 @@
-"""`equilibrium`: the shared game, then repair. For unit = query.
+"""`equilibrium`: the shared game, then repair. For both units of protection.
 
 Source: Hsu, Roth, Ullman (2012), Algorithms 1 to 4, as corrected in mechanisms sections 2 to 5 and 9.
 
-Formal guarantees. For the people in the table: the sum of the game's rho, `sum_a c_a e0^2 / 2` for detection and
-`sum_a c_a e1^2 / 2` for answers, charged in full. For one statement of one analyst, against all other analysts
-together: the game's cost alone, as repair shows nothing of one analyst to another. With probability `1 - beta`
-every certified answer is within its bound. All up to the truncation of the samplers, charged to delta.
+Formal guarantees. For the people in the table: the sum of the game's rho and of repair's, charged in full: unit =
+query `sum_a c_a e0^2 / 2` for detection and `sum_a c_a e1^2 / 2` for answers; unit = analyst one test for each
+analyst and private multiplicative weights for each of the capped places. For one statement of one analyst,
+against all other analysts together: the game's cost alone, as repair shows nothing of one analyst to another.
+For all statements of one analyst: the game's cost with the analyst as one unit, and that of hiding who got a
+repair place. With probability `1 - beta` every certified answer is within its bound. All up to the truncation
+of the samplers, charged to delta.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,9 +22,11 @@ from numpy.typing import NDArray
 from equipoise.workload import CompiledWorkload, concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.query_player import Units
+from equipoise_server.mechanisms.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters, plan_equilibrium
 from equipoise_server.mechanisms.interface import NO_BOUND, Answers, Outcome, Plan, Progress, Setting
-from equipoise_server.mechanisms.repair import UNCERTIFIED, RepairParameters, Synopsis, on_grid, repair
+from equipoise_server.mechanisms.private_weights import starting_weights
+from equipoise_server.mechanisms.repair import UNCERTIFIED, Synopsis, on_grid, repair
 from equipoise_server.mechanisms.tuning import Size, every_query_a_unit
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -55,7 +60,7 @@ class Equilibrium:
         game = Game(
             parameters=parameters.game,
             workload=together,
-            units=_units(setting, together),
+            units=units_of(setting, together, [workloads[analyst] for analyst in present]),
             counts=counts,
             records=setting.records,
         )
@@ -64,21 +69,17 @@ class Equilibrium:
             KeyedStream.derive(seed, "game/actions"),
             lambda done, total: progress("playing", done, total),
         )
-        mine = {analyst: workloads[analyst] for analyst in present}
-        served = Synopsis(together.record_counts(synopsis), len(synopsis))
-        if parameters.repair is None:
-            return Outcome(unrepaired(mine, served), synopsis)
-        return Outcome(
-            repair_each(parameters.repair, setting.records, mine, counts, served, seed, progress), synopsis
+        answers = repair_all(
+            setting,
+            parameters,
+            {analyst: workloads[analyst] for analyst in present},
+            counts,
+            Synopsis(together.record_counts(synopsis), len(synopsis)),
+            starting_weights(synopsis, setting.universe_size),
+            seed,
+            progress,
         )
-
-
-def _units(setting: Setting, workload: CompiledWorkload) -> Units:
-    """What the projection caps: every statement, or every query where the setting makes each a unit of its own."""
-    offsets = workload.statement_offsets
-    if every_query_a_unit(setting):
-        offsets = np.arange(workload.query_count + 1, dtype=np.int64)
-    return Units(offsets, Size.of(setting).units - (len(offsets) - 1))
+        return Outcome(answers, synopsis)
 
 
 def unrepaired(workloads: Mapping[str, CompiledWorkload], synopsis: Synopsis) -> dict[str, Answers]:
@@ -107,30 +108,51 @@ def check_inputs(setting: Setting, histogram: NDArray[np.int64], workloads: Mapp
             raise ValueError("a workload is larger than its analyst's share")
 
 
-def repair_each(
-    parameters: RepairParameters,
-    records: int,
+def units_of(setting: Setting, together: CompiledWorkload, present: Sequence[CompiledWorkload]) -> Units:
+    """What is protected as one: statements or analysts; or each query, where no analyst is protected at all.
+
+    Public places that nobody fills are padding.
+    """
+    if every_query_a_unit(setting):
+        offsets = np.arange(together.query_count + 1, dtype=np.int64)
+    elif setting.unit == "query":
+        offsets = together.statement_offsets
+    else:
+        sizes = [workload.query_count for workload in present if workload.query_count]
+        offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+    return Units(offsets, Size.of(setting).units - (len(offsets) - 1))
+
+
+def repair_all(
+    setting: Setting,
+    parameters: EquilibriumParameters,
     workloads: Mapping[str, CompiledWorkload],
     counts: NDArray[np.int64],
     synopsis: Synopsis,
+    start: NDArray[np.float64],
     seed: bytes,
     progress: Progress,
 ) -> dict[str, Answers]:
-    """Every analyst's repair; `counts` and `synopsis` hold all analysts' queries one after another."""
-    answers, start = {}, 0
-    for done, (analyst, workload) in enumerate(workloads.items(), start=1):
-        own = slice(start, start + workload.query_count)
-        start = own.stop
+    """Every analyst's repair; `counts` and `synopsis` hold all analysts' queries one after another.
+
+    `start`: float64[|X|], the public hypothesis from which analysts are answered afresh (unit = analyst).
+    """
+    if parameters.repair is None:
+        return unrepaired(workloads, synopsis)
+    served, begin = {}, 0
+    for analyst, workload in workloads.items():
+        own = slice(begin, begin + workload.query_count)
+        begin = own.stop
+        served[analyst] = Served(workload, counts[own], replace(synopsis, counts=synopsis.counts[own]))
+    if isinstance(parameters.repair, AnalystRepairParameters):
+        analysts = [share.analyst for share in setting.shares]
+        return repair_analysts(parameters.repair, analysts, served, setting.records, start, seed, progress)
+    answers = {}
+    for done, (analyst, each) in enumerate(served.items(), start=1):
         answers[analyst] = repair(
-            parameters,
-            analyst,
-            workload,
-            counts[own],
-            records,
-            replace(synopsis, counts=synopsis.counts[own]),
-            seed,
+            parameters.repair, analyst, each.workload, each.counts, setting.records, each.synopsis, seed
         )
-        progress("repairing", done, len(workloads))
+        progress("repairing", done, len(served))
     return answers
 
 
@@ -143,16 +165,14 @@ def repair_uniform_guess(
 ) -> dict[str, Answers]:
     """The same repair over the uniform guess instead of a synopsis: what repair does without any game."""
     together = concatenate(list(workloads.values()))
-    guess = Synopsis(together.counts(np.ones(setting.universe_size, dtype=np.int64)), setting.universe_size)
-    parameters = EquilibriumParameters.from_json(plan.parameters).repair
-    if parameters is None:
-        return unrepaired(workloads, guess)
-    return repair_each(
-        parameters,
-        setting.records,
+    uniform = together.counts(np.ones(setting.universe_size, dtype=np.int64))
+    return repair_all(
+        setting,
+        EquilibriumParameters.from_json(plan.parameters),
         workloads,
         together.counts(histogram),
-        guess,
+        Synopsis(uniform, setting.universe_size),
+        np.ones(setting.universe_size),
         seed,
         lambda phase, done, total: None,
     )

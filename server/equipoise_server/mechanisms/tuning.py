@@ -40,16 +40,21 @@ class Size:
 
     @staticmethod
     def of(setting: Setting) -> Size:
-        """The numbers of a setting for unit = query."""
-        statements = sum(share.statements for share in setting.shares)
+        """The numbers of a setting: a unit is a statement, all that one analyst may ask, or a query alone."""
         queries = sum(share.queries for share in setting.shares)
-        alone = every_query_a_unit(setting)
+        largest = max(share.queries for share in setting.shares)
+        if every_query_a_unit(setting):
+            units, largest = queries, 1
+        elif setting.unit == "analyst":
+            units = len(setting.shares)
+        else:
+            units = sum(share.statements for share in setting.shares)
         return Size(
             records=setting.records,
             universe=setting.universe_size,
-            units=queries if alone else statements,
+            units=units,
             queries=queries,
-            largest_unit=1 if alone else max(share.queries for share in setting.shares),
+            largest_unit=largest,
         )
 
 

@@ -70,3 +70,20 @@ def test_charges_round_up_and_refuse_nonsense() -> None:
 
 def test_costs_add_exactly() -> None:
     assert Cost(1, 2, 3) + Cost(10, 20, 30) == Cost(11, 22, 33)
+
+
+def test_analyst_repair_is_charged_for_everybody_and_for_every_place() -> None:
+    assert accounting.exponential_mechanism_rho(Fraction(1, 2), 3) == Fraction(3, 32)
+    assert accounting.analyst_tests_rho(Fraction(1, 2), 10) == Fraction(10, 8)
+    assert accounting.private_weights_rho(Fraction(2), Fraction(1), Fraction(1, 2), 3, 5) == 5 * (
+        Fraction(12, 8) + Fraction(3, 2) + Fraction(1, 8)
+    )
+    assert accounting.repair_places_rho(Fraction(1, 2)) == Fraction(1, 8)
+
+
+def test_the_cap_on_places_costs_less_the_higher_it_is() -> None:
+    deltas = [accounting.repair_places_delta(Fraction(1, 2), beyond, 1.0) for beyond in (0, 1, 10, 100, 5000)]
+    assert deltas == sorted(deltas, reverse=True)
+    assert deltas[0] == 1.0
+    assert 0 < deltas[3] < 1e-15
+    assert 0 < deltas[4] < 1e-300

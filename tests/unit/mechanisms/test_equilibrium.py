@@ -187,7 +187,8 @@ def test_options_force_single_parameters() -> None:
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"unit": "analyst"}, "unit"),
+        ({"unit": "table"}, "unit"),
+        ({"options": {"repair_rounds": 4}}, "options.repair_rounds"),
         ({"shares": ()}, "shares"),
         ({"shares": (Share("a", 0, 0),)}, "shares"),
         ({"shares": (Share("a", 1, 1),)}, "shares"),

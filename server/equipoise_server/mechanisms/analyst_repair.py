@@ -1,0 +1,161 @@
+"""Repair where the protected unit is a whole analyst: test each once, answer the badly served ones alone.
+
+Mechanisms section 5 for unit = analyst. Each analyst's largest error is tested against a public threshold with
+noise of its own; who then gets a place is decided by a count test that hides one analyst from another; the
+answers come from private multiplicative weights on that analyst's workload alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.workload import CompiledWorkload
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Progress
+from equipoise_server.mechanisms.private_weights import SCORE_ROUNDING, PrivateWeights
+from equipoise_server.mechanisms.repair import (
+    SCORE_BITS,
+    SYNOPSIS,
+    UNCERTIFIED,
+    Synopsis,
+    bound_on_grid,
+    on_grid,
+    score,
+)
+from equipoise_server.mechanisms.repair_places import RepairPlaces
+from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
+from equipoise_server.randomness.stream import KeyedStream
+
+MULTIPLICATIVE_WEIGHTS = 4  # the wire's AnswerMethod
+
+
+@dataclass(frozen=True)
+class AnalystRepairParameters:
+    """Public parameters of all repairs of a round.
+
+    `threshold`: a score, in units of 2^-16 records. `test_epsilon`: of one analyst's test. `certified_bound`: the
+    error in units of 2^-40 that holds for all synopsis answers whose analyst tested negative; `weights_bound`:
+    the proven error of all answers by multiplicative weights; `weights_limit`: beyond it such answers are not
+    certified; `certify_margin`: score units added to a noisy largest score so that it bounds the true one.
+    """
+
+    threshold: int
+    test_epsilon: Fraction
+    places: RepairPlaces
+    weights: PrivateWeights
+    certified_bound: int
+    weights_bound: int
+    weights_limit: int
+    certify_margin: int
+
+    @property
+    def test_noise(self) -> DiscreteLaplace:
+        """The law of the noise on an analyst's largest score."""
+        return DiscreteLaplace(self.test_epsilon / (1 << SCORE_BITS))
+
+    @staticmethod
+    def from_fields(fields: Mapping[str, object]) -> AnalystRepairParameters:
+        """What `dataclasses.asdict` gave, with fractions as text."""
+        places, weights = fields["places"], fields["weights"]
+        if not isinstance(places, dict) or not isinstance(weights, dict):
+            raise ValueError("places and weights must be objects")
+        whole = {key: value for key, value in fields.items() if isinstance(value, int)}
+        epsilons = {key: Fraction(value) for key, value in weights.items() if key.endswith("epsilon")}
+        return AnalystRepairParameters(
+            test_epsilon=Fraction(str(fields["test_epsilon"])),
+            places=RepairPlaces(places["target"], Fraction(places["epsilon"]), places["cap"]),
+            weights=PrivateWeights(**(weights | epsilons)),
+            **whole,
+        )
+
+
+@dataclass(frozen=True)
+class Served:
+    """One analyst's private workload, its true counts int64[k], and its counts on the synopsis."""
+
+    workload: CompiledWorkload
+    counts: NDArray[np.int64]
+    synopsis: Synopsis
+
+
+def repair_analysts(
+    parameters: AnalystRepairParameters,
+    analysts: Sequence[str],
+    served: Mapping[str, Served],
+    records: int,
+    start: NDArray[np.float64],
+    seed: bytes,
+    progress: Progress,
+) -> dict[str, Answers]:
+    """The answers of all analysts in `served`. `analysts`: all public places, present or not.
+
+    `start`: float64[|X|], the public hypothesis from which repair starts. Formal guarantees: given the synopsis,
+    what all others see of one analyst is epsilon-DP with the places' epsilon, up to the cap's delta; the cost
+    for the data is `accounting.analyst_tests_rho` for all places and `private_weights_rho` for the cap.
+    """
+    order = KeyedStream.derive(seed, "repair/slots").permutation(len(analysts))
+    slots = [analysts[slot] for slot in order.tolist()]
+    positive = np.array(
+        [name in served and is_positive(parameters, name, served[name], records, seed) for name in slots], np.bool_
+    )
+    granted = parameters.places.granted(positive, KeyedStream.derive(seed, "repair/places"))
+    answers = {}
+    for slot, name in enumerate(slots):
+        if name in served:
+            own = served[name]
+            if granted[slot]:
+                answers[name] = answer_afresh(parameters, name, own, records, start, seed)
+            else:
+                answers[name] = from_synopsis(parameters, own.synopsis, certified=not positive[slot])
+        progress("repairing", slot + 1, len(slots))
+    return {name: answers[name] for name in served}
+
+
+def is_positive(
+    parameters: AnalystRepairParameters, analyst: str, served: Served, records: int, seed: bytes
+) -> bool:
+    """Whether the synopsis serves this analyst badly, up to the test's noise."""
+    if served.workload.query_count == 0:
+        return False
+    largest = int(score(served.counts, records, served.synopsis).max())
+    noise = parameters.test_noise.draw(1, KeyedStream.derive(seed, "repair/detection", analyst))
+    return largest + int(noise[0]) >= parameters.threshold
+
+
+def from_synopsis(parameters: AnalystRepairParameters, synopsis: Synopsis, certified: bool) -> Answers:
+    """The synopsis's answers, with the bound of a negative test or without any."""
+    size = len(synopsis.counts)
+    return Answers(
+        on_grid(synopsis.counts, synopsis.size),
+        np.full(size, SYNOPSIS if certified else UNCERTIFIED, dtype=np.uint8),
+        np.full(size, parameters.certified_bound if certified else NO_BOUND, dtype=np.int64),
+    )
+
+
+def answer_afresh(
+    parameters: AnalystRepairParameters,
+    analyst: str,
+    served: Served,
+    records: int,
+    start: NDArray[np.float64],
+    seed: bytes,
+) -> Answers:
+    """Answers by private multiplicative weights, with the bound that their own final test gives them."""
+    values, noisy = parameters.weights.answer(
+        served.workload, served.counts, records, start, KeyedStream.derive(seed, "repair/weights", analyst)
+    )
+    tested = max(0, noisy + parameters.certify_margin + SCORE_ROUNDING)
+    bound = min(parameters.weights_bound, bound_on_grid(tested, records << SCORE_BITS))
+    certified = bound <= parameters.weights_limit
+    return Answers(
+        values,
+        np.full(len(values), MULTIPLICATIVE_WEIGHTS if certified else UNCERTIFIED, dtype=np.uint8),
+        np.full(len(values), bound if certified else NO_BOUND, dtype=np.int64),
+    )
+
+
+LARGEST_BOUND = 1 << GRID_BITS  # no answer between 0 and 1 errs by more

@@ -1,0 +1,209 @@
+"""What repair plans where the protected unit is a whole analyst: places, noise, bounds and costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+from equipoise import accounting
+from equipoise.accounting import RHO_UNIT, Cost
+from equipoise.errors import BudgetExhausted
+from equipoise_server.game.parameters import GameParameters
+from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.mechanisms import tuning
+from equipoise_server.mechanisms.analyst_repair import LARGEST_BOUND, AnalystRepairParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting
+from equipoise_server.mechanisms.options import SMALLEST_EPSILON, epsilon_within, real, whole
+from equipoise_server.mechanisms.private_weights import (
+    PASSES,
+    SCORE_ROUNDING,
+    PrivateWeights,
+    measurement_error,
+    weights_error,
+)
+from equipoise_server.mechanisms.repair import SCORE_BITS, bound_on_grid
+from equipoise_server.mechanisms.repair_places import RepairPlaces
+from equipoise_server.mechanisms.tuning import Size
+from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
+
+PLACES = Fraction(1, 20)  # of the analysts, may be answered afresh
+PLACES_SHARE = Fraction(1, 4)  # of the analysts' budget, for hiding who gets a place
+FEW_PLACES = Fraction(1, 4)  # of the analysts: beyond it, places for all cost the data little more
+DETECTION_SHARE = Fraction(1, 2)  # of the data's budget for repair
+CERTIFY_SHARE = Fraction(1, 4)  # of one analyst's answers, for their final test
+ROUNDS = 16
+NO_WEIGHTS = PrivateWeights(0, Fraction(0), Fraction(0), Fraction(0), 0)
+
+
+def plan_places(setting: Setting) -> RepairPlaces:
+    """How many analysts may be answered afresh, and what hiding who it is costs.
+
+    Places for everybody need no hiding; otherwise the cap lies so far above the target that its delta is a part
+    of the analysts' own. All from public things.
+    """
+    analysts, budget = len(setting.shares), setting.analyst_budget
+    if not setting.protects_analysts:
+        return RepairPlaces(analysts, Fraction(0), analysts)
+    forced = "cut_off" in setting.options
+    target = whole(setting.options, "cut_off", max(1, math.ceil(PLACES * analysts)))
+    if target == 0:
+        return RepairPlaces(0, Fraction(0), 0)
+    delta = float(PLACES_SHARE) * tuning.usable_delta(budget)
+    rho = PLACES_SHARE * Fraction(tuning.usable_rho(Budget(budget.epsilon, budget.delta - delta)), RHO_UNIT)
+    epsilon = epsilon_within(rho)
+    if epsilon < SMALLEST_EPSILON or delta <= 0:
+        raise BudgetExhausted("analyst_budget: too little to hide who is answered afresh; allow more")
+
+    def costs(beyond: int) -> float:
+        return accounting.repair_places_delta(epsilon, beyond, budget.epsilon)
+
+    low, high = -1, 1
+    while costs(high) > delta:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if costs(middle) > delta else (low, middle)
+    cap = target + high
+    if cap >= (analysts if forced else FEW_PLACES * analysts):
+        return RepairPlaces(analysts, Fraction(0), analysts)
+    return RepairPlaces(target, epsilon, cap)
+
+
+def places_delta(places: RepairPlaces, setting: Setting) -> Fraction:
+    """The delta of the cap on places."""
+    if places.epsilon == 0:
+        return Fraction(0)
+    beyond = places.cap - places.target
+    return Fraction(accounting.repair_places_delta(places.epsilon, beyond, setting.analyst_budget.epsilon))
+
+
+def game_setting(setting: Setting, places: RepairPlaces) -> Setting:
+    """The setting with what is left of the analysts' budget for the game, once the places are paid."""
+    if places.epsilon == 0:
+        return setting
+    budget = setting.analyst_budget
+    delta = budget.delta - float(PLACES_SHARE) * tuning.usable_delta(budget)
+    if setting.options.get("play") == "sampled":
+        epsilon = budget.epsilon - float(places.epsilon) - 1e-11  # room for rounding
+    else:
+        usable = Budget(budget.epsilon, delta)
+        paid = accounting.rounded_up(accounting.repair_places_rho(places.epsilon), RHO_UNIT)
+        left = max(0, tuning.usable_rho(usable) - paid)
+        epsilon = epsilon_for(Cost(rho=left), tuning.usable_delta(usable))
+    return replace(setting, analyst_budget=Budget(max(0.0, epsilon), delta))
+
+
+def plan_analyst_repair(
+    setting: Setting, game: GameParameters, places: RepairPlaces, rho: Fraction
+) -> AnalystRepairParameters:
+    """Threshold, noise and bounds from what the game leaves of the data's budget."""
+    size, beta, records = Size.of(setting), setting.beta, setting.records
+    weights = plan_weights(setting, places, (1 - DETECTION_SHARE) * rho)
+    test_epsilon = epsilon_within((DETECTION_SHARE if places.cap else Fraction(1)) * rho / size.units)
+    if test_epsilon < SMALLEST_EPSILON:
+        raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
+    scale = records << SCORE_BITS
+    threshold = math.ceil(real(setting.options, "threshold", tuning.sampling_error(game, size, beta / 4)) * scale)
+    # beta is shared out: half to the tests, a quarter to the final tests, a quarter to the proven error.
+    noise = DiscreteLaplace(test_epsilon / (1 << SCORE_BITS))
+    certified = bound_on_grid(threshold + noise.quantile(beta / 2 / size.units) + 1, scale)
+    proven, limit, margin, chance = certified, certified, 0, beta / 4 / max(1, places.cap)
+    if places.cap:
+        margin = weights.certify_noise.quantile(chance)
+        error = weights_error(weights, records, size.universe, size.largest_unit, chance)
+        proven = min(LARGEST_BOUND, math.ceil(min(1.0, error) * LARGEST_BOUND) + 1)
+        # Answers are certified up to what their noise alone could cost, or what such answers usually reach.
+        noise_alone = 2 * margin + SCORE_ROUNDING + weights.measure_noise.quantile(beta / 8) * (1 << SCORE_BITS)
+        usual = math.ceil(math.sqrt(math.log(2 * size.universe) / weights.rounds) / 4 * scale)
+        limit = max(certified, min(proven, bound_on_grid(max(noise_alone, usual), scale)))
+    return AnalystRepairParameters(
+        threshold=threshold,
+        test_epsilon=test_epsilon,
+        places=places,
+        weights=weights,
+        certified_bound=certified,
+        weights_bound=proven,
+        weights_limit=limit,
+        certify_margin=margin,
+    )
+
+
+def plan_weights(setting: Setting, places: RepairPlaces, rho: Fraction) -> PrivateWeights:
+    """How one analyst is answered afresh, within an equal part of `rho` for each place."""
+    if places.cap == 0:
+        return NO_WEIGHTS
+    rounds = whole(setting.options, "repair_rounds", ROUNDS)
+    each = rho / places.cap
+    half = (1 - CERTIFY_SHARE) * each / 2 / rounds
+    unguarded = PrivateWeights(
+        rounds=rounds,
+        select_epsilon=epsilon_within(4 * half),  # a selection costs epsilon^2 / 8, not / 2
+        measure_epsilon=epsilon_within(half),
+        certify_epsilon=epsilon_within(CERTIFY_SHARE * each),
+        guard=0,
+    )
+    least = min(unguarded.select_epsilon, unguarded.measure_epsilon, unguarded.certify_epsilon)
+    if least < SMALLEST_EPSILON:
+        raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
+    chance = setting.beta / 8 / places.cap  # as in the proven error
+    noise = measurement_error(unguarded, setting.records, setting.universe_size, chance)
+    return replace(unguarded, guard=math.ceil(2 * noise * 2**GRID_BITS))
+
+
+def repair_data_cost(repairs: AnalystRepairParameters, size: Size) -> tuple[Fraction, Fraction]:
+    """The rho of detection and of answers at the cap, and the total variation of all their samplers."""
+    weights, places = repairs.weights, repairs.places.cap
+    rho = accounting.analyst_tests_rho(repairs.test_epsilon, size.units)
+    rho += accounting.private_weights_rho(
+        weights.select_epsilon, weights.measure_epsilon, weights.certify_epsilon, weights.rounds, places
+    )
+    truncated = size.units * repairs.test_noise.truncation_delta()
+    if places:
+        run = weights.rounds * (weights.measure_noise.truncation_delta() + Fraction(1, 2**128))
+        truncated += places * (run + weights.certify_noise.truncation_delta())
+    return rho, truncated
+
+
+def places_truncation(places: RepairPlaces, size: Size) -> Fraction:
+    """The total variation of the count test's samplers."""
+    if places.epsilon == 0:
+        return Fraction(0)
+    return (1 + size.units) * DiscreteLaplace(places.epsilon).truncation_delta()
+
+
+def uncertified_queries(
+    setting: Setting, repairs: AnalystRepairParameters, game: GameParameters, size: Size
+) -> int:
+    """At most how many queries can end uncertified, with the confidence of the bounds.
+
+    An analyst ends uncertified without a place, or with answers whose final test is beyond the limit. Fewer than
+    `s` analysts need a place where the threshold lies above the game's bound and the tests' noise; the first
+    places are safe from the count test's noise.
+    """
+    queries = sorted((share.queries for share in setting.shares), reverse=True)
+    reach = tuning.game_bound(game, size, setting.beta / 4) * (setting.records << SCORE_BITS)
+    noise = repairs.test_noise.quantile(setting.beta / 4 / size.units)
+    needing = math.ceil(game.density) - 1 if repairs.threshold > reach + noise else size.units
+    places = repairs.places
+    if repairs.weights_limit < repairs.weights_bound:
+        safe = 0  # no place is sure to end in a certified answer
+    elif places.epsilon == 0:
+        safe = places.cap
+    else:
+        law = DiscreteLaplace(places.epsilon)
+        early = law.quantile(setting.beta / 8) + law.quantile(setting.beta / 8 / size.units)
+        safe = max(0, places.target - early)
+    return sum(queries[: max(0, needing - safe)])
+
+
+def repair_seconds(repairs: AnalystRepairParameters, size: Size) -> float:
+    """A rough prediction for one ordinary core, where some earlier measurements are used again."""
+    rounds = repairs.weights.rounds
+    steps = rounds + PASSES * rounds * (rounds + 1) / 8
+    return repairs.places.cap * (steps * (size.universe * 3e-8 + 3e-4) + rounds * size.largest_unit * 1e-6)
+
+
+def promised(repairs: AnalystRepairParameters) -> float:
+    """The largest bound that a certified answer can carry."""
+    return max(repairs.certified_bound, min(repairs.weights_limit, repairs.weights_bound)) / 2.0**GRID_BITS

@@ -1,0 +1,66 @@
+"""Reading and checking a plan's forced options, and rounding its epsilons down to their grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+from equipoise.errors import InvalidArgument
+from equipoise_server.mechanisms.interface import Setting
+
+# What may be forced: words; numbers with the largest value of each, and whether it is whole and at least 1.
+WORDS = {"play": ("mixed", "sampled"), "units": ("statement", "query")}
+OPTIONS = {
+    "rounds": (2**17, True),
+    "batch": (2**20, True),
+    "draws": (2**20, True),
+    "density": (2**40, False),
+    "query_rate": (300, False),
+    "data_rate": (2**14, False),
+    "threshold": (1, False),
+    "cut_off": (2**40, False),
+    "game_share": (1, False),
+}
+ANALYST_OPTIONS = {"repair_rounds": (512, True)}  # unit = analyst only
+SMALLEST_EPSILON = Fraction(1, 10**8)  # below it the tests' noise would be coarser than what its sampler draws
+EPSILON_BITS = 40  # repair's epsilons are rounded down to units of 2^-40
+
+
+def check_options(setting: Setting) -> None:
+    """Refuses options that are unknown or out of range, naming them, before anything is computed from them."""
+    options = setting.options
+    known = OPTIONS | ANALYST_OPTIONS if setting.unit == "analyst" else OPTIONS
+    for name, value in sorted(options.items()):
+        if name in WORDS:
+            if value not in WORDS[name]:
+                raise InvalidArgument(f"options.{name}", f"must be {' or '.join(WORDS[name])}")
+            continue
+        if name not in known:
+            raise InvalidArgument(f"options.{name}", f"unknown; there is {', '.join(sorted({*WORDS, *known}))}")
+        largest, counts = known[name]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not counts <= value <= largest:
+            raise InvalidArgument(f"options.{name}", f"must be a number between {int(counts)} and {largest}")
+        if (counts or name == "cut_off") and value != int(value):
+            raise InvalidArgument(f"options.{name}", "must be a whole number")
+    if options.get("game_share") == 0:
+        raise InvalidArgument("options.game_share", "must be above 0")
+    if options.get("units") == "query" and setting.protects_analysts:
+        raise InvalidArgument("options.units", "must be statement: hiding one cell of a table hides nothing")
+
+
+def epsilon_within(rho: Fraction) -> Fraction:
+    """The largest epsilon on the grid with `epsilon^2 / 2 <= rho`."""
+    return Fraction(math.isqrt(int(2 * rho * 4**EPSILON_BITS)), 2**EPSILON_BITS)
+
+
+def whole(options: Mapping[str, object], name: str, default: int) -> int:
+    """The forced whole number called `name`, or the default."""
+    value = options.get(name, default)
+    return int(value) if isinstance(value, int | float) else default
+
+
+def real(options: Mapping[str, object], name: str, default: float) -> float:
+    """The forced real number called `name`, or the default."""
+    value = options.get(name, default)
+    return float(value) if isinstance(value, int | float) else default

@@ -1,0 +1,197 @@
+"""Private multiplicative weights on one workload: select what is served worst, measure it, move towards it.
+
+Hardt, Ligett & McSherry (2012), Figure 1, with three changes: it starts from a public hypothesis instead of the
+uniform one; it publishes the mean of the later half of its hypotheses, for which an error can be proven
+(`weights_error`); and it ends with a noisy test of the largest error, from which the answers get a bound that does
+not rest on any worst case. Selection is an exact draw from the exponential mechanism; everything that decides an
+output is an integer or an elementwise product of doubles.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.workload import CompiledWorkload
+from equipoise_server.mechanisms.interface import GRID_BITS
+from equipoise_server.mechanisms.repair import SCORE_BITS, on_grid
+from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
+from equipoise_server.randomness.exponential import UNIT_BITS, exponentials
+from equipoise_server.randomness.stream import KeyedStream
+from equipoise_server.randomness.weighted import draw_exponential
+
+TOTAL_BITS = 52  # integer weights of a hypothesis sum to less: their sums are exact
+LARGEST_SPREAD = 1 << 14  # nats: what the selection tells apart
+PASSES = 2  # over everything measured, after each measurement
+LARGEST_GAP = 600 << UNIT_BITS  # within the range of `exponentials`
+SCORE_ROUNDING = 16  # score units that turning an answer into a score may cost, for less than 2^40 records
+
+
+@dataclass(frozen=True)
+class PrivateWeights:
+    """Public: rounds, and the epsilons of one selection, of one measurement and of the final test.
+
+    Formal guarantees: `accounting.private_weights_rho`, up to the truncation of the noise.
+    """
+
+    rounds: int
+    select_epsilon: Fraction
+    measure_epsilon: Fraction
+    certify_epsilon: Fraction
+    guard: int  # an answer's gap in units of 2^-40 that its measurement's noise does not explain
+
+    @property
+    def select_step(self) -> int:
+        """The exponent of one unit of score, in units of 2^-48: epsilon / (2 sensitivity), rounded down."""
+        return math.floor(self.select_epsilon * (1 << (UNIT_BITS - 1 - SCORE_BITS)))
+
+    @property
+    def measure_noise(self) -> DiscreteLaplace:
+        """The law of the noise on one measured count."""
+        return DiscreteLaplace(self.measure_epsilon)
+
+    @property
+    def certify_noise(self) -> DiscreteLaplace:
+        """The law of the noise on the largest score of the final answers."""
+        return DiscreteLaplace(self.certify_epsilon / (1 << SCORE_BITS))
+
+    def selection(self, scores: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The selection's exponents, int64[k] in units of 2^-48.
+
+        Deficits to the largest score are cut at a public distance: max(score, largest - distance) has
+        the sensitivity of the scores.
+        """
+        farthest = max(1, (LARGEST_SPREAD << UNIT_BITS) // max(1, self.select_step))
+        deficits: NDArray[np.int64] = np.minimum(scores.max() - scores, min(farthest, 2**62))
+        return -deficits * self.select_step
+
+    def answer(
+        self,
+        workload: CompiledWorkload,
+        counts: NDArray[np.int64],
+        records: int,
+        start: NDArray[np.float64],
+        stream: KeyedStream,
+    ) -> tuple[NDArray[np.int64], int]:
+        """Answers, int64[k] in units of 2^-40, and the noisy largest score of them.
+
+        `counts`: int64[k], the true counts; `start`: float64[|X|], the public hypothesis, integers above 0.
+        """
+        fit = Fit(workload, start, self.guard)
+        later = np.zeros(len(counts), dtype=np.int64)
+        noise = self.measure_noise.draw(self.rounds, stream)
+        for turn in range(self.rounds):
+            answers = fit.answers()
+            if turn >= self.rounds // 2:
+                later += answers
+            query = int(draw_exponential(self.selection(answer_scores(counts, records, answers)), 1, stream)[0])
+            fit.measured(query, measured_answer(int(counts[query]), int(noise[turn]), records))
+        mean = later // (self.rounds - self.rounds // 2)
+        largest = int(answer_scores(counts, records, mean).max())
+        return mean, largest + int(self.certify_noise.draw(1, stream)[0])
+
+
+class Fit:
+    """A hypothesis `start exp(potential)` over the universe, moved towards measured answers.
+
+    Public: a function of the starting weights and of what was measured. Half the gap between a measured answer and
+    the hypothesis's own is added to the potential of the query's records. Earlier measurements are then used
+    again wherever the gap exceeds `guard` (units of 2^-40), twice the noise that one may carry: such a step brings
+    the hypothesis closer to the data, and costs no privacy.
+    """
+
+    def __init__(self, workload: CompiledWorkload, start: NDArray[np.float64], guard: int) -> None:
+        self._workload, self._start, self._guard = workload, start, guard
+        self._measured: dict[int, int] = {}
+        self._potential = np.zeros(len(start), dtype=np.int64)
+        self._weights, self._unit = rounded_weights(start)
+
+    def answers(self) -> NDArray[np.int64]:
+        """What the hypothesis answers to every query: int64[k] in units of 2^-40."""
+        answers: NDArray[np.int64] = np.rint(self._workload.counts(self._weights) * self._unit).astype(np.int64)
+        return answers
+
+    def measured(self, query: int, answer: int) -> None:
+        """Takes in one measured answer, in units of 2^-40. A query measured again counts with its last answer."""
+        self._measured.pop(query, None)
+        self._measured[query] = answer
+        self._move(query, answer, 0)
+        for _ in range(PASSES):
+            for earlier, value in self._measured.items():
+                self._move(earlier, value, self._guard)
+
+    def _move(self, query: int, answer: int, guard: int) -> None:
+        cells = self._workload.transpose_sparse(np.array([query], dtype=np.int64), np.ones(1, dtype=np.int64))
+        held = int(np.rint(int(self._weights[cells != 0].sum()) * self._unit))
+        gap = answer - held
+        if abs(gap) > guard:
+            self._potential += cells * np.int64(gap << (UNIT_BITS - GRID_BITS - 1))
+            self._potential -= self._potential.max()
+            # Beyond 600 nats below the heaviest cell nothing is left to tell apart.
+            np.maximum(self._potential, -LARGEST_GAP, out=self._potential)
+            self._weights, self._unit = rounded_weights(self._start * exponentials(self._potential))
+
+
+def starting_weights(synopsis: NDArray[np.int64], universe: int) -> NDArray[np.float64]:
+    """Half the synopsis, half uniform: float64[|X|], integers. `synopsis`: int64[N], universe cells."""
+    return (len(synopsis) + universe * np.bincount(synopsis, minlength=universe)).astype(np.float64)
+
+
+def rounded_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
+    """Weights as integers, int64[|X|], and what one of them is worth as an answer, in units of 2^-40.
+
+    Rounding moves an answer by at most |X| 2^-50 + 2^-40.
+    """
+    scale = 2.0 ** (TOTAL_BITS - 1 - len(weights).bit_length()) / float(weights.max())
+    # A few heavy cells leave room in the total: a second, finer rounding uses it.
+    total = int(np.floor(weights * scale).astype(np.int64).sum())
+    scale *= 2.0 ** (TOTAL_BITS - (total + len(weights)).bit_length())
+    integers = np.floor(weights * scale).astype(np.int64)
+    return integers, 2.0**GRID_BITS / int(integers.sum())
+
+
+def answer_scores(counts: NDArray[np.int64], records: int, answers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`|K q(D) - round(K answer)|` with `K = records 2^16`, int64[k]: integers of sensitivity 2^16."""
+    scaled = np.rint(answers * (float(records << SCORE_BITS) / 2.0**GRID_BITS)).astype(np.int64)
+    distance: NDArray[np.int64] = np.abs((counts << SCORE_BITS) - scaled)
+    return distance
+
+
+def measured_answer(count: int, noise: int, records: int) -> int:
+    """A noisy count as an answer in units of 2^-40, kept between 0 and 1."""
+    return int(on_grid(np.array([min(max(count + noise, 0), records)], dtype=np.int64), records)[0])
+
+
+def weights_error(weights: PrivateWeights, records: int, universe: int, queries: int, chance: float) -> float:
+    """An error that the answers of one run exceed with probability at most `chance`. Above 1 it says nothing.
+
+    Proof. Let `d_t` be the error of the hypothesis before round t at the query selected then, and `v` a bound on
+    all measurements' noise and rounding. The potential KL(D || hypothesis) starts at most at log(2|X|), is
+    never negative, and falls by at least (d_t^2 - v^2) / 4 with the round's own step (exp z <= 1 + z + z^2 for
+    |z| <= 1). Steps of earlier measurements are made only where the gap exceeds 2 v, so d exceeds v and it falls.
+    So over the later half, of h rounds, the mean of d_t^2 is at most 4 log(2|X|) / h + v^2 T / h, and the
+    mean of |d_t| at most its root. Each round's largest error exceeds |d_t| by at most the selection's slack
+    (2 / epsilon) log(k / chance of it) (McSherry & Talwar 2007), and the error of a mean is at most the mean error.
+    """
+    later = weights.rounds - weights.rounds // 2
+    noise = measurement_error(weights, records, universe, chance / 2)
+    rounding = rounding_error(records, universe)
+    nats_a_record = weights.select_step * (1 << SCORE_BITS) / 2.0**UNIT_BITS
+    slack = math.log(2 * weights.rounds * queries / chance) / nats_a_record / records
+    bulk = 4 * math.log(2 * universe) / later + noise**2 * weights.rounds / later
+    return (math.sqrt(bulk) + slack + 2 * rounding) * (1 + 1e-9)
+
+
+def measurement_error(weights: PrivateWeights, records: int, universe: int, chance: float) -> float:
+    """What noise and rounding in all measurements of one run exceed with probability at most `chance`."""
+    noise = weights.measure_noise.quantile(chance / 2 / weights.rounds)
+    return noise / records + rounding_error(records, universe)
+
+
+def rounding_error(records: int, universe: int) -> float:
+    """What rounding a hypothesis's weights, answers and scores may move an answer by, at most."""
+    return universe * 2.0**-49 + 2.0**-38 + 2 * SCORE_ROUNDING / 2.0**SCORE_BITS / records

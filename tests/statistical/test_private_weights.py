@@ -1,0 +1,156 @@
+"""Private multiplicative weights: the exact law of what it selects and measures, on neighbouring data.
+
+Every step calls what is shipped; only the draws are replaced by sums over all outcomes. The final test is one
+discrete Laplace answer, whose law only shifts with its score.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from statistical.exact_game import Law, masks_workload, renyi
+
+from equipoise import accounting
+from equipoise.workload import CompiledWorkload
+from equipoise_server.mechanisms.private_weights import (
+    Fit,
+    PrivateWeights,
+    answer_scores,
+    measured_answer,
+    starting_weights,
+    weights_error,
+)
+from equipoise_server.randomness.stream import KeyedStream
+from equipoise_server.randomness.weighted import Proposal
+
+ORDERS = (1.25, 2.0, 4.0, 16.0)
+WEIGHTS = PrivateWeights(2, Fraction(2), Fraction(1), Fraction(1), 1 << 36)
+UNIFORM = np.ones(3)
+
+
+def transcript_law(weights: PrivateWeights, workload: CompiledWorkload, histogram: NDArray[np.int64]) -> Law:
+    """The law of what is selected and measured: query and answer of every round."""
+    noise = [(z, float(p)) for z, p in weights.measure_noise.law().items() if p > 0]
+    counts, records = workload.counts(histogram), int(histogram.sum())
+    measured: list[dict[int, float]] = [defaultdict(float) for _ in counts]
+    for query, z_mass in product(range(len(counts)), noise):
+        measured[query][measured_answer(int(counts[query]), z_mass[0], records)] += z_mass[1]
+    law: Law = {(): 1.0}
+    for _ in range(weights.rounds):
+        longer: dict[tuple[int, ...], float] = defaultdict(float)
+        for past, chance in law.items():
+            fit = Fit(workload, UNIFORM, weights.guard)
+            for query, answer in zip(past[::2], past[1::2], strict=True):
+                fit.measured(query, answer)
+            scores = answer_scores(counts, records, fit.answers())
+            chosen = Proposal.above(weights.selection(scores)).law()
+            for query, part in enumerate(chosen):
+                for answer, mass in measured[query].items():
+                    longer[(*past, query, answer)] += chance * float(part) * mass
+        law = dict(longer)
+    return law
+
+
+def worst_use(weights: PrivateWeights, rho: float, orders: tuple[float, ...] = ORDERS) -> float:
+    """The largest divergence over neighbouring data, as a part of the charge `order rho`."""
+    choose = np.random.default_rng(11)
+    worst = 0.0
+    for _ in range(6):
+        workload = masks_workload(choose.integers(1, 7, 3).tolist(), 3)
+        data = np.bincount(choose.integers(0, 3, 2), minlength=3).astype(np.int64)
+        moved = int(choose.choice(np.flatnonzero(data)))
+        other = data.copy()
+        other[moved] -= 1
+        other[(moved + 1) % 3] += 1
+        law, near = transcript_law(weights, workload, data), transcript_law(weights, workload, other)
+        assert sum(law.values()) == pytest.approx(1, abs=1e-9)
+        for order in orders:
+            worst = max(worst, renyi(law, near, order) / (order * rho), renyi(near, law, order) / (order * rho))
+    return worst
+
+
+def charge(weights: PrivateWeights) -> float:
+    """What the rounds cost, without the final test."""
+    return float(
+        accounting.private_weights_rho(
+            weights.select_epsilon, weights.measure_epsilon, Fraction(0), weights.rounds, places=1
+        )
+    )
+
+
+@pytest.mark.parametrize("select", [Fraction(2), Fraction(1, 4), Fraction(6)])
+def test_data_neighbours_leak_at_most_the_charge(select: Fraction) -> None:
+    weights = PrivateWeights(2, select, Fraction(1), Fraction(1), 1 << 36)
+    assert 0.02 <= worst_use(weights, charge(weights)) <= 1
+
+
+def test_a_forgotten_coin_is_caught() -> None:
+    """Charging the selections without the measurements, or a single round of two, is beaten."""
+    weights = PrivateWeights(2, Fraction(1, 4), Fraction(1), Fraction(1), 1 << 36)
+    without = float(accounting.exponential_mechanism_rho(weights.select_epsilon, weights.rounds))
+    assert worst_use(weights, without) > 1
+    eager = PrivateWeights(2, Fraction(8), Fraction(1, 8), Fraction(1), 1 << 36)
+    only_measured = float(accounting.pure_rho(eager.measure_epsilon, eager.rounds))
+    assert worst_use(eager, only_measured) > 1
+    assert worst_use(eager, charge(eager)) <= 1
+
+
+def test_scores_move_by_no_more_than_their_sensitivity() -> None:
+    choose = np.random.default_rng(3)
+    workload = masks_workload([1, 3, 6, 5], 3)
+    for _ in range(50):
+        data = np.bincount(choose.integers(0, 3, 9), minlength=3).astype(np.int64)
+        other = data.copy()
+        moved = int(choose.choice(np.flatnonzero(data)))
+        other[moved] -= 1
+        other[int(choose.integers(0, 3))] += 1
+        answers = choose.integers(0, 2**40, 4)
+        first, second = (answer_scores(workload.counts(each), 9, answers) for each in (data, other))
+        assert int(np.abs(first - second).max()) <= 1 << 16
+
+
+def test_a_cut_deficit_keeps_the_sensitivity_and_fits() -> None:
+    weights = PrivateWeights(1, Fraction(50), Fraction(1), Fraction(1), 0)
+    scores = np.array([0, 2**50, 2**56], dtype=np.int64)
+    exponents, moved = weights.selection(scores), weights.selection(scores + np.array([65536, -65536, -65536]))
+    assert exponents.max() == 0
+    assert exponents.min() >= -(2**62)
+    assert int(np.abs(exponents - moved).max()) <= 2 * 65536 * weights.select_step
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1, 20)])
+def test_the_proven_error_holds_and_the_answers_learn(epsilon: Fraction) -> None:
+    choose = np.random.default_rng(4)
+    records, size = 20_000, 16
+    workload = masks_workload(choose.integers(1, 2**size - 1, 40).tolist(), size)
+    histogram = np.bincount(np.minimum(size - 1, choose.geometric(0.3, records)), minlength=size).astype(np.int64)
+    counts = workload.counts(histogram)
+    weights = PrivateWeights(40, epsilon, epsilon, epsilon, 1 << 33)
+    answers, noisy = weights.answer(workload, counts, records, np.ones(size), KeyedStream.derive(bytes(32), "test"))
+    error = float(np.abs(answers / 2.0**40 - counts / records).max())
+    start = float(np.abs(workload.counts(np.ones(size, np.int64)) / size - counts / records).max())
+    assert error <= weights_error(weights, records, size, 40, 1e-6)
+    assert error <= start / 4
+    assert abs(noisy / (records << 16) - error) <= weights.certify_noise.quantile(1e-6) / (records << 16) + 1e-6
+
+
+def test_the_start_is_half_the_synopsis_and_half_uniform() -> None:
+    start = starting_weights(np.array([1, 1, 3], dtype=np.int64), 4)
+    assert start.tolist() == [3, 11, 3, 7]
+    assert start.sum() == 2 * 3 * 4
+
+
+def test_a_hypothesis_far_from_uniform_still_answers_finely() -> None:
+    """One heavy cell: the rounded weights must not lose the light ones."""
+    workload = masks_workload([1, 2], 1 << 10)
+    start = np.ones(1 << 10)
+    start[0] = 2.0**40
+    answers = Fit(workload, start, 0).answers()
+    total = 2**40 + 2**10 - 1
+    assert abs(int(answers[0]) - 2**80 / total) <= 4
+    assert int(answers[1]) in (0, 1, 2)
