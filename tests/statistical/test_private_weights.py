@@ -26,7 +26,7 @@ from equipoise_server.mechanisms.private_weights import (
     weights_error,
 )
 from equipoise_server.randomness.stream import KeyedStream
-from equipoise_server.randomness.weighted import Proposal
+from equipoise_server.randomness.weighted import exponential_law
 
 ORDERS = (1.25, 2.0, 4.0, 16.0)
 WEIGHTS = PrivateWeights(2, Fraction(2), Fraction(1), Fraction(1), 1 << 36)
@@ -48,7 +48,7 @@ def transcript_law(weights: PrivateWeights, workload: CompiledWorkload, histogra
             for query, answer in zip(past[::2], past[1::2], strict=True):
                 fit.measured(query, answer)
             scores = answer_scores(counts, records, fit.answers())
-            chosen = Proposal.above(weights.selection(scores)).law()
+            chosen = exponential_law(weights.selection(scores))
             for query, part in enumerate(chosen):
                 for answer, mass in measured[query].items():
                     longer[(*past, query, answer)] += chance * float(part) * mass

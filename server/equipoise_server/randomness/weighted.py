@@ -1,15 +1,15 @@
 """Exact draws from weights: integer weights, and weights exp(phi) that no machine can store.
 
-For exp(phi) a cell is proposed from integers that over-estimate the weights a little, and accepted with the
-ratio of the true weight to the integer. The ratio is a number whose bits are worked out only as far as one
-coin needs them (von Neumann 1951 for rejection; Knuth & Yao 1976 for coins of any bias), so nothing is
-rounded and the law is exact.
+For exp(phi) a cell is proposed from integers that over-estimate the weights, and accepted with the ratio of the
+true weight to the integer. The ratio is a number whose bits are worked out only as far as one coin needs them
+(von Neumann 1951 for rejection; Knuth & Yao 1976 for coins of any bias), so nothing is rounded and the law is
+exact. It stays exact when phi has moved since the integers were made, as long as they still over-estimate.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -17,72 +17,140 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise_server.randomness.exponential import UNIT_BITS, exponential_bits, exponentials
+from equipoise_server.randomness.exponential import LARGEST_NATS, UNIT_BITS, exponential_bits, exponentials
 from equipoise_server.randomness.stream import KeyedStream
 
 LARGEST_SIZE = 1 << 26
 
 _MOST_SCALE_BITS = 47
-_FARTHEST = np.uint64(64 << UNIT_BITS)
-_LAST_COIN = np.uint64(2**64 - 1)
-_LEAST_SURE = np.uint64(4)
-_BLOCK = 1 << 14
+_STEP_BITS = 10  # weights are held for steps of 2^-10 nats: a thousandth of the proposals is refused for that
+_LAST_STEP = 64 << _STEP_BITS
+_BLOCK = 1 << 15  # cells whose temporaries stay in a core's cache
+_MOST_PROPOSALS = 1 << 16  # at a time
+_COIN_BITS = 53
+_SURE = 1 + 2.0**-46  # wider than what three roundings and the 2^-48 of an exponential can move a product
+
+
+def _same(exponents: NDArray[np.int64]) -> NDArray[np.int64]:
+    return exponents
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Integer weights above the weights exp(phi), on one public scale.
+    """Integer weights above the weights exp(phi), on one scale, as running sums.
 
-    Cell i has the true weight t_i = 2^scale_bits * exp(-deficits[i] * 2^-48), its deficit being the largest
-    exponent less its own, and `weights[i]` - 3 < t_i < `weights[i]`, with 2 <= `weights[i]`. The sum is below
-    2^63.
+    With t_i = 2^scale_bits * exp((phi_i - top) * 2^-48), `top` being the largest phi, the weight of cell i is
+    w_i = `ends[i]` - `ends[i - 1]`, and t_i + 1/2 < w_i < t_i exp(2^-10) + 5/2. The sum is below 2^63.
     """
 
-    deficits: NDArray[np.uint64]
-    weights: NDArray[np.uint64]
+    ends: NDArray[np.uint64]
+    top: int
     scale_bits: int
 
     @classmethod
-    def above(cls, exponents: NDArray[np.int64]) -> Proposal:
-        """The proposal for phi = exponents * 2^-48. Any int64 values; 1 to 2^26 of them, else ValueError.
+    def above(
+        cls, scores: NDArray[np.int64], exponents: Callable[[NDArray[np.int64]], NDArray[np.int64]] = _same
+    ) -> Proposal:
+        """The proposal for phi = exponents(scores), in units of 2^-48 nats; 1 to 2^26 cells, else ValueError.
 
-        Proof of the bounds: with E the double for exp(-deficit), |E 2^scale - t| <= 2^-48 t <= 1/2 since
-        scale <= 47, so floor(E 2^scale) + 2 lies in (t + 1/2, t + 5/2]. Deficits beyond 64 nats are cut to
-        64: then t and E 2^scale are both below 1, and the weight is 2. Sum: m (2^scale + 3) < 2^63, as m <
-        2^(62 - scale).
+        `exponents` is elementwise and never decreases; it is applied block by block, so that only the running
+        sums, 8 bytes a cell, are stored. Exponents may be any int64 values.
+
+        Proof of the bounds: the deficit top - phi is rounded down to a multiple d of 2^-10 nats, which makes
+        its weight larger by a factor below exp(2^-10). With E the double for exp(-d), |E 2^scale - exp(-d)
+        2^scale| <= 2^-48 2^47 = 1/2, so floor(E 2^scale) + 2 lies in (exp(-d) 2^scale + 1/2, ... + 5/2].
+        Deficits beyond 64 nats are cut ("clip") to 64: then t_i and E 2^scale are below 1, and the weight is 2.
+        Sum: m (2^scale + 3) < 2^63, as m < 2^(62 - scale).
         """
-        size = exponents.size
+        size = scores.size
         if not 1 <= size <= LARGEST_SIZE:
             raise ValueError(f"exponents: {size} of them, not 1 to {LARGEST_SIZE}")
-        # Differences may exceed int64 but not uint64, where subtraction wraps to the right value.
-        deficits = exponents.max().astype(np.uint64) - exponents.astype(np.uint64)
         scale_bits = min(_MOST_SCALE_BITS, 62 - size.bit_length())
-        scale = float(1 << scale_bits)
-        weights = np.empty(size, dtype=np.uint64)
+        steps = -np.arange(_LAST_STEP + 1, dtype=np.int64) << (UNIT_BITS - _STEP_BITS)
+        # A product with a power of two and the cast of a double below 2^53 are exact.
+        weights = (exponentials(steps) * float(1 << scale_bits)).astype(np.uint64) + np.uint64(2)
+        top = exponents(scores.max(keepdims=True))
+        ends = np.empty(size, dtype=np.uint64)
+        below = np.uint64(0)
         for start in range(0, size, _BLOCK):
-            near = np.minimum(deficits[start : start + _BLOCK], _FARTHEST).astype(np.int64)
-            # A product with a power of two and the cast of a double below 2^53 are exact.
-            weights[start : start + _BLOCK] = (exponentials(-near) * scale).astype(np.uint64)
-        weights += np.uint64(2)
-        return cls(deficits, weights, scale_bits)
+            block = exponents(scores[start : start + _BLOCK])
+            # Differences may exceed int64 but not uint64, where subtraction wraps to the right value.
+            steps_below = (top.view(np.uint64) - block.view(np.uint64)) >> np.uint64(UNIT_BITS - _STEP_BITS)
+            part = ends[start : start + _BLOCK]
+            np.cumsum(weights.take(steps_below.view(np.int64), mode="clip"), out=part)
+            part += below
+            below = part[-1]
+        return cls(ends, int(top[0]), scale_bits)
 
-    def accepted(self, cells: NDArray[np.int64], stream: KeyedStream) -> NDArray[np.bool_]:
-        """For each proposed cell, true with probability exactly t_i / weights[i], independently. Same shape."""
+    def weights(self, cells: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """w_i of some cells. Same shape."""
+        before = np.where(cells > 0, self.ends[cells - 1], np.uint64(0))
+        return self.ends[cells] - before
+
+    def draw(
+        self,
+        count: int,
+        exponents_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+        growth: int,
+        stream: KeyedStream,
+    ) -> NDArray[np.int64]:
+        """`count` independent cells, i with probability exactly proportional to exp(phi'_i 2^-48); shape (count,).
+
+        phi' may differ from the phi of which this proposal was made: `exponents_of` gives phi' for an array of
+        cells, and it is promised that phi'_i <= phi_i + growth for every cell, `growth` >= 0. A broken promise
+        raises ValueError where it shows.
+
+        Proof: cell i is proposed with probability w_i / sum(w) and kept with probability t'_i / w_i for t'_i =
+        2^scale exp((phi'_i - top - growth) 2^-48) <= t_i < w_i. So a kept cell is i with probability
+        proportional to w_i t'_i / w_i, that is to exp(phi'_i 2^-48): neither w nor growth is left in it, they
+        only decide how many proposals are refused. Proposals are made independently in batches, whose size
+        depends on earlier batches only; the first `count` kept ones of that sequence are independent draws.
+        """
+        drawn: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
+        missing, proposed = count, 0
+        while missing > 0:
+            # As many as the batches before suggest are needed.
+            batch = -(-missing * (proposed + 1) // (count - missing + 1))
+            cells = _cells_at(self.ends, min(batch, _MOST_PROPOSALS), stream)
+            kept = cells[self.accepted(cells, exponents_of(cells), growth, stream)][:missing]
+            drawn.append(kept)
+            missing -= kept.size
+            proposed += cells.size
+        return np.concatenate(drawn)
+
+    def accepted(
+        self, cells: NDArray[np.int64], exponents: NDArray[np.int64], growth: int, stream: KeyedStream
+    ) -> NDArray[np.bool_]:
+        """For each proposed cell, true with probability exactly t'_i / w_i (see `draw`), independently.
+
+        `exponents`: phi' of the cells. Same shape.
+
+        A coin V in [0, 1) accepts where V w < t'. Its first 53 bits c say V in [c, c + 1) 2^-53, and t' is
+        known as a double to a relative 2^-48, so one of c w and (c + 1) w is nearly always far enough from
+        2^53 t'. Where it is not, the exact comparison reads further bits. Deficits beyond 700 nats are cut to
+        700, which only makes the double larger: then it never accepts, and refuses unless c is 0.
+        """
+        if exponents.size and int(exponents.max()) > self.top + growth:
+            raise ValueError("growth: an exponent has grown by more")
         coins = stream.words(cells.size)
-        weights = self.weights[cells]
-        # The coin V lies in [v, v + 1) / 2^64 and t > w - 3, so (v + 1) w <= 2^64 (w - 3) is enough to
-        # accept. With c = floor((2^64 - 1) / w) + 1 >= 2^64 / w, that follows from v + 1 <= 2^64 - 3 c; w >=
-        # 4 keeps 3 c in range.
-        share = _LAST_COIN // np.maximum(weights, _LEAST_SURE) + np.uint64(1)
-        sure = (weights >= _LEAST_SURE) & (coins <= _LAST_COIN - np.uint64(3) * share)
-        for place in np.flatnonzero(~sure).tolist():
-            cell = int(cells[place])
-            sure[place] = self._accepts(cell, int(coins[place]), stream)
-        return sure
+        weights = self.weights(cells)
+        lifted = np.uint64((self.top + growth) % (1 << 64))
+        deficits = lifted - exponents.astype(np.uint64)
+        near = np.minimum(deficits, np.uint64(LARGEST_NATS << UNIT_BITS)).astype(np.int64)
+        true = exponentials(-near) * float(1 << self.scale_bits)
+        above = weights.astype(np.float64)
+        if bool((true > above * _SURE).any()):
+            raise ValueError("growth: an exponent has grown by more")
+        true *= 2.0**_COIN_BITS
+        first = (coins >> np.uint64(64 - _COIN_BITS)).astype(np.float64)
+        accepted: NDArray[np.bool_] = (first + 1) * above * _SURE <= true
+        open_ = ~accepted & (first * above <= true * _SURE)
+        for place in np.flatnonzero(open_).tolist():
+            accepted[place] = self._accepts(int(deficits[place]), int(weights[place]), int(coins[place]), stream)
+        return accepted
 
-    def _accepts(self, cell: int, coin: int, stream: KeyedStream) -> bool:
-        """Whether the coin whose first 64 bits are given lies below t / weight; reads 128 bits more until sure."""
-        deficit, weight = int(self.deficits[cell]), int(self.weights[cell])
+    def _accepts(self, deficit: int, weight: int, coin: int, stream: KeyedStream) -> bool:
+        """Whether the coin whose first 64 bits are given lies below t' / weight; reads 128 bits more until sure."""
         bits = 64
         while True:
             coin = coin << 128 | stream.below(1 << 128)
@@ -93,15 +161,16 @@ class Proposal:
             if coin * weight >= (ratio + 2) << self.scale_bits:
                 return False
 
-    def law(self, bits: int = 192) -> tuple[Fraction, ...]:
-        """The probability of each cell, to a total variation of 3 m / 2^bits: what exact enumerations start from.
 
-        Sampling itself uses no such number. Cell i is proposed and kept with probability proportional to
-        weights[i] * (t_i / weights[i]), so the law is t_i over their sum.
-        """
-        ratios = [exponential_bits(deficit, bits) for deficit in self.deficits.tolist()]
-        total = sum(ratios)
-        return tuple(Fraction(ratio, total) for ratio in ratios)
+def exponential_law(exponents: NDArray[np.int64], bits: int = 192) -> tuple[Fraction, ...]:
+    """The law of `draw_exponential`, to a total variation of 3 m / 2^bits: what exact enumerations start from.
+
+    Sampling itself uses no such number.
+    """
+    top = int(exponents.max())
+    ratios = [exponential_bits(top - exponent, bits) for exponent in exponents.tolist()]
+    total = sum(ratios)
+    return tuple(Fraction(ratio, total) for ratio in ratios)
 
 
 def draw_exponential(exponents: NDArray[np.int64], count: int, stream: KeyedStream) -> NDArray[np.int64]:
@@ -109,22 +178,12 @@ def draw_exponential(exponents: NDArray[np.int64], count: int, stream: KeyedStre
 
     Shape (count,). `exponents` may hold any int64 values (differences up to 2^16 nats), 1 to 2^26 of them;
     ValueError otherwise or for a negative count. There is no bias at all, given ideal words: the proposal is
-    exact from integers and the acceptance is exact. A proposal is refused with probability below 3 m /
-    2^scale_bits <= 2^-7.
+    exact from integers and the acceptance is exact (`Proposal.draw`). A proposal is refused with probability
+    below 2^-10 + 3 m / 2^scale_bits <= 2^-10 + 2^-7.
     """
     if count < 0:
         raise ValueError(f"count: {count} is negative")
-    proposal = Proposal.above(exponents)
-    ends = np.cumsum(proposal.weights, dtype=np.uint64)
-    drawn: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
-    missing = count
-    while missing:
-        # Never more proposals than draws missing, so that whatever is accepted is used, in order.
-        cells = _cells_at(ends, missing, stream)
-        kept = cells[proposal.accepted(cells, stream)]
-        drawn.append(kept)
-        missing -= kept.size
-    return np.concatenate(drawn)
+    return Proposal.above(exponents).draw(count, lambda cells: exponents[cells], 0, stream)
 
 
 def draw_weighted(weights: Sequence[int] | NDArray[np.uint64], stream: KeyedStream) -> int:
