@@ -1,7 +1,7 @@
 """The exact law of what the game releases, by enumeration through the real players' integers.
 
-Every step calls the code that is shipped (`data_exponents`, `payoff`, `mixed_response`, `weigh`, `unit_weights`,
-`action_weights`); only the draws are replaced by a sum over all their outcomes.
+Every step calls the code that is shipped (both players, `payoff`, `unit_weights`, `action_weights`); only the draws
+are replaced by a sum over all their outcomes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from equipoise.schema import Attribute, Schema
 from equipoise.workload import CompiledWorkload, compile_workload, concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.game.query_player import Units, action_weights, unit_weights, weigh
+from equipoise_server.game.query_player import DenseMultiplicativeWeights, Units, action_weights, unit_weights
 
 Law = dict[tuple[int, ...], float]
 
@@ -58,7 +58,7 @@ def game_of(
 
 def records_law(game: Game, potential: NDArray[np.int64]) -> NDArray[np.float64]:
     """The law of one record given the data player's potential."""
-    exponents = game.data_exponents(potential)
+    exponents = game.data_player().exponents(potential)
     weights = np.exp((exponents - exponents.max()) / 2.0**48)
     return np.asarray(weights / weights.sum())
 
@@ -93,7 +93,7 @@ def _play(
             continue
         seen = payoffs + game.payoff(np.array(cells, dtype=np.int64))
         if parameters.play == "mixed":
-            response = game.mixed_response(seen)
+            response = game.workload.transpose(query_player(game, seen).mixed_action())
             moved = {tuple((np.array(p) + response).tolist()): chance for p, chance in after.items()}
         else:
             moved = _after_draws(game, universe, seen, after)
@@ -113,9 +113,16 @@ def _after_draws(
     return potentials
 
 
+def query_player(game: Game, payoffs: NDArray[np.int64]) -> DenseMultiplicativeWeights:
+    """The query player after these payoffs."""
+    player = game.query_player()
+    player.gain(payoffs)
+    return player
+
+
 def actions_law(game: Game, universe: int, payoffs: NDArray[np.int64]) -> dict[tuple[int, ...], float]:
     """The law of one drawn action, as what it adds to the potential."""
-    weights = weigh(payoffs * game.parameters.query_step, game.units)
+    weights = query_player(game, payoffs).weights()
     chosen = unit_weights(weights, game.parameters.density)
     law: dict[tuple[int, ...], float] = defaultdict(float)
     for unit, weight in enumerate((chosen / chosen.sum()).tolist()):
@@ -123,7 +130,7 @@ def actions_law(game: Game, universe: int, payoffs: NDArray[np.int64]) -> dict[t
             law[(0,) * universe] += weight
             continue
         start = int(game.units.offsets[unit])
-        inside = action_weights(weights, game.units, unit)
+        inside = action_weights(weights, game.units, np.array([unit]))
         size = len(inside) // 2
         for action, part in enumerate((inside / inside.sum()).tolist()):
             added = game.workload.transpose_sparse(

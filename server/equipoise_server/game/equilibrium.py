@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import COEFFICIENT_BITS, POTENTIAL_BITS
 from equipoise.workload import CompiledWorkload
+from equipoise_server.game.data_player import MultiplicativeWeights, table_lifetime
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.game.query_player import Units, action_weights, mixed_action, unit_weights, weigh
+from equipoise_server.game.query_player import DenseMultiplicativeWeights, Units
 from equipoise_server.randomness.stream import KeyedStream
-from equipoise_server.randomness.weighted import draw_exponential
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,18 @@ class Game:
     counts: NDArray[np.int64]
     records: int
 
-    def data_exponents(self, potential: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The data player's log-weights over the universe, int64[|X|] in units of 2^-48, from its potential."""
-        if self.parameters.play == "mixed":
-            return (potential >> (COEFFICIENT_BITS - POTENTIAL_BITS)) * self.parameters.data_step
-        return potential * self.parameters.data_step
+    def data_player(self) -> MultiplicativeWeights:
+        """The data player before the first round. Its gains: `mixed` in units of 2^-44, `sampled` in actions."""
+        parameters = self.parameters
+        if parameters.play == "mixed":
+            return MultiplicativeWeights(self.workload, parameters.data_step, COEFFICIENT_BITS - POTENTIAL_BITS)
+        universe = math.prod(self.workload.schema_sizes)
+        lifetime = table_lifetime(universe, parameters.batch, parameters.draws, parameters.data_step)
+        return MultiplicativeWeights(self.workload, parameters.data_step, lifetime=lifetime)
+
+    def query_player(self) -> DenseMultiplicativeWeights:
+        """The query player before the first round. Its gains are in units of 1/(records batch)."""
+        return DenseMultiplicativeWeights(self.units, self.parameters.query_step, self.parameters.density)
 
     def payoff(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """What each query gains from one round's records: `q(D) - mean q(x)` in units of 1/(records batch).
@@ -48,49 +55,21 @@ class Game:
         """
         return self.parameters.batch * self.counts - self.records * self.workload.record_counts(cells)
 
-    def mixed_response(self, payoffs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What mixed play adds to the potential: int64[|X|] in units of 2^-44."""
-        coefficients = mixed_action(payoffs * self.parameters.query_step, self.units, self.parameters.density)
-        return self.workload.transpose(coefficients)
-
-    def sampled_response(self, payoffs: NDArray[np.int64], stream: KeyedStream) -> NDArray[np.int64]:
-        """What sampled play adds to the potential: int64[|X|], the sum of the drawn actions."""
-        weights = weigh(payoffs * self.parameters.query_step, self.units)
-        cumulative = np.cumsum(unit_weights(weights, self.parameters.density))
-        queries, signs = [], []
-        for _ in range(self.parameters.draws):
-            unit = _draw(cumulative, stream)
-            if unit >= self.units.count - self.units.padding:
-                continue  # a padding unit: the constant query changes nothing
-            start = int(self.units.offsets[unit])
-            size = int(self.units.offsets[unit + 1]) - start
-            action = _draw(np.cumsum(action_weights(weights, self.units, unit)), stream)
-            queries.append(start + action % size)
-            signs.append(1 if action < size else -1)
-        return self.workload.transpose_sparse(np.array(queries, dtype=np.int64), np.array(signs, dtype=np.int64))
-
     def play(
         self, records_stream: KeyedStream, actions_stream: KeyedStream, progress: Callable[[int, int], None]
     ) -> NDArray[np.int64]:
         """The synopsis: all drawn records, int64[rounds batch] universe cells in the order drawn."""
-        rounds = self.parameters.rounds
-        potential = np.zeros(math.prod(self.workload.schema_sizes), dtype=np.int64)
-        payoffs = np.zeros(self.workload.query_count, dtype=np.int64)
+        parameters, data_player, query_player = self.parameters, self.data_player(), self.query_player()
         drawn = []
-        for played in range(rounds):
-            cells = draw_exponential(self.data_exponents(potential), self.parameters.batch, records_stream)
+        for played in range(parameters.rounds):
+            cells = data_player.draw(parameters.batch, records_stream)
             drawn.append(cells)
-            progress(played + 1, rounds)
-            if played + 1 == rounds:
+            progress(played + 1, parameters.rounds)
+            if played + 1 == parameters.rounds:
                 break  # the last round's payoffs would never be used
-            payoffs += self.payoff(cells)
-            if self.parameters.play == "mixed":
-                potential += self.mixed_response(payoffs)
+            query_player.gain(self.payoff(cells))
+            if parameters.play == "mixed":
+                data_player.gain(self.workload.transpose(query_player.mixed_action()))
             else:
-                potential += self.sampled_response(payoffs, actions_stream)
+                data_player.gain_queries(*query_player.draw(parameters.draws, actions_stream))
         return np.concatenate(drawn)
-
-
-def _draw(cumulative: NDArray[np.int64], stream: KeyedStream) -> int:
-    """An index drawn exactly from integer weights, given their running sums."""
-    return int(np.searchsorted(cumulative, stream.below(int(cumulative[-1])), side="right"))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import COEFFICIENT_BITS, DRAW_BITS
 from equipoise_server.randomness.exponential import exponentials
+from equipoise_server.randomness.stream import KeyedStream
 
 WEIGHT_BITS = 60
 FLOOR = 1 << (DRAW_BITS + 1)  # mixes every draw with a little of the uniform one: weights keep 30 good bits
@@ -98,12 +99,86 @@ def unit_weights(weights: Weights, density: float) -> NDArray[np.int64]:
     return _integer_weights(project(weights.units, density))
 
 
-def action_weights(weights: Weights, units: Units, unit: int) -> NDArray[np.int64]:
-    """Integer weights of the actions inside a drawn unit: its queries, then their complements."""
-    start, stop = units.offsets[unit], units.offsets[unit + 1]
-    inside = np.concatenate([weights.positive[start:stop], weights.negative[start:stop]])
-    return _integer_weights(inside / (weights.units[unit] * float(2 * (stop - start))))
+def action_weights(weights: Weights, units: Units, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Integer weights of the actions inside chosen units, one unit after another: queries, then complements."""
+    sizes = units.offsets[chosen + 1] - units.offsets[chosen]
+    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    queries = np.repeat(units.offsets[chosen], sizes) + within
+    scales = np.repeat(weights.units[chosen] * (2.0 * sizes), sizes)
+    places = np.repeat(2 * (np.cumsum(sizes) - sizes), sizes) + within
+    masses = np.empty(2 * len(queries))
+    masses[places] = weights.positive[queries] / scales
+    masses[places + np.repeat(sizes, sizes)] = weights.negative[queries] / scales
+    return _integer_weights(masses)
 
 
 def _integer_weights(masses: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.floor(masses * 2.0**WEIGHT_BITS).astype(np.int64) + FLOOR
+
+
+class DenseMultiplicativeWeights:
+    """DMW: multiplicative weights over the actions, played through the projection `Gamma_s`. HRU Algorithm 2.
+
+    The actions are the queries and their complements; the gain of a complement is minus that of its query. The
+    unprojected weights `exp(eta * (sum of gains))` are updated, their projection is played ("lazy" projection).
+
+    Regret. Let the gains of every round lie in [-1, 1], P_t be the projected law of round t, and P any law that
+    gives no unit more than `1/s`. Then, whatever the gains, even if they depend on P_t,
+
+        sum_t <P_t, g_t> >= sum_t <P, g_t> - KL(P || start) / eta - eta T / 2,
+        KL(P || start) <= log(G / s) + log(actions of the largest unit).
+
+    Proof: P_t maximises <P, u> - KL(P || start) / eta over the laws that keep the cap, u being the sum of the
+    gains before t (Herbster & Warmuth 2001); call the maximum F(u). By the generalised Pythagorean inequality
+    every other such P falls short of it by at least KL(P || P_t) / eta, so F(u + g) - F(u) is at most the
+    largest <P, g> - KL(P || P_t) / eta, which is at most log <P_t, exp(eta g)> / eta (Gibbs) and so at most
+    <P_t, g> + eta / 2 (Hoeffding's lemma on [-1, 1]). Sum over t. KL: P(a) / start(a) is at most G / s times the
+    actions of a's unit. M actions a round drawn from P_t instead of P_t itself: less at most sqrt(2 T ln(1/beta)
+    / M) with probability 1 - beta, if g_t does not depend on the draws of round t (Azuma, range 2). This is HRU
+    Theorem 2.12 with exact constants, the cap taken per unit, and the dependence that it has to exclude.
+    """
+
+    def __init__(self, units: Units, step: int, density: float) -> None:
+        """All sums of gains 0. `step`: eta in units of 2^-48 for each whole unit of gain."""
+        self._units = units
+        self._step = step
+        self._density = density
+        self.payoffs = np.zeros(int(units.offsets[-1]), dtype=np.int64)
+
+    def gain(self, gains: NDArray[np.int64]) -> None:
+        """Adds what every query gained in one round: int64[k], in the unit that `step` is for."""
+        self.payoffs += gains
+
+    def weights(self) -> Weights:
+        """The unprojected weights."""
+        return weigh(self.payoffs * self._step, self._units)
+
+    def mixed_action(self) -> NDArray[np.int64]:
+        """The projected law as signed coefficients of the queries: int64[k], see `mixed_action`."""
+        return mixed_action(self.payoffs * self._step, self._units, self._density)
+
+    def draw(self, count: int, stream: KeyedStream) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """`count` actions drawn independently from the projected law: queries, and 1 or, for a complement, -1.
+
+        Exactly from `unit_weights` and then `action_weights`. Draws of a padding unit's constant query are left
+        out: it changes nothing.
+        """
+        weights = self.weights()
+        ends = np.cumsum(unit_weights(weights, self._density)).astype(np.uint64)
+        points = stream.below_each(np.full(count, ends[-1], dtype=np.uint64))
+        drawn = np.searchsorted(ends, points, side="right")
+        chosen, which = np.unique(drawn[drawn < len(self._units.offsets) - 1], return_inverse=True)
+        starts, sizes = self._units.offsets[chosen], self._units.offsets[chosen + 1] - self._units.offsets[chosen]
+        lasts = np.cumsum(2 * sizes)
+        # Running sums through all chosen units may pass 2^64; differences inside one unit are right all the same.
+        sums = np.cumsum(action_weights(weights, self._units, chosen).astype(np.uint64))
+        before = np.concatenate([np.zeros(1, dtype=np.uint64), sums])[lasts - 2 * sizes]
+        points = stream.below_each((sums[lasts - 1] - before)[which])
+        low, high = (lasts - 2 * sizes)[which], (lasts - 1)[which]
+        while bool((low < high).any()):
+            middle = (low + high) // 2
+            above = sums[middle] - before[which] > points
+            low, high = np.where(above, low, middle + 1), np.where(above, middle, high)
+        actions = low - (lasts - 2 * sizes)[which]
+        complement = actions >= sizes[which]
+        return starts[which] + np.where(complement, actions - sizes[which], actions), np.where(complement, -1, 1)

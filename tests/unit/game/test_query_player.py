@@ -94,6 +94,6 @@ def test_integer_weights_keep_the_cap_and_the_ratios() -> None:
     masses = project(weights.units, 3.0)
     for weight, mass in zip(drawn.tolist(), masses.tolist(), strict=True):
         assert abs(weight - (mass * 2.0**60 + FLOOR)) <= 1
-    inside = action_weights(weights, units, 0)
+    inside = action_weights(weights, units, np.array([0]))
     ratio = (inside[0] - FLOOR) / (inside[1] - FLOOR)
     assert ratio == pytest.approx(math.exp(18), rel=1e-9)

@@ -1,0 +1,125 @@
+"""The data player: multiplicative weights over the universe, drawn from exactly and without touching all of it.
+
+HRU Algorithm 1 (MW; Freund & Schapire 1997). In sampled play only a few queries are added to the potential in a
+round. They are kept aside, and records are proposed from a table of some rounds ago: a draw then costs what the
+proposed records cost, not |X|. Every few rounds, by a rule on public numbers, all that was kept aside is added
+at once and the table made anew.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.combination import Combination
+from equipoise.workload import CompiledWorkload
+from equipoise_server.game.parameters import EXPONENT_BITS
+from equipoise_server.randomness.exponential import exponentials
+from equipoise_server.randomness.stream import KeyedStream
+from equipoise_server.randomness.weighted import Proposal
+
+# What things cost, in units of what a new table costs for one record of the universe.
+PROPOSAL_COST = 64.0
+VALUE_COST = 0.25  # of one kept action at one proposed record
+
+
+class MultiplicativeWeights:
+    """MW over the records of a workload's universe: record x has weight exp(eta * (sum of gains of x so far)).
+
+    Gains are integers, in whatever unit; the log-weights are `(potential >> drop_bits) * step` in units of
+    2^-48, so that eta is `step 2^-48` for each `2^drop_bits` of gains. Gains come for the whole universe
+    (`gain`) or as a sum of a few queries (`gain_queries`), which is what may be kept aside.
+
+    Regret. Let the gains g_t of round t differ by at most 1 between records, p_t be the law that `draw` draws
+    from in round t, and p any distribution on the records. Then, whatever the gains, even if they depend on all
+    that was drawn before round t or on p_t,
+
+        sum_t <p_t, g_t> >= sum_t <p, g_t> - KL(p || uniform) / eta - eta T / 8,      KL <= log |X|.
+
+    Proof: log sum_x exp(eta sum_t g_t(x)) - log |X| is at least eta sum_t <p, g_t> - KL(p || uniform) (Gibbs), and
+    it is the sum over t of log <p_t, exp(eta g_t)> <= eta <p_t, g_t> + eta^2 / 8 (Hoeffding's lemma). One record
+    drawn from each p_t instead of p_t itself: less at most sqrt(T ln(1/beta) / 2) with probability 1 - beta, if g_t
+    does not depend on the record drawn in round t (Azuma). This is HRU Theorem 2.10 with exact constants (eta / 8
+    a round, where (1 + eta) and 4 log(1/beta) / sqrt(T) are printed) and the dependence that it has to exclude.
+    With `drop_bits` the log-weights are rounded down, by less than `step` 2^-48 nats in all rounds together.
+    """
+
+    def __init__(self, workload: CompiledWorkload, step: int, drop_bits: int = 0, lifetime: int = 1) -> None:
+        """Uniform weights. `lifetime`: rounds of `gain_queries` for which a table of proposals is used."""
+        self._workload = workload
+        self._step = step
+        self._drop_bits = drop_bits
+        self._lifetime = lifetime
+        self._potential = np.zeros(math.prod(workload.schema_sizes), dtype=np.int64)
+        self._pending = Combination(workload)
+        self._queries: list[NDArray[np.int64]] = []
+        self._coefficients: list[NDArray[np.int64]] = []
+        self._growth = 0  # the most that what is kept aside can add to any record's potential
+        self._proposal: Proposal | None = None
+
+    def exponents(self, potential: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The log-weights that belong to sums of gains, elementwise, in units of 2^-48. Never decreasing."""
+        return (potential >> self._drop_bits) * self._step
+
+    def gain(self, gains: NDArray[np.int64]) -> None:
+        """Adds a round's gains: int64[|X|]. A table of proposals is of no use afterwards."""
+        self._proposal = None
+        self._potential += gains
+
+    def gain_queries(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> None:
+        """Adds a round's gains, given as the sum of a few queries with coefficients, int64[j] each."""
+        self._queries.append(queries)
+        self._coefficients.append(coefficients)
+        if self._proposal is None:
+            return
+        self._pending.add(queries, coefficients)
+        self._growth += int(coefficients[coefficients > 0].sum())
+        if len(self._queries) >= self._lifetime:
+            self._proposal = None
+
+    def draw(self, count: int, stream: KeyedStream) -> NDArray[np.int64]:
+        """`count` independent records, int64[count] cells, x with probability exactly proportional to its weight.
+
+        Proof that the law is that of a table made anew: `Proposal.draw` needs the exponents as they are now at
+        the proposed cells, and a bound on how far any exponent has grown since the table was made. The
+        exponents are exact: the potential of that time plus the sum of what was kept aside, both integers. The
+        bound is the sum of the positive coefficients kept aside, as 0 <= q(x) <= 1; a drawn complement enters
+        as -q and lowers weights only. How old the table is decides how many proposals are refused, nothing else.
+        """
+        if self._proposal is None:
+            self._add_pending()
+            self._proposal = Proposal.above(self._potential, self.exponents)
+        # Rounded up, where the exponents are rounded down.
+        growth = -(-self._growth >> self._drop_bits) * self._step
+        return self._proposal.draw(count, self._exponents_at, growth, stream)
+
+    def _exponents_at(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.exponents(self._potential[cells] + self._pending.at(cells))
+
+    def _add_pending(self) -> None:
+        if self._queries:
+            queries, coefficients = np.concatenate(self._queries), np.concatenate(self._coefficients)
+            self._potential += self._workload.transpose_sparse(queries, coefficients)
+        self._queries, self._coefficients, self._growth = [], [], 0
+        self._pending.clear()
+
+
+def table_lifetime(universe: int, batch: int, draws: int, step: int) -> int:
+    """For how many rounds of sampled play a table of proposals is used: the number that costs least a round.
+
+    Public: `universe` records, `batch` records drawn a round, `draws` actions added a round, `step` nats 2^-48
+    each. A round of age a makes about `batch exp(draws step a / 2)` proposals, if a record is in half of the
+    actions drawn, and reads `draws a` actions at each. As that cost grows with a, the mean cost of a round, with
+    the new table's spread over all of them, falls until the next round costs more than the mean. Plain products
+    and sums of doubles, so that every machine makes new tables in the same rounds (which decides what is read
+    from the stream, though not the law of what is drawn).
+    """
+    slower = float(exponentials(np.array([min(draws * step // 2, 64 << EXPONENT_BITS)]))[0])
+    proposals, rounds, total = float(batch), 0, float(universe)
+    while True:
+        cost = proposals * (PROPOSAL_COST + VALUE_COST * (draws * rounds))
+        if rounds and cost * rounds >= total:
+            return rounds
+        rounds, total, proposals = rounds + 1, total + cost, proposals * slower
