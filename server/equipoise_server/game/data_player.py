@@ -43,7 +43,8 @@ class MultiplicativeWeights:
     drawn from each p_t instead of p_t itself: less at most sqrt(T ln(1/beta) / 2) with probability 1 - beta, if g_t
     does not depend on the record drawn in round t (Azuma). This is HRU Theorem 2.10 with exact constants (eta / 8
     a round, where (1 + eta) and 4 log(1/beta) / sqrt(T) are printed) and the dependence that it has to exclude.
-    With `drop_bits` the log-weights are rounded down, by less than `step` 2^-48 nats in all rounds together.
+    With `drop_bits` the log-weights are rounded down by less than `step` 2^-48 nats (in all, not a round): at most
+    that much of regret a round.
     """
 
     def __init__(self, workload: CompiledWorkload, step: int, drop_bits: int = 0, lifetime: int = 1) -> None:
@@ -82,20 +83,29 @@ class MultiplicativeWeights:
     def draw(self, count: int, stream: KeyedStream) -> NDArray[np.int64]:
         """`count` independent records, int64[count] cells, x with probability exactly proportional to its weight.
 
-        Proof that the law is that of a table made anew: `Proposal.draw` needs the exponents as they are now at
-        the proposed cells, and a bound on how far any exponent has grown since the table was made. The
-        exponents are exact: the potential of that time plus the sum of what was kept aside, both integers. The
-        bound is the sum of the positive coefficients kept aside, as 0 <= q(x) <= 1; a drawn complement enters
-        as -q and lowers weights only. How old the table is decides how many proposals are refused, nothing else.
+        Proof that the law is the one of a table made anew: `Proposal.draw` needs the exponents as they are now at
+        the proposed cells, and a bound on how far any exponent has grown since the table was made. How old
+        the table is decides how many proposals are refused, nothing else.
+        """
+        proposal, growth = self.proposal()
+        return proposal.draw(count, self.exponents_at, growth, stream)
+
+    def proposal(self) -> tuple[Proposal, int]:
+        """The table that records are proposed from, and how far exponents may have grown since, in units of 2^-48.
+
+        The bound is the sum of the positive coefficients kept aside, as 0 <= q(x) <= 1; a drawn complement enters
+        as -q and only lowers weights.
         """
         if self._proposal is None:
             self._add_pending()
             self._proposal = Proposal.above(self._potential, self.exponents)
         # Rounded up, where the exponents are rounded down.
-        growth = -(-self._growth >> self._drop_bits) * self._step
-        return self._proposal.draw(count, self._exponents_at, growth, stream)
+        return self._proposal, -(-self._growth >> self._drop_bits) * self._step
 
-    def _exponents_at(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    def exponents_at(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The log-weights of some records as they are now, in units of 2^-48: exact, as gains are integers."""
+        if self._proposal is None:
+            self._add_pending()
         return self.exponents(self._potential[cells] + self._pending.at(cells))
 
     def _add_pending(self) -> None:
