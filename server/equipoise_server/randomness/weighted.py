@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate
 
 import numpy as np
@@ -66,9 +67,7 @@ class Proposal:
         if not 1 <= size <= LARGEST_SIZE:
             raise ValueError(f"exponents: {size} of them, not 1 to {LARGEST_SIZE}")
         scale_bits = min(_MOST_SCALE_BITS, 62 - size.bit_length())
-        steps = -np.arange(_LAST_STEP + 1, dtype=np.int64) << (UNIT_BITS - _STEP_BITS)
-        # A product with a power of two and the cast of a double below 2^53 are exact.
-        weights = (exponentials(steps) * float(1 << scale_bits)).astype(np.uint64) + np.uint64(2)
+        weights = _weights_of_steps(scale_bits)
         top = exponents(scores.max(keepdims=True))
         ends = np.empty(size, dtype=np.uint64)
         below = np.uint64(0)
@@ -160,6 +159,16 @@ class Proposal:
                 return True
             if coin * weight >= (ratio + 2) << self.scale_bits:
                 return False
+
+
+@cache
+def _weights_of_steps(scale_bits: int) -> NDArray[np.uint64]:
+    """floor(2^scale_bits exp(-j 2^-10)) + 2, but for the errors of a double (see `Proposal.above`), j = 0..2^16."""
+    steps = -np.arange(_LAST_STEP + 1, dtype=np.int64) << (UNIT_BITS - _STEP_BITS)
+    # A product with a power of two and the cast of a double below 2^53 are exact.
+    weights = (exponentials(steps) * float(1 << scale_bits)).astype(np.uint64) + np.uint64(2)
+    weights.setflags(write=False)
+    return weights
 
 
 def exponential_law(exponents: NDArray[np.int64], bits: int = 192) -> tuple[Fraction, ...]:
