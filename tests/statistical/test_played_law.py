@@ -34,7 +34,7 @@ def game_with(chosen: GameParameters) -> Game:
 
 
 def is_rejected(game: Game, law_of: Game, lifetime: int) -> bool:
-    """Whether what `game` releases deviates from `law_of`'s law; tables of proposals are used for `lifetime` rounds."""
+    """Whether what `game` releases deviates from `law_of`'s law; `lifetime`: of the tables of proposals."""
     law = released_law(law_of, 3)
     places = {released: place for place, released in enumerate(law)}
     counts = np.zeros(len(law), dtype=np.int64)
