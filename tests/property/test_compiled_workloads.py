@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from unittest import mock
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from equipoise import combination as combination_module
-from equipoise.combination import Combination
 from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement
 from equipoise.schema import Attribute, Schema, bin_labels
 from equipoise.workload import compile_workload, concatenate
@@ -102,37 +98,6 @@ def test_every_operation_equals_the_matrix_s(statements: list[Statement], seed: 
         queries = generator.integers(0, len(matrix), 5)
         some = generator.integers(-1000, 1000, 5)
         np.testing.assert_array_equal(compiled.transpose_sparse(queries, some), some @ matrix[queries])
-
-
-@given(workloads, seeds, st.sampled_from((1, 7, 1 << 21)))
-def test_a_growing_combination_is_the_matrix_s_at_every_record(
-    statements: list[Statement], seed: int, block: int
-) -> None:
-    compiled = compile_workload(statements, SCHEMA)
-    matrix = naive_matrix(statements)
-    generator = np.random.default_rng(seed)
-    combination = Combination(compiled)
-    with mock.patch.object(combination_module, "BLOCK", block):
-        for _ in range(2):
-            expected = np.zeros(len(RECORDS), dtype=np.int64)
-            for size in (0, 1, 6) if len(matrix) else (0,):
-                queries = generator.integers(0, max(1, len(matrix)), size)
-                some = generator.integers(-1000, 1000, size)
-                combination.add(queries, some)
-                expected += some @ matrix[queries]
-                cells = generator.integers(0, len(RECORDS), 5)
-                np.testing.assert_array_equal(combination.at(cells), expected[cells])
-            np.testing.assert_array_equal(combination.at(np.arange(len(RECORDS))), expected)
-            combination.clear()
-
-
-def test_a_combination_refuses_what_is_not_in_the_workload() -> None:
-    combination = Combination(compile_workload([Marginal(("colour",))], SCHEMA))
-    for queries in ([3], [-1], [[0]]):
-        with pytest.raises(ValueError, match="query"):
-            combination.add(np.array(queries), np.ones(np.shape(queries), dtype=np.int64))
-    with pytest.raises(ValueError, match="coefficient"):
-        combination.add(np.array([0]), np.array([1, 2]))
 
 
 @given(workloads)
