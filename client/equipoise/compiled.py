@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.tables import Axes, Table, marginal_tables, spread
-from equipoise.terms import EXACT, Terms, Vectors
+from equipoise.terms import BLOCK, EXACT, Terms, Vectors
 
 MAX_WEIGHT = 256  # sum of |coefficients| of one predicate's boxes
 MAX_COEFFICIENTS = EXACT // MAX_WEIGHT  # 2^45: keeps every partial sum of `transpose` within 2^53
@@ -97,9 +97,8 @@ class CompiledWorkload:
             everyone = (1 << len(cells[some])) - 1
             for group in self.groups:
                 np.add.at(result, group.queries, group.record_counts(words, everyone))
-        for marginal in self.marginals if len(cells) else ():
-            of_records = np.ravel_multi_index([categories[a] for a in marginal.axes], self._shape(marginal.axes))
-            np.add.at(result, marginal.first_query + of_records, 1)
+        if len(cells):
+            self._count_in_marginals(np.array(categories), result)
         return result
 
     def transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -175,6 +174,32 @@ class CompiledWorkload:
         return found
 
     @cached_property
+    def _marginal_strides(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """First queries int64[marginals], and the axes and strides of their cells, int64[marginals, most axes].
+
+        Shorter ones are filled up with stride 0.
+        """
+        most = max((len(marginal.axes) for marginal in self.marginals), default=0)
+        axes, strides = (np.zeros((len(self.marginals), most), dtype=np.int64) for _ in range(2))
+        for row, marginal in enumerate(self.marginals):
+            stride = 1
+            for place in reversed(range(len(marginal.axes))):
+                axes[row, place], strides[row, place] = marginal.axes[place], stride
+                stride *= self.schema_sizes[marginal.axes[place]]
+        return np.array([marginal.first_query for marginal in self.marginals], dtype=np.int64), axes, strides
+
+    def _count_in_marginals(self, categories: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+        """Adds the records, int64[axes, B] categories, to the counts of the marginals' cells."""
+        first_queries, axes, strides = self._marginal_strides
+        step = max(1, BLOCK // categories.shape[1])
+        for start in range(0, len(first_queries), step):
+            rows = slice(start, start + step)
+            queries = np.repeat(first_queries[rows, None], categories.shape[1], axis=1)
+            for place in range(axes.shape[1]):
+                queries += strides[rows, place, None] * categories[axes[rows, place]]
+            np.add.at(counts, queries.reshape(-1), 1)
+
+    @cached_property
     def _marginal_starts(self) -> frozenset[int]:
         return frozenset(marginal.first_query for marginal in self.marginals)
 
@@ -201,7 +226,9 @@ class CompiledWorkload:
             table = group.table(rows, weights, self.vectors)
             return table + marginals[axes] if axes in marginals else table
 
-        return spread(groups.keys() | marginals.keys(), table_of, self.schema_sizes)
+        universe = np.zeros(self.schema_sizes, dtype=np.int64)
+        spread(groups.keys() | marginals.keys(), table_of, universe)
+        return universe.reshape(-1)
 
 
 def _positions(axes: Axes, order: Axes) -> tuple[int, ...]:
@@ -210,6 +237,13 @@ def _positions(axes: Axes, order: Axes) -> tuple[int, ...]:
 
 
 def _check_total(numbers: NDArray[np.int64], limit: int) -> None:
-    # Summed as doubles first, so that the check itself cannot overflow.
-    if float(np.abs(numbers.astype(np.float64)).sum()) > 2.0 * limit or int(np.abs(numbers).sum()) > limit:
-        raise ValueError(f"the absolute values sum to more than {limit}; the result might not be exact")
+    if not len(numbers) or max(int(numbers.max()), -int(numbers.min())) <= limit // len(numbers):
+        return
+    total = 0
+    for start in range(0, len(numbers), BLOCK):
+        sizes = np.abs(numbers[start : start + BLOCK])
+        # Summed as doubles first, so that the check itself cannot overflow; -2^63 has no absolute value.
+        fits = int(sizes.min()) >= 0 and float(sizes.sum(dtype=np.float64)) <= 2.0 * limit
+        total = total + int(sizes.sum()) if fits else limit + 1
+        if total > limit:
+            raise ValueError(f"the absolute values sum to more than {limit}; the result might not be exact")
