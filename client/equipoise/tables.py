@@ -52,6 +52,7 @@ def _collect(tensor: Table, keys: Keys, shared: int, axis: int) -> Iterator[tupl
             lone = tensor.shape[shared] == 1
             summed = tensor.squeeze(shared) if lone else tensor.sum(axis=shared, dtype=np.int64)
             yield from _collect(summed, without, shared, axis + 1)
+            del summed  # before `sharing` makes its own
         yield from _collect(tensor, sharing, shared + 1, axis + 1)
 
 
