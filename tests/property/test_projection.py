@@ -95,6 +95,14 @@ def test_many_units_over_300_orders_of_magnitude() -> None:
         assert scale * exact[capped] <= 1
 
 
+def test_rounding_many_small_weights_keeps_the_cap() -> None:
+    """Nearly every unit is capped, so there is no room but what rounding leaves."""
+    weights = np.exp(np.random.default_rng(6).normal(0, 3, 5000))
+    density = math.nextafter(5000.0, 0)
+    drawn = unit_weights(Weights(weights, 1 / weights, weights), density).tolist()
+    assert max(drawn) * Fraction(density) <= sum(drawn)
+
+
 @pytest.mark.parametrize("density", [0.5, 3.0, 4.0, math.nan, math.inf])
 def test_densities_out_of_range_are_refused(density: float) -> None:
     with pytest.raises(ValueError, match="density"):
