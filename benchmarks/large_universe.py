@@ -57,7 +57,9 @@ def simulated(directory: Path, play: str, rounds: int) -> dict[str, typing.Any]:
         *("--table", str(directory / "table.csv"), "--schema", str(directory / "schema.json")),
         *("--workload", "marginals:3", "--mechanism", "equilibrium", "--play", play, "--set", f"rounds={rounds}"),
     )
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
     report: dict[str, typing.Any] = json.loads(done.stdout.splitlines()[-1])
     return report
 
