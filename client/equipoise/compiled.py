@@ -136,13 +136,14 @@ class CompiledWorkload:
                 rows = np.repeat(starts, lengths) + within
                 groups[group.axes] = (group, rows, np.repeat(coefficients, lengths) * group.coefficients[rows])
         marginals: dict[Axes, Table] = {}
-        for marginal in self.marginals:
-            span = self._range(marginal)
+        last = np.searchsorted(self._marginal_strides[0], queries, side="right") - 1  # that begins before the query
+        for row in np.unique(last[last >= 0]).tolist():
+            span = self._range(self.marginals[row])
             inside = (queries >= span.start) & (queries < span.stop)
             if inside.any():
                 cells = np.zeros(span.stop - span.start, dtype=np.int64)
                 np.add.at(cells, queries[inside] - span.start, coefficients[inside])
-                self._add_marginal(marginals, marginal.axes, cells)
+                self._add_marginal(marginals, self.marginals[row].axes, cells)
         return self._spread(groups, marginals)
 
     def statement_sensitivity(self, statement: int) -> int:
