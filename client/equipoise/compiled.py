@@ -74,13 +74,13 @@ class CompiledWorkload:
         _check_total(histogram, EXACT)
         result = np.zeros(self.query_count, dtype=np.int64)
         groups = {group.axes: group for group in self.groups}
-        marginals = self._marginals_by_axes
+        marginals = self._marginal_queries
         tensor = histogram.astype(np.int64, copy=False).reshape(self.schema_sizes)
         for axes, table in marginal_tables(tensor, groups.keys() | marginals.keys()):
             if axes in groups:
                 np.add.at(result, groups[axes].queries, groups[axes].counts(table, self.vectors))
-            for marginal in marginals.get(axes, ()):
-                result[self._range(marginal)] = table.transpose(_positions(axes, marginal.axes)).reshape(-1)
+            if axes in marginals:
+                result[marginals[axes]] = table
         return result
 
     def record_counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -88,7 +88,8 @@ class CompiledWorkload:
         if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < math.prod(self.schema_sizes):
             raise ValueError("a record is outside the universe")
         if len(cells) > MANY_RECORDS and math.prod(self.schema_sizes) <= EXACT >> 20:
-            return self.counts(np.bincount(cells, minlength=math.prod(self.schema_sizes)).astype(np.int64))
+            histogram = np.bincount(cells, minlength=math.prod(self.schema_sizes))
+            return self.counts(histogram.astype(np.int64, copy=False))
         result = np.zeros(self.query_count, dtype=np.int64)
         categories = np.unravel_index(cells, self.schema_sizes) if len(cells) else ()
         for start in range(0, len(cells), WORD):
@@ -114,9 +115,10 @@ class CompiledWorkload:
             weights = coefficients[group.queries] * group.coefficients
             rows = np.flatnonzero(weights)
             groups[group.axes] = (group, rows, weights[rows])
-        marginals: dict[Axes, Table] = {}
-        for marginal in self.marginals:
-            self._add_marginal(marginals, marginal.axes, coefficients[self._range(marginal)])
+        marginals: dict[Axes, Table] = {
+            axes: coefficients[queries].sum(axis=0, dtype=np.int64)
+            for axes, queries in self._marginal_queries.items()
+        }
         return self._spread(groups, marginals)
 
     def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -138,12 +140,14 @@ class CompiledWorkload:
         marginals: dict[Axes, Table] = {}
         last = np.searchsorted(self._marginal_strides[0], queries, side="right") - 1  # that begins before the query
         for row in np.unique(last[last >= 0]).tolist():
-            span = self._range(self.marginals[row])
+            marginal = self.marginals[row]
+            span, axes = self._range(marginal), tuple(sorted(marginal.axes))
             inside = (queries >= span.start) & (queries < span.stop)
             if inside.any():
-                cells = np.zeros(span.stop - span.start, dtype=np.int64)
-                np.add.at(cells, queries[inside] - span.start, coefficients[inside])
-                self._add_marginal(marginals, self.marginals[row].axes, cells)
+                cells = np.zeros(self._shape(marginal.axes), dtype=np.int64)
+                np.add.at(cells.reshape(-1), queries[inside] - span.start, coefficients[inside])
+                table = cells.transpose(_positions(marginal.axes, axes))
+                marginals[axes] = marginals[axes] + table if axes in marginals else table
         return self._spread(groups, marginals)
 
     def statement_sensitivity(self, statement: int) -> int:
@@ -168,18 +172,18 @@ class CompiledWorkload:
         return float(l1), math.nextafter(math.sqrt(l1), math.inf), 1.0
 
     @cached_property
-    def _marginals_by_axes(self) -> dict[Axes, list[MarginalRange]]:
-        found: dict[Axes, list[MarginalRange]] = {}
+    def _marginal_queries(self) -> dict[Axes, NDArray[np.int64]]:
+        """The queries of all marginals over the same, ascending axes: int64[marginals, a dimension for each axis]."""
+        found: dict[Axes, list[NDArray[np.int64]]] = {}
         for marginal in self.marginals:
-            found.setdefault(tuple(sorted(marginal.axes)), []).append(marginal)
-        return found
+            span, axes = self._range(marginal), tuple(sorted(marginal.axes))
+            queries = np.arange(span.start, span.stop).reshape(self._shape(marginal.axes))
+            found.setdefault(axes, []).append(queries.transpose(_positions(marginal.axes, axes)))
+        return {axes: np.stack(each) for axes, each in found.items()}
 
     @cached_property
     def _marginal_strides(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """First queries int64[marginals], and the axes and strides of their cells, int64[marginals, most axes].
-
-        Shorter ones are filled up with stride 0.
-        """
+        """First queries int64[marginals]; axes and strides of cells, int64[marginals, most axes], 0 beyond the last."""
         most = max((len(marginal.axes) for marginal in self.marginals), default=0)
         axes, strides = (np.zeros((len(self.marginals), most), dtype=np.int64) for _ in range(2))
         for row, marginal in enumerate(self.marginals):
@@ -209,11 +213,6 @@ class CompiledWorkload:
 
     def _range(self, marginal: MarginalRange) -> slice:
         return slice(marginal.first_query, marginal.first_query + math.prod(self._shape(marginal.axes)))
-
-    def _add_marginal(self, tables: dict[Axes, Table], axes: Axes, cells: NDArray[np.int64]) -> None:
-        ascending = tuple(sorted(axes))
-        table = cells.reshape(self._shape(axes)).transpose(_positions(axes, ascending))
-        tables[ascending] = tables[ascending] + table if ascending in tables else table
 
     def _spread(
         self,
