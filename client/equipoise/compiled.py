@@ -173,7 +173,7 @@ class CompiledWorkload:
 
     @cached_property
     def _marginal_queries(self) -> dict[Axes, NDArray[np.int64]]:
-        """The queries of all marginals over the same, ascending axes: int64[marginals, a dimension for each axis]."""
+        """The queries of all marginals over the same axes, ascending: int64[marginals, a dimension an axis]."""
         found: dict[Axes, list[NDArray[np.int64]]] = {}
         for marginal in self.marginals:
             span, axes = self._range(marginal), tuple(sorted(marginal.axes))
@@ -183,7 +183,7 @@ class CompiledWorkload:
 
     @cached_property
     def _marginal_strides(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """First queries int64[marginals]; axes and strides of cells, int64[marginals, most axes], 0 beyond the last."""
+        """First queries int64[marginals]; axes and strides of cells, int64[marginals, most axes], padded."""
         most = max((len(marginal.axes) for marginal in self.marginals), default=0)
         axes, strides = (np.zeros((len(self.marginals), most), dtype=np.int64) for _ in range(2))
         for row, marginal in enumerate(self.marginals):
