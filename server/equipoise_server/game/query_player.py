@@ -127,13 +127,15 @@ def unit_weights(weights: Weights, density: float) -> NDArray[np.int64]:
     is at least `A min(1, c W_g)` and at most `A` (see `project`; rounding up keeps both), so all weights sum to at
     least `A density`, and with the floor `F` on each of the `G > density` units to at least `(A + F) density`.
     """
-    masses = project(weights.units, density)
-    return np.ceil(masses * 2.0**WEIGHT_BITS).astype(np.int64) + FLOOR
+    return _integer_weights(project(weights.units, density))
 
 
 def action_weights(weights: Weights, units: Units, unit: int) -> NDArray[np.int64]:
     """Integer weights of the actions inside a drawn unit: its queries, then their complements."""
     start, stop = units.offsets[unit], units.offsets[unit + 1]
     inside = np.concatenate([weights.positive[start:stop], weights.negative[start:stop]])
-    masses: NDArray[np.float64] = inside / (weights.units[unit] * float(2 * (stop - start)))
-    return np.floor(masses * 2.0**WEIGHT_BITS).astype(np.int64) + FLOOR
+    return _integer_weights(inside / (weights.units[unit] * float(2 * (stop - start))))
+
+
+def _integer_weights(masses: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.ceil(masses * 2.0**WEIGHT_BITS).astype(np.int64) + FLOOR
