@@ -127,7 +127,8 @@ def unit_weights(weights: Weights, density: float) -> NDArray[np.int64]:
     is at least `A min(1, c W_g)` and at most `A` (see `project`; rounding up keeps both), so all weights sum to at
     least `A density`, and with the floor `F` on each of the `G > density` units to at least `(A + F) density`.
     """
-    return _integer_weights(project(weights.units, density))
+    masses = project(weights.units, density)
+    return np.ceil(masses * 2.0**WEIGHT_BITS).astype(np.int64) + FLOOR
 
 
 def action_weights(weights: Weights, units: Units, unit: int) -> NDArray[np.int64]:
@@ -138,4 +139,4 @@ def action_weights(weights: Weights, units: Units, unit: int) -> NDArray[np.int6
 
 
 def _integer_weights(masses: NDArray[np.float64]) -> NDArray[np.int64]:
-    return np.ceil(masses * 2.0**WEIGHT_BITS).astype(np.int64) + FLOOR
+    return np.floor(masses * 2.0**WEIGHT_BITS).astype(np.int64) + FLOOR
