@@ -34,6 +34,8 @@ wheel: $(VENV)/test.stamp  ## build the wheel, install it in a bare environment,
 	PYTHON=$(BIN)/python tests/smoke/wheel.sh
 
 bench: $(VENV)/base.stamp  ## ratios against straightforward references; never part of the tests
+	$(BIN)/python benchmarks/mixed_rounds.py
+	$(BIN)/python benchmarks/large_universe.py
 	$(BIN)/python benchmarks/game_rounds.py
 	$(BIN)/python benchmarks/sampled_rounds.py
 

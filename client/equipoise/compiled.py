@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.tables import Axes, Table, marginal_tables, spread
-from equipoise.terms import EXACT, Terms, Vectors
+from equipoise.terms import BLOCK, EXACT, Terms, Vectors
 
 MAX_WEIGHT = 256  # sum of |coefficients| of one predicate's boxes
 MAX_COEFFICIENTS = EXACT // MAX_WEIGHT  # 2^45: keeps every partial sum of `transpose` within 2^53
@@ -74,13 +74,13 @@ class CompiledWorkload:
         _check_total(histogram, EXACT)
         result = np.zeros(self.query_count, dtype=np.int64)
         groups = {group.axes: group for group in self.groups}
-        marginals = self._marginals_by_axes
+        marginals = self._marginal_queries
         tensor = histogram.astype(np.int64, copy=False).reshape(self.schema_sizes)
         for axes, table in marginal_tables(tensor, groups.keys() | marginals.keys()):
             if axes in groups:
                 np.add.at(result, groups[axes].queries, groups[axes].counts(table, self.vectors))
-            for marginal in marginals.get(axes, ()):
-                result[self._range(marginal)] = table.transpose(_positions(axes, marginal.axes)).reshape(-1)
+            if axes in marginals:
+                result[marginals[axes]] = table
         return result
 
     def record_counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -88,7 +88,8 @@ class CompiledWorkload:
         if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < math.prod(self.schema_sizes):
             raise ValueError("a record is outside the universe")
         if len(cells) > MANY_RECORDS and math.prod(self.schema_sizes) <= EXACT >> 20:
-            return self.counts(np.bincount(cells, minlength=math.prod(self.schema_sizes)).astype(np.int64))
+            histogram = np.bincount(cells, minlength=math.prod(self.schema_sizes))
+            return self.counts(histogram.astype(np.int64, copy=False))
         result = np.zeros(self.query_count, dtype=np.int64)
         categories = np.unravel_index(cells, self.schema_sizes) if len(cells) else ()
         for start in range(0, len(cells), WORD):
@@ -97,9 +98,8 @@ class CompiledWorkload:
             everyone = (1 << len(cells[some])) - 1
             for group in self.groups:
                 np.add.at(result, group.queries, group.record_counts(words, everyone))
-        for marginal in self.marginals if len(cells) else ():
-            of_records = np.ravel_multi_index([categories[a] for a in marginal.axes], self._shape(marginal.axes))
-            np.add.at(result, marginal.first_query + of_records, 1)
+        if len(cells):
+            self._count_in_marginals(np.array(categories), result)
         return result
 
     def transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -115,9 +115,10 @@ class CompiledWorkload:
             weights = coefficients[group.queries] * group.coefficients
             rows = np.flatnonzero(weights)
             groups[group.axes] = (group, rows, weights[rows])
-        marginals: dict[Axes, Table] = {}
-        for marginal in self.marginals:
-            self._add_marginal(marginals, marginal.axes, coefficients[self._range(marginal)])
+        marginals: dict[Axes, Table] = {
+            axes: coefficients[queries].sum(axis=0, dtype=np.int64)
+            for axes, queries in self._marginal_queries.items()
+        }
         return self._spread(groups, marginals)
 
     def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -137,13 +138,16 @@ class CompiledWorkload:
                 rows = np.repeat(starts, lengths) + within
                 groups[group.axes] = (group, rows, np.repeat(coefficients, lengths) * group.coefficients[rows])
         marginals: dict[Axes, Table] = {}
-        for marginal in self.marginals:
-            span = self._range(marginal)
+        last = np.searchsorted(self._marginal_strides[0], queries, side="right") - 1  # that begins before the query
+        for row in np.unique(last[last >= 0]).tolist():
+            marginal = self.marginals[row]
+            span, axes = self._range(marginal), tuple(sorted(marginal.axes))
             inside = (queries >= span.start) & (queries < span.stop)
             if inside.any():
-                cells = np.zeros(span.stop - span.start, dtype=np.int64)
-                np.add.at(cells, queries[inside] - span.start, coefficients[inside])
-                self._add_marginal(marginals, marginal.axes, cells)
+                cells = np.zeros(self._shape(marginal.axes), dtype=np.int64)
+                np.add.at(cells.reshape(-1), queries[inside] - span.start, coefficients[inside])
+                table = cells.transpose(_positions(marginal.axes, axes))
+                marginals[axes] = marginals[axes] + table if axes in marginals else table
         return self._spread(groups, marginals)
 
     def statement_sensitivity(self, statement: int) -> int:
@@ -168,11 +172,37 @@ class CompiledWorkload:
         return float(l1), math.nextafter(math.sqrt(l1), math.inf), 1.0
 
     @cached_property
-    def _marginals_by_axes(self) -> dict[Axes, list[MarginalRange]]:
-        found: dict[Axes, list[MarginalRange]] = {}
+    def _marginal_queries(self) -> dict[Axes, NDArray[np.int64]]:
+        """The queries of all marginals over the same axes, ascending: int64[marginals, a dimension an axis]."""
+        found: dict[Axes, list[NDArray[np.int64]]] = {}
         for marginal in self.marginals:
-            found.setdefault(tuple(sorted(marginal.axes)), []).append(marginal)
-        return found
+            span, axes = self._range(marginal), tuple(sorted(marginal.axes))
+            queries = np.arange(span.start, span.stop).reshape(self._shape(marginal.axes))
+            found.setdefault(axes, []).append(queries.transpose(_positions(marginal.axes, axes)))
+        return {axes: np.stack(each) for axes, each in found.items()}
+
+    @cached_property
+    def _marginal_strides(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """First queries int64[marginals]; axes and strides of cells, int64[marginals, most axes], padded."""
+        most = max((len(marginal.axes) for marginal in self.marginals), default=0)
+        axes, strides = (np.zeros((len(self.marginals), most), dtype=np.int64) for _ in range(2))
+        for row, marginal in enumerate(self.marginals):
+            stride = 1
+            for place in reversed(range(len(marginal.axes))):
+                axes[row, place], strides[row, place] = marginal.axes[place], stride
+                stride *= self.schema_sizes[marginal.axes[place]]
+        return np.array([marginal.first_query for marginal in self.marginals], dtype=np.int64), axes, strides
+
+    def _count_in_marginals(self, categories: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+        """Adds the records, int64[axes, B] categories, to the counts of the marginals' cells."""
+        first_queries, axes, strides = self._marginal_strides
+        step = max(1, BLOCK // categories.shape[1])
+        for start in range(0, len(first_queries), step):
+            rows = slice(start, start + step)
+            queries = np.repeat(first_queries[rows, None], categories.shape[1], axis=1)
+            for place in range(axes.shape[1]):
+                queries += strides[rows, place, None] * categories[axes[rows, place]]
+            np.add.at(counts, queries.reshape(-1), 1)
 
     @cached_property
     def _marginal_starts(self) -> frozenset[int]:
@@ -183,11 +213,6 @@ class CompiledWorkload:
 
     def _range(self, marginal: MarginalRange) -> slice:
         return slice(marginal.first_query, marginal.first_query + math.prod(self._shape(marginal.axes)))
-
-    def _add_marginal(self, tables: dict[Axes, Table], axes: Axes, cells: NDArray[np.int64]) -> None:
-        ascending = tuple(sorted(axes))
-        table = cells.reshape(self._shape(axes)).transpose(_positions(axes, ascending))
-        tables[ascending] = tables[ascending] + table if ascending in tables else table
 
     def _spread(
         self,
@@ -201,7 +226,9 @@ class CompiledWorkload:
             table = group.table(rows, weights, self.vectors)
             return table + marginals[axes] if axes in marginals else table
 
-        return spread(groups.keys() | marginals.keys(), table_of, self.schema_sizes)
+        universe = np.zeros(self.schema_sizes, dtype=np.int64)
+        spread(groups.keys() | marginals.keys(), table_of, universe)
+        return universe.reshape(-1)
 
 
 def _positions(axes: Axes, order: Axes) -> tuple[int, ...]:
@@ -210,6 +237,13 @@ def _positions(axes: Axes, order: Axes) -> tuple[int, ...]:
 
 
 def _check_total(numbers: NDArray[np.int64], limit: int) -> None:
-    # Summed as doubles first, so that the check itself cannot overflow.
-    if float(np.abs(numbers.astype(np.float64)).sum()) > 2.0 * limit or int(np.abs(numbers).sum()) > limit:
-        raise ValueError(f"the absolute values sum to more than {limit}; the result might not be exact")
+    if not len(numbers) or max(int(numbers.max()), -int(numbers.min())) <= limit // len(numbers):
+        return
+    total = 0
+    for start in range(0, len(numbers), BLOCK):
+        sizes = np.abs(numbers[start : start + BLOCK])
+        # Summed as doubles first, so that the check itself cannot overflow; -2^63 has no absolute value.
+        fits = int(sizes.min()) >= 0 and float(sizes.sum(dtype=np.float64)) <= 2.0 * limit
+        total = total + int(sizes.sum()) if fits else limit + 1
+        if total > limit:
+            raise ValueError(f"the absolute values sum to more than {limit}; the result might not be exact")

@@ -1,8 +1,9 @@
-"""Sums of a histogram down to tables over some axes, and back: the sum of such tables over the whole universe.
+"""Sums of a histogram down to tables over some axes, and back: such tables added up over the whole universe.
 
-Both work axis by axis from the last one and share the partial sums, so that a thousand tables cost about as
-much as a few passes over the universe instead of a thousand. Tables are int64 arrays with one dimension for
-each of their axes, which ascend; all sums are exact in integers.
+Both work axis by axis from the first one and share the partial sums, so that a thousand tables cost about as
+much as a few passes over the universe instead of a thousand. The first axes vary slowest, so every pass but
+those over small arrays runs along memory. Tables are int64 arrays with one dimension for each of their axes, which
+ascend; all sums are exact in integers.
 """
 
 from __future__ import annotations
@@ -19,61 +20,67 @@ Table = NDArray[np.int64]
 def marginal_tables(histogram: Table, wanted: Iterable[Axes]) -> Iterator[tuple[Axes, Table]]:
     """Yields each of the wanted axis sets, all different, with the histogram summed over the other axes.
 
-    `histogram` has one dimension for each axis of the universe.
+    `histogram` has one dimension for each axis of the universe. Besides it, partial sums of less than its size are
+    held.
     """
-    return _collect(histogram, [(axes, axes) for axes in wanted], histogram.ndim)
+    return _collect(histogram, [(axes, axes) for axes in wanted], 0, 0)
 
 
-def spread(wanted: Iterable[Axes], table_of: Callable[[Axes], Table], sizes: tuple[int, ...]) -> Table:
-    """The int64[universe] whose cell x is the sum, over the wanted axis sets, of `table_of(axes)` at x.
+def spread(wanted: Iterable[Axes], table_of: Callable[[Axes], Table], universe: Table) -> None:
+    """Adds to cell x of `universe`, for each of the wanted axis sets, all different, `table_of(axes)` at x.
 
-    `table_of` is called once for each axis set, as late as possible, so that few tables exist at a time.
+    `universe` has one dimension for each axis. Besides it, partial sums of less than its size are held. `table_of`
+    is called once for each axis set, as late as possible, so that few tables exist at a time.
     """
-    total = _total([(axes, axes) for axes in wanted], table_of, sizes)
-    universe = np.zeros(sizes, dtype=np.int64)
-    if total is not None:
-        universe += total
-    return universe.reshape(-1)
+    keys = [(axes, axes) for axes in wanted]
+    if keys:
+        _add(universe, keys, table_of, 0, 0)
 
 
-# Below, each wanted axis set comes with those of its axes that are still to be treated. The dimensions of an
-# array are first the axes not yet treated, then the treated ones that the axis sets at hand all share.
+# Below, each wanted axis set comes with those of its axes that are still to be treated; `axis` is the next one. The
+# dimensions of an array are first the treated axes that the axis sets at hand all share, then all from `axis` on.
+
+Keys = list[tuple[Axes, Axes]]
 
 
-def _collect(tensor: Table, keys: list[tuple[Axes, Axes]], untreated: int) -> Iterator[tuple[Axes, Table]]:
-    if len(keys) == 1:
-        ((axes, left),) = keys
-        yield axes, np.asarray(tensor.sum(axis=tuple(a for a in range(untreated) if a not in left), dtype=np.int64))
+def _collect(tensor: Table, keys: Keys, shared: int, axis: int) -> Iterator[tuple[Axes, Table]]:
+    if len(keys) == 1 and not keys[0][1]:
+        yield keys[0][0], np.asarray(tensor.sum(axis=tuple(range(shared, tensor.ndim)), dtype=np.int64))
     elif keys:
-        without, sharing = _divided(keys, untreated - 1)
+        without, sharing = _divided(keys, axis)
         if without:
-            yield from _collect(tensor.sum(axis=untreated - 1, dtype=np.int64), without, untreated - 1)
-        yield from _collect(tensor, sharing, untreated - 1)
+            lone = tensor.shape[shared] == 1
+            summed = tensor.squeeze(shared) if lone else tensor.sum(axis=shared, dtype=np.int64)
+            yield from _collect(summed, without, shared, axis + 1)
+            del summed  # before `sharing` makes its own
+        yield from _collect(tensor, sharing, shared + 1, axis + 1)
 
 
-def _total(
-    keys: list[tuple[Axes, Axes]], table_of: Callable[[Axes], Table], untreated: tuple[int, ...]
-) -> Table | None:
-    if not keys:
-        return None
+def _add(total: Table, keys: Keys, table_of: Callable[[Axes], Table], shared: int, axis: int) -> None:
     if len(keys) == 1:
         ((axes, left),) = keys
-        table = table_of(axes)
-        shape = tuple(size if axis in left else 1 for axis, size in enumerate(untreated))
-        return table.reshape(shape + table.shape[len(left) :])
-    last = len(untreated) - 1
-    without, sharing = _divided(keys, last)
-    plain = _total(without, table_of, untreated[:-1])
-    shared = _total(sharing, table_of, untreated[:-1])
-    if plain is not None:
-        plain = np.expand_dims(plain, last)
-    if plain is None or shared is None:
-        return shared if plain is None else plain
-    return np.asarray(plain + shared)
+        shape = list(total.shape)
+        for place in range(shared, total.ndim):
+            if place - shared + axis not in left:
+                shape[place] = 1
+        total += table_of(axes).reshape(shape)
+        return
+    without, sharing = _divided(keys, axis)
+    if len(without) == 1:
+        _add(total, without, table_of, shared, axis)
+    elif without and total.shape[shared] == 1:
+        _add(total.squeeze(shared), without, table_of, shared, axis + 1)
+    elif without:
+        partial = np.zeros(total.shape[:shared] + total.shape[shared + 1 :], dtype=np.int64)
+        _add(partial, without, table_of, shared, axis + 1)
+        total += partial[(slice(None),) * shared + (None,)]
+        del partial  # before `sharing` makes its own
+    if sharing:
+        _add(total, sharing, table_of, shared + 1, axis + 1)
 
 
-def _divided(keys: list[tuple[Axes, Axes]], axis: int) -> tuple[list[tuple[Axes, Axes]], list[tuple[Axes, Axes]]]:
+def _divided(keys: Keys, axis: int) -> tuple[Keys, Keys]:
     """The axis sets without `axis`, and those with it, of which it is then treated."""
-    without = [key for key in keys if not key[1] or key[1][-1] != axis]
-    sharing = [(axes, left[:-1]) for axes, left in keys if left and left[-1] == axis]
+    without = [key for key in keys if not key[1] or key[1][0] != axis]
+    sharing = [(axes, left[1:]) for axes, left in keys if left and left[0] == axis]
     return without, sharing

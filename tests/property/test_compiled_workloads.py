@@ -72,7 +72,12 @@ predicates: st.SearchStrategy[Predicate] = st.recursive(
 )
 names = st.lists(st.sampled_from(SCHEMA.names), min_size=1, unique=True)
 marginals = names.map(lambda some: Marginal(tuple(some)))
-workloads = st.lists(predicates | predicates | marginals, max_size=6)
+constants = predicates.flatmap(lambda each: st.sampled_from([Any((each, Not(each))), All((Not(each), each))]))
+statements_of_all_kinds = predicates | predicates | constants | marginals
+# Some have one statement, some the same one several times.
+workloads = st.lists(statements_of_all_kinds, max_size=6) | st.lists(
+    statements_of_all_kinds, min_size=1, max_size=3
+).flatmap(lambda few: st.lists(st.sampled_from(few), min_size=1, max_size=6))
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -98,6 +103,21 @@ def test_every_operation_equals_the_matrix_s(statements: list[Statement], seed: 
         queries = generator.integers(0, len(matrix), 5)
         some = generator.integers(-1000, 1000, 5)
         np.testing.assert_array_equal(compiled.transpose_sparse(queries, some), some @ matrix[queries])
+
+
+@settings(max_examples=50)
+@given(workloads)
+def test_single_records_and_single_queries_are_the_matrix_s_columns_and_rows(statements: list[Statement]) -> None:
+    compiled = compile_workload(statements, SCHEMA)
+    matrix = naive_matrix(statements)
+    for record, column in enumerate(matrix.T):
+        np.testing.assert_array_equal(compiled.record_counts(np.array([record])), column)
+        one = np.zeros(len(RECORDS), dtype=np.int64)
+        one[record] = 1
+        np.testing.assert_array_equal(compiled.counts(one), column)
+    for query, row in enumerate(matrix):
+        np.testing.assert_array_equal(compiled.transpose_sparse(np.array([query]), np.array([1])), row)
+        np.testing.assert_array_equal(compiled.transpose(np.eye(len(matrix), dtype=np.int64)[query]), row)
 
 
 @given(workloads)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import tracemalloc
 import typing
 from collections.abc import Callable
 
@@ -197,6 +199,26 @@ def test_the_empty_workload() -> None:
     assert len(workload.counts(np.ones(SCHEMA.universe_size, dtype=np.int64))) == 0
     assert not workload.transpose(np.zeros(0, dtype=np.int64)).any()
     assert concatenate([workload, compile_workload([ORIGIN], SCHEMA)]).query_count == 1
+
+
+@pytest.mark.parametrize("sizes", [(2,) * 17, (1, 4, 1, 1, 4, 4, 1, 1, 4, 4, 1, 1, 4, 4, 1, 4)])
+def test_nothing_larger_than_the_universe_is_held_besides_the_result(sizes: tuple[int, ...]) -> None:
+    schema = Schema(tuple(Attribute(f"a{i}", tuple(map(str, range(size)))) for i, size in enumerate(sizes)))
+    workload = compile_workload([Marginal(names) for names in itertools.combinations(schema.names, 2)], schema)
+    histogram = np.ones(schema.universe_size, dtype=np.int64)
+    coefficients = np.ones(workload.query_count, dtype=np.int64)
+
+    def peak(run: Callable[[], object]) -> float:
+        """The most memory held at once, in arrays over the universe."""
+        tracemalloc.start()
+        run()
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most / histogram.nbytes
+
+    # Partial sums are less than one, and here all small things are less than a quarter.
+    assert peak(lambda: workload.counts(histogram)) <= 1.25
+    assert peak(lambda: workload.transpose(coefficients)) <= 2.25
 
 
 WORKLOAD = compile_workload([ORIGIN, Marginal(("day",))], SCHEMA)
