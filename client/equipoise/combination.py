@@ -58,8 +58,9 @@ class Combination:
             for axis, each in enumerate(categories):
                 terms, numbers = by_vector[axis]
                 if len(terms):
-                    rows = self._workload.vectors[axis].bits[numbers]
-                    inside[terms] &= rows.take(each >> 3, axis=1) >> (each & 7).astype(np.uint8)
+                    places, which = np.unique(each >> 3, return_inverse=True)
+                    rows = self._workload.vectors[axis].bits[numbers[:, None], places]
+                    inside[terms] &= rows.take(which, axis=1) >> (each & 7).astype(np.uint8)
                 terms, wanted = by_category[axis]
                 if len(terms):
                     inside[terms] &= wanted[:, None] == each

@@ -129,12 +129,12 @@ class Proposal:
         2^53 t'. Where it is not, the exact comparison reads further bits. Deficits beyond 700 nats are cut to
         700, which only makes the double larger: then it never accepts, and refuses unless c is 0.
         """
-        if exponents.size and int(exponents.max()) > self.top + growth:
-            raise ValueError("growth: an exponent has grown by more")
+        lifted = self.top + growth
+        if exponents.size and not int(exponents.max()) <= lifted < int(exponents.min()) + (1 << 64):
+            raise ValueError("growth: an exponent has grown by more, or lies more than 2^16 nats below the largest")
         coins = stream.words(cells.size)
         weights = self.weights(cells)
-        lifted = np.uint64((self.top + growth) % (1 << 64))
-        deficits = lifted - exponents.astype(np.uint64)
+        deficits = np.uint64(lifted % (1 << 64)) - exponents.astype(np.uint64)
         near = np.minimum(deficits, np.uint64(LARGEST_NATS << UNIT_BITS)).astype(np.int64)
         true = exponentials(-near) * float(1 << self.scale_bits)
         above = weights.astype(np.float64)

@@ -117,6 +117,10 @@ def test_growing_beyond_what_was_promised_is_refused() -> None:
     for cell, exponent in ((0, UNIT + 1), (1, UNIT // 100)):
         with pytest.raises(ValueError, match="growth"):
             proposal.accepted(nats([cell]), nats([exponent]), UNIT, KeyedStream.derive(bytes(32), "grown"))
+    far = Proposal.above(nats([2**63 - 1, -(2**63)]))
+    assert not far.accepted(nats([1]), nats([-(2**63)]), 0, KeyedStream.derive(bytes(32), "far")).item()
+    with pytest.raises(ValueError, match="growth"):
+        far.accepted(nats([1]), nats([-(2**63)]), 1, KeyedStream.derive(bytes(32), "too far"))
 
 
 def test_weights_are_above_the_ideal_ones_and_close() -> None:
