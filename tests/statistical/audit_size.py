@@ -13,4 +13,4 @@ class AuditSize:
     tries: int
 
 
-SIZES = {"fast": AuditSize(runs=1_000, tries=10), "nightly": AuditSize(runs=40_000, tries=400)}
+SIZES = {"fast": AuditSize(runs=500, tries=10), "nightly": AuditSize(runs=40_000, tries=400)}

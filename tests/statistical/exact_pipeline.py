@@ -158,9 +158,7 @@ def pipeline_law(
                     parameters.repair, analyst, workload, counts[own], setting.records, synopsis
                 )
             joint = {
-                seen + answers: mass * part
-                for seen, mass in joint.items()
-                for answers, part in known[key].items()
+                seen + answers: mass * part for seen, mass in joint.items() for answers, part in known[key].items()
             }
         law |= joint
     return law

@@ -14,11 +14,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import AuditSize
 from statistical.audit_size import AuditSize
 from statistical.binomial_bins import deviates
 from statistical.exact_game import masks_workload
-from statistical.exact_pipeline import Histogram, Workloads, Pair, pipeline_law
+from statistical.exact_pipeline import Histogram, Pair, Workloads, pipeline_law
 from statistical.exact_sparse_vector import pattern_law
 from statistical.test_sparse_vector import exact_law
 
@@ -135,9 +134,7 @@ def used(pair: Pair, cost: Cost, delta: float) -> float:
 
 def data_use(instance: Instance, plan: Plan) -> float:
     """What replacing a record shows to everybody together."""
-    one, other = (
-        pipeline_law(instance.setting, plan, each, instance.workloads[0]) for each in instance.histograms
-    )
+    one, other = (pipeline_law(instance.setting, plan, each, instance.workloads[0]) for each in instance.histograms)
     return used(Pair.of(one, other), plan.data_cost, instance.delta)
 
 

@@ -99,7 +99,10 @@ def most_telling_event(first: Sequence[Outcome], second: Sequence[Outcome], delt
     The ratio is that of the parts as if they were independent. Either side may be the likelier one: `sign` -1 is
     an event that `second` hits more often.
     """
-    weights = tuple(log_ratios(ours, theirs) for ours, theirs in zip(zip(*first), zip(*second), strict=True))
+    weights = tuple(
+        log_ratios([outcome[part] for outcome in first], [outcome[part] for outcome in second])
+        for part in range(len(first[0]))
+    )
     scores = [np.sort([weight_of(weights, outcome) for outcome in side]) for side in (first, second)]
     best, telling = -1.0, Event(weights, 1, math.inf)
     for sign, (ours, theirs) in ((1, scores), (-1, scores[::-1])):
