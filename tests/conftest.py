@@ -1,4 +1,4 @@
-"""The option that makes the statistical audit large: `make audit` gives it, `make test` does not."""
+"""The options that make the statistical audit large: `make audit` gives them, `make test` does not."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ from statistical.audit_size import SIZES, AuditSize
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--audit-size`."""
+    """`--audit-size` and `--other-numpy`."""
     parser.addoption("--audit-size", choices=sorted(SIZES), default="fast", help="how long the audit may take")
+    parser.addoption("--other-numpy", default="", help="a directory with another numpy, to replay rounds with")
 
 
 @pytest.fixture(scope="session")
 def audit_size(request: pytest.FixtureRequest) -> AuditSize:
     """What `--audit-size` names."""
     return SIZES[request.config.getoption("--audit-size")]
+
+
+@pytest.fixture(scope="session")
+def other_numpy(request: pytest.FixtureRequest) -> str:
+    """What `--other-numpy` names, or nothing."""
+    directory: str = request.config.getoption("--other-numpy")
+    return directory
