@@ -14,12 +14,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def audit_size(request: pytest.FixtureRequest) -> AuditSize:
-    """What `--audit-size` names."""
-    return SIZES[request.config.getoption("--audit-size")]
+    """What `--audit-size` names; `fast` where all tests run, since pytest reads this file too late to ask."""
+    return SIZES[request.config.getoption("--audit-size", "fast")]
 
 
 @pytest.fixture(scope="session")
 def other_numpy(request: pytest.FixtureRequest) -> str:
     """What `--other-numpy` names, or nothing."""
-    directory: str = request.config.getoption("--other-numpy")
+    directory: str = request.config.getoption("--other-numpy", "")
     return directory
