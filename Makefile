@@ -4,16 +4,23 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint drift wheel bench protos clean
+.PHONY: help demo test audit-fast audit lint drift wheel bench protos clean
 
 help:  ## what can be made
-	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)/\1: \2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1: \2/p' Makefile
 
 demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real server on loopback
 	@$(BIN)/equipoise-server demo $(DEMO)
 
 test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## all tests
 	$(BIN)/python -m pytest $(TESTS)
+
+audit-fast: $(VENV)/test.stamp  ## what the tests prove about privacy, and each certified bound beside its claim
+	$(BIN)/python -m pytest tests/statistical -s
+
+audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with another numpy: about an hour
+	@$(PIP) install --upgrade --target $(VENV)/other-numpy --no-deps --only-binary :all: 'numpy>=2.0,<2.2'
+	$(BIN)/python -m pytest tests/statistical -s --audit-size nightly --other-numpy $(abspath $(VENV))/other-numpy
 
 lint: $(VENV)/lint.stamp $(VENV)/test.stamp  ## style, types, import rules
 	$(BIN)/ruff check .

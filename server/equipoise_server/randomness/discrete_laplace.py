@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,15 +65,7 @@ class DiscreteLaplace:
         there on). At 120 places it is wrong by less than 10^-116 and the scaled quotient by less than 10^-76,
         so the integer is within 1/2 + 10^-76 < 1 of the ideal threshold.
         """
-        context = precise(_DIGITS)
-        rate = context.divide(Decimal(self.rate.numerator), Decimal(self.rate.denominator))
-        thresholds = []
-        for digit in range(self.digits):
-            nats = context.min(context.multiply(rate, Decimal(1 << digit)), _MOST_NATS)
-            odds = context.exp(nats)
-            ideal = context.divide(Decimal(1 << THRESHOLD_BITS), context.add(odds, Decimal(1)))
-            thresholds.append(int(ideal.to_integral_value(ROUND_HALF_EVEN, context)))
-        return tuple(thresholds)
+        return _thresholds(self.rate, self.digits)
 
     def draw(self, count: int, stream: KeyedStream) -> NDArray[np.int64]:
         """`count` independent integers with this law; shape (count,). Raises ValueError for a negative count.
@@ -174,3 +166,17 @@ class DiscreteLaplace:
         """P(Z >= size) of the ideal law, for size >= 1."""
         context = precise(_DIGITS)
         return context.divide(self._power(size), context.add(Decimal(1), self._power(1)))
+
+
+# Every analyst's repair draws from the same few laws, each with up to sixty exponentials to 120 digits.
+@lru_cache(maxsize=256)
+def _thresholds(fraction: Fraction, digits: int) -> tuple[int, ...]:
+    context = precise(_DIGITS)
+    rate = context.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
+    thresholds = []
+    for digit in range(digits):
+        nats = context.min(context.multiply(rate, Decimal(1 << digit)), _MOST_NATS)
+        odds = context.exp(nats)
+        ideal = context.divide(Decimal(1 << THRESHOLD_BITS), context.add(odds, Decimal(1)))
+        thresholds.append(int(ideal.to_integral_value(ROUND_HALF_EVEN, context)))
+    return tuple(thresholds)

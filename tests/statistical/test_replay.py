@@ -1,0 +1,64 @@
+"""The same seed, data, workloads and parameters give the same bytes, whatever machine computes them.
+
+Other processes, with other numbers of threads, hash seeds, kernels of the linear algebra and vector instructions,
+and at the nightly size another numpy, compute the same rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from statistical.replayed_rounds import digest, outcome_of, rounds
+from unit.mechanisms.instance import plan_of
+
+from equipoise_server.mechanisms.analyst_repair import MULTIPLICATIVE_WEIGHTS
+from equipoise_server.mechanisms.repair import SYNOPSIS, UNCERTIFIED
+
+TESTS = Path(__file__).parents[1]
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+def plain_instructions() -> dict[str, str]:
+    """What keeps numpy from the vector instructions beyond its baseline that this machine has."""
+    found = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
+    return {"NPY_DISABLE_CPU_FEATURES": " ".join(found)} if found else {}
+
+
+def elsewhere(
+    environment: dict[str, str], plans: dict[str, str], libraries: str = ""
+) -> tuple[str, dict[str, str]]:
+    """The version of numpy and the digests of a new process."""
+    paths = [libraries, str(TESTS), *sys.path]
+    done = subprocess.run(
+        [sys.executable, "-m", "statistical.replayed_rounds"],
+        env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(path for path in paths if path)},
+        input=json.dumps(plans),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = json.loads(done.stdout)
+    return told["numpy"], told["digests"]
+
+
+def test_every_process_gives_the_same_bytes(other_numpy: str) -> None:
+    plans = {name: plan_of(case).parameters for name, case in rounds().items()}
+    outcomes = {name: outcome_of(case, plans[name]) for name, case in rounds().items()}
+    ways = {int(way) for each in outcomes.values() for a in each.answers.values() for way in np.unique(a.methods)}
+    assert ways > {SYNOPSIS, MULTIPLICATIVE_WEIGHTS, UNCERTIFIED}  # and noise on single statements
+    here = {name: digest(outcome) for name, outcome in outcomes.items()}
+    assert len(set(here.values())) == len(here)
+
+    one = dict.fromkeys(THREADS, "1") | {"PYTHONHASHSEED": "1", "OPENBLAS_CORETYPE": "Nehalem"}
+    four = dict.fromkeys(THREADS, "4") | {"PYTHONHASHSEED": "2"}
+    assert elsewhere(one, plans) == (np.__version__, here)
+    assert elsewhere(four | plain_instructions(), plans) == (np.__version__, here)
+    if other_numpy:
+        version, digests = elsewhere(four, plans, other_numpy)
+        assert version != np.__version__
+        assert digests == here
