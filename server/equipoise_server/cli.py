@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from equipoise.errors import EquipoiseError, InvalidArgument
+from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
 from equipoise_server.app import serve as serve_state
 from equipoise_server.checking import check_state, count_table
 from equipoise_server.simulation.progress import RunsProgress
@@ -217,8 +217,12 @@ def simulate(
         forced=tuple(forced or ()),
     )
     request.check()
-    with RunsProgress(repeat, _err) as progress:
-        report = simulate_runs(load_task(table, schema, workload, analysts), request, progress)
+    try:
+        with RunsProgress(repeat, _err) as progress:
+            report = simulate_runs(load_task(table, schema, workload, analysts), request, progress)
+    except BudgetExhausted as error:
+        # Options are all that is wrong: here are no accounts, nor an operator whom to ask for more.
+        raise InvalidArgument(*error.message.split(": ", 1)) from None
     if as_json:
         _print_json(report_as_json(report))
     else:

@@ -17,6 +17,7 @@ from statistical.exact_game import Law, masks_workload, renyi
 
 from equipoise import accounting
 from equipoise.workload import CompiledWorkload
+from equipoise_server.mechanisms import private_weights
 from equipoise_server.mechanisms.private_weights import (
     Fit,
     PrivateWeights,
@@ -143,6 +144,29 @@ def test_the_start_is_half_the_synopsis_and_half_uniform() -> None:
     start = starting_weights(np.array([1, 1, 3], dtype=np.int64), 4)
     assert start.tolist() == [3, 11, 3, 7]
     assert start.sum() == 2 * 3 * 4
+
+
+def shares_moved(cells: int, total_bits: int, monkeypatch: pytest.MonkeyPatch) -> Fraction:
+    """How far rounding moves the light cells' share, where one cell is as heavy as its scale allows."""
+    monkeypatch.setattr(private_weights, "TOTAL_BITS", total_bits)
+    heaviest = 1 << (total_bits - 1 - cells.bit_length())
+    # On the last scale each light cell is worth just less than one unit, all of which is lost.
+    light = 1 - 2.0**-20
+    scale = 2.0 ** (total_bits - (heaviest + cells).bit_length())
+    weights = np.full(cells, light / scale)
+    weights[0] = heaviest
+    integers, _ = private_weights.rounded_weights(weights)
+    assert int(integers.sum()) < 2**total_bits
+    exact = Fraction(light) / Fraction(scale) * (cells - 1)
+    rounded = Fraction(int(integers[1:].sum()), int(integers.sum()))
+    return abs(exact / (exact + heaviest) - rounded)
+
+
+def test_rounding_weights_costs_what_is_claimed_up_to_the_largest_universe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound of 2^26 cells at 52 bits, on a scale that fits here: 2^13 cells at 26 bits."""
+    moved = shares_moved(2**13, 26, monkeypatch)
+    assert Fraction(2**13, 2**24) < moved <= Fraction(2**13, 2**23)  # half of the bound would be too little
+    assert shares_moved(2**13 - 1, 26, monkeypatch) <= Fraction(2**13, 2**24)
 
 
 def test_a_hypothesis_far_from_uniform_still_answers_finely() -> None:

@@ -42,7 +42,7 @@ Beta = Annotated[float, typer.Option(help="The probability with which any stated
 Mechanism = Annotated[str, typer.Option(help="A mechanism's name, or auto.")]
 Options = Annotated[str, typer.Option(help='Options of the mechanism, a JSON object: {"play": "sampled"}.')]
 
-_SHARE = re.compile(r"(?P<analyst>[^=]+)=(?P<statements>[0-9]+)(?:/(?P<queries>[0-9]+))?", re.ASCII)
+_SHARE = re.compile(r"(?P<analyst>[^=]+)=(?P<statements>[0-9]{1,13})(?:/(?P<queries>[0-9]{1,13}))?", re.ASCII)
 
 
 @round_app.command("plan")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Progress
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers
 from equipoise_server.mechanisms.private_weights import SCORE_ROUNDING, PrivateWeights
 from equipoise_server.mechanisms.repair import (
     SCORE_BITS,
@@ -89,7 +89,6 @@ def repair_analysts(
     records: int,
     start: NDArray[np.float64],
     seed: bytes,
-    progress: Progress,
 ) -> dict[str, Answers]:
     """The answers of all analysts in `served`. `analysts`: all public places, present or not.
 
@@ -111,7 +110,6 @@ def repair_analysts(
                 answers[name] = answer_afresh(parameters, name, own, records, start, seed)
             else:
                 answers[name] = from_synopsis(parameters, own.synopsis, certified=not positive[slot])
-        progress("repairing", slot + 1, len(slots))
     return {name: answers[name] for name in served}
 
 

@@ -184,7 +184,8 @@ def uncertified_queries(
     queries = sorted((share.queries for share in setting.shares), reverse=True)
     reach = tuning.game_bound(game, size, setting.beta / 4) * (setting.records << SCORE_BITS)
     noise = repairs.test_noise.quantile(setting.beta / 4 / size.units)
-    needing = math.ceil(game.density) - 1 if repairs.threshold > reach + noise else size.units
+    # A score is rounded, which may add one unit to what the game promises of the error.
+    needing = math.ceil(game.density) - 1 if repairs.threshold > reach + noise + 1 else size.units
     places = repairs.places
     if repairs.weights_limit < repairs.weights_bound:
         safe = 0  # no place is sure to end in a certified answer

@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.terms import Vectors
 from equipoise.workload import CompiledWorkload, concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.query_player import Units
@@ -53,7 +54,7 @@ class Equilibrium:
         check_inputs(setting, histogram, workloads)
         parameters = EquilibriumParameters.from_json(plan.parameters)
         present = [share.analyst for share in setting.shares if share.analyst in workloads]
-        together = concatenate([workloads[analyst] for analyst in present])
+        together = joined(setting, [workloads[analyst] for analyst in present])
         progress("counting", 0, 1)
         counts = together.counts(histogram)
         progress("counting", 1, 1)
@@ -80,6 +81,18 @@ class Equilibrium:
             progress,
         )
         return Outcome(answers, synopsis)
+
+
+def joined(setting: Setting, present: Sequence[CompiledWorkload]) -> CompiledWorkload:
+    """All workloads, one after another. Where nobody is present: no query, over a universe of one attribute.
+
+    Then every unit of the game is padding, and the synopsis is drawn from the uniform distribution.
+    """
+    if present:
+        return concatenate(present)
+    size = setting.universe_size
+    no_vectors = Vectors(size, np.zeros((0, (size + 7) // 8), dtype=np.uint8))
+    return CompiledWorkload((size,), np.zeros(1, dtype=np.int64), (), (), (no_vectors,))
 
 
 def unrepaired(workloads: Mapping[str, CompiledWorkload], synopsis: Synopsis) -> dict[str, Answers]:
@@ -139,6 +152,8 @@ def repair_all(
     """
     if parameters.repair is None:
         return unrepaired(workloads, synopsis)
+    # Told once, before anything: how long each analyst's repair takes shows who was served badly.
+    progress("repairing", 0, 1)
     served, begin = {}, 0
     for analyst, workload in workloads.items():
         own = slice(begin, begin + workload.query_count)
@@ -146,14 +161,11 @@ def repair_all(
         served[analyst] = Served(workload, counts[own], replace(synopsis, counts=synopsis.counts[own]))
     if isinstance(parameters.repair, AnalystRepairParameters):
         analysts = [share.analyst for share in setting.shares]
-        return repair_analysts(parameters.repair, analysts, served, setting.records, start, seed, progress)
-    answers = {}
-    for done, (analyst, each) in enumerate(served.items(), start=1):
-        answers[analyst] = repair(
-            parameters.repair, analyst, each.workload, each.counts, setting.records, each.synopsis, seed
-        )
-        progress("repairing", done, len(served))
-    return answers
+        return repair_analysts(parameters.repair, analysts, served, setting.records, start, seed)
+    return {
+        name: repair(parameters.repair, name, own.workload, own.counts, setting.records, own.synopsis, seed)
+        for name, own in served.items()
+    }
 
 
 def repair_uniform_guess(
@@ -164,7 +176,7 @@ def repair_uniform_guess(
     seed: bytes,
 ) -> dict[str, Answers]:
     """The same repair over the uniform guess instead of a synopsis: what repair does without any game."""
-    together = concatenate(list(workloads.values()))
+    together = joined(setting, list(workloads.values()))
     uniform = together.counts(np.ones(setting.universe_size, dtype=np.int64))
     return repair_all(
         setting,

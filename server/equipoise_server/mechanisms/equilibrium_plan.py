@@ -19,8 +19,10 @@ from equipoise_server.mechanisms.options import check_options, real, whole
 from equipoise_server.mechanisms.repair import RepairParameters
 from equipoise_server.mechanisms.tuning import Size
 from equipoise_server.mechanisms.unprotected import choose_unprotected_game
+from equipoise_server.randomness.weighted import LARGEST_SIZE
 
 SMALLEST_BETA = 1e-12
+LARGEST_SHARE = 2**40  # queries of one analyst: far beyond what any round can answer
 
 
 @dataclass(frozen=True)
@@ -107,16 +109,22 @@ def check(setting: Setting) -> None:
     """Refuses what `equilibrium` cannot do, naming the field."""
     if setting.unit not in ("query", "analyst"):
         raise InvalidArgument("unit", 'must be "query" or "analyst"')
-    if not setting.shares or any(s.statements < 1 or s.queries < s.statements for s in setting.shares):
-        raise InvalidArgument("shares", "each needs at least 1 statement, and a query for each statement")
+    # Every comparison is written so that NaN fails it.
+    if not setting.shares or not all(1 <= s.statements <= s.queries <= LARGEST_SHARE for s in setting.shares):
+        problem = f"each needs at least 1 statement, a query for each, and at most {LARGEST_SHARE} queries"
+        raise InvalidArgument("shares", problem)
     for field, budget in (("data_budget", setting.data_budget), ("analyst_budget", setting.analyst_budget)):
         unlimited = field == "analyst_budget" and budget.epsilon == math.inf
         if not ((0 < budget.epsilon <= 50 or unlimited) and 0 < budget.delta < 1):
             raise InvalidArgument(field, "needs 0 < epsilon <= 50 and 0 < delta < 1")
+        if tuning.usable_delta(budget) <= 0:
+            raise BudgetExhausted(f"{field}: the samplers' truncation alone needs a delta above {4 / DELTA_UNIT}")
     if not SMALLEST_BETA <= setting.beta < 1:
         raise InvalidArgument("beta", f"must lie between {SMALLEST_BETA} and 1")
     if not 1 <= setting.records < 2**40:
         raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
+    if not 1 <= setting.universe_size <= LARGEST_SIZE:
+        raise InvalidArgument("universe_size", f"must lie between 1 and {LARGEST_SIZE}")
     check_options(setting)
     if Size.of(setting).units < 2:
         protected = "analysts" if setting.unit == "analyst" else "statements in all"

@@ -144,7 +144,14 @@ def starting_weights(synopsis: NDArray[np.int64], universe: int) -> NDArray[np.f
 def rounded_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
     """Weights as integers, int64[|X|], and what one of them is worth as an answer, in units of 2^-40.
 
-    Rounding moves an answer by at most |X| 2^-50 + 2^-40.
+    For 1 to 2^26 cells rounding moves an answer by at most |X| 2^-49 (1 + 2^-52) + 2^-40. Proof. Let v be the
+    weights on the first scale: their largest is M = 2^51 / L with L the power of two above |X| (up to a factor
+    1 - 2^-53, dropped here), and their floors sum to t >= M - 1. With t + |X| of b bits the final scale is 2^k
+    times that, k = 52 - b, exactly; the final reals sum to V >= 2^k max(t, M), and their floors to less than 2^52.
+    Each floor takes less than 1, so the share of any set of cells moves by less than |X| / V. If t >= |X| then
+    V >= 2^51 t / (t + |X|) >= 2^50. Otherwise t + |X| < 2 |X|. For |X| < 2^26 that needs 2^25 <= M <= |X|, so
+    k >= 25 and V >= 2^25 M >= 2^50. For |X| = 2^26, M = 2^24 and k >= 25 give V >= 2^49. Turning shares into
+    units of 2^-40 adds less than one of these.
     """
     scale = 2.0 ** (TOTAL_BITS - 1 - len(weights).bit_length()) / float(weights.max())
     # A few heavy cells leave room in the total: a second, finer rounding uses it.
@@ -193,5 +200,8 @@ def measurement_error(weights: PrivateWeights, records: int, universe: int, chan
 
 
 def rounding_error(records: int, universe: int) -> float:
-    """What rounding a hypothesis's weights, answers and scores may move an answer by, at most."""
+    """What rounding a hypothesis's weights, answers and scores may move an answer by, at most.
+
+    2^-38 is four times what `rounded_weights` claims beside |X| 2^-49, and covers its factor 1 + 2^-52.
+    """
     return universe * 2.0**-49 + 2.0**-38 + 2 * SCORE_ROUNDING / 2.0**SCORE_BITS / records

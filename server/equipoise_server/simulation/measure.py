@@ -34,8 +34,9 @@ class Errors:
 class Run:
     """One run. `synopsis` is None for mechanisms without one, `certified` where nothing is certified.
 
-    `answered_by` counts the queries by how they were answered, `outside_bound` certified answers further from the
-    truth than their own bound; `seconds` of the mechanism alone.
+    `answered_by` counts the queries by how they were answered, `analysts_with` the analysts of whose answers at
+    least one was given so; `outside_bound` counts certified answers further from the truth than their own bound:
+    with any, the run broke the promise that `beta` is about. `seconds` of the mechanism alone.
     """
 
     seed: int
@@ -43,6 +44,7 @@ class Run:
     delivered: Errors
     certified: Errors | None
     answered_by: Mapping[str, int]
+    analysts_with: Mapping[str, int]
     uncertified: int
     outside_bound: int
     seconds: float
@@ -62,16 +64,13 @@ def measure_run(
     if len(outcome.synopsis):
         synopsis = Errors.between(workload.record_counts(outcome.synopsis) / len(outcome.synopsis), truth)
     bounds = answers.bounds / 2.0**GRID_BITS
-    numbers, counts = np.unique(answers.methods, return_counts=True)
     return Run(
         seed=seed,
         synopsis=synopsis,
         delivered=delivered,
         certified=Errors.between(values[certified], truth[certified]),
-        answered_by={
-            AnswerMethod(number).name.lower(): count
-            for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
-        },
+        answered_by=_by_method(answers.methods),
+        analysts_with=_by_method(np.concatenate([np.unique(own.methods) for own in outcome.answers.values()])),
         uncertified=int(np.count_nonzero(~certified)),
         outside_bound=int(np.count_nonzero(np.abs(values - truth)[certified] > bounds[certified])),
         seconds=seconds,
@@ -86,6 +85,13 @@ def mean_errors(errors: list[Errors | None]) -> Errors | None:
     return Errors(
         *(float(np.mean([getattr(each, name) for each in present])) for name in ("max", "p99", "mean")),
     )
+
+
+def _by_method(methods: NDArray[np.uint8]) -> dict[str, int]:
+    numbers, counts = np.unique(methods, return_counts=True)
+    return {
+        AnswerMethod(number).label: count for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
+    }
 
 
 def _joined(answers: list[Answers]) -> Answers:

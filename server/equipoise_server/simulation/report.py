@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from equipoise_server.mechanisms.interface import Budget
+from equipoise_server.mechanisms.interface import Budget, Plan
 from equipoise_server.simulation.measure import Errors, Run, mean_errors
 from equipoise_server.simulation.simulate import Report
 
-METHOD_NAMES = {"uncertified": "the synopsis, uncertified"}
+METHOD_NAMES = {"uncertified": "left uncertified", "synopsis": "from the synopsis"}
 
 
 def as_json(report: Report) -> dict[str, object]:
@@ -36,13 +36,13 @@ def as_json(report: Report) -> dict[str, object]:
         "predicted": {
             "promised_error": plan.promised_error,
             "uncertified_at_most": plan.uncertified_at_most,
-            "game_bound": None if game is None or math.isinf(game.error) else game.error,
+            "game_bound": None if game is None else _finite(game.error),
             "game_mishandles_fewer_than": None if game is None else game.mishandled,
             "seconds": plan.seconds,
             "memory_bytes": plan.memory_bytes,
         },
         "uniform": asdict(report.uniform),
-        "gaussian": {"max": report.gaussian_max, "mean": report.gaussian_mean},
+        "gaussian": {"max": _finite(report.gaussian_max), "mean": _finite(report.gaussian_mean)},
         "mean_over_runs": means(report),
         "runs": [asdict(run) for run in report.runs],
         "peak_memory_bytes": report.peak_memory_bytes,
@@ -59,38 +59,45 @@ def means(report: Report) -> dict[str, object]:
     }
     return {
         **{name: None if each is None else asdict(each) for name, each in errors.items()},
-        "answered_by": answered_by(runs),
+        "answered_by": mean_counts([run.answered_by for run in runs]),
+        "analysts_with": mean_counts([run.analysts_with for run in runs]),
         "uncertified": sum(run.uncertified for run in runs) / count,
         "outside_bound": sum(run.outside_bound for run in runs) / count,
+        "broken": sum(run.outside_bound > 0 for run in runs) / count,
         "seconds": sum(run.seconds for run in runs) / count,
     }
 
 
-def answered_by(runs: tuple[Run, ...]) -> Mapping[str, float]:
-    """Queries by how they were answered, the mean over the runs."""
-    methods = sorted({method for run in runs for method in run.answered_by})
-    return {method: sum(run.answered_by.get(method, 0) for run in runs) / len(runs) for method in methods}
+def mean_counts(counts: Sequence[Mapping[str, int]]) -> Mapping[str, float]:
+    """The mean over the runs of every count; what a run does not count is 0 there."""
+    names = sorted({name for each in counts for name in each})
+    return {name: sum(each.get(name, 0) for each in counts) / len(counts) for name in names}
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def print_report(console: Console, report: Report) -> None:
-    """A table of errors, then costs, promises and how the queries were answered."""
+    """A table of errors, then a line each on what was asked, how it was answered, what it cost and promised."""
     runs = report.runs
-    title = f"{report.plan.mechanism}: error as a fraction of {report.setting.records:,} records"
+    title = f"Errors, as fractions of {report.setting.records:,} records"
     shown = Table(
-        "answered by", box=box.SIMPLE, title=title if len(runs) == 1 else f"{title}, mean of {len(runs)} runs"
+        "answers of", box=box.SIMPLE, title=title if len(runs) == 1 else f"{title}: mean of {len(runs)} runs"
     )
     for column in ("largest", "99th percentile", "mean"):
         shown.add_column(column, justify="right")
     _row(shown, "the uniform guess", report.uniform)
-    shown.add_row(
-        "Gaussian noise on each (expected)", f"{report.gaussian_max:.4f}", "", f"{report.gaussian_mean:.5f}"
-    )
+    if math.isfinite(report.gaussian_max):
+        shown.add_row(
+            "Gaussian noise on each (expected)", f"{report.gaussian_max:.4f}", "", f"{report.gaussian_mean:.5f}"
+        )
     _row(shown, "the synopsis, before repair", mean_errors([run.synopsis for run in runs]))
-    _row(shown, "what was delivered", mean_errors([run.delivered for run in runs]))
-    _row(shown, "the certified part of it", mean_errors([run.certified for run in runs]))
+    _row(shown, f"{report.plan.mechanism}, all it delivered", mean_errors([run.delivered for run in runs]))
+    _row(shown, f"{report.plan.mechanism}, certified ones", mean_errors([run.certified for run in runs]))
     console.print(shown)
-    for line in _lines(report):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for name, text in _lines(report):
+        console.print(f"{name:<12}{text}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _row(table: Table, name: str, errors: Errors | None) -> None:
@@ -100,34 +107,57 @@ def _row(table: Table, name: str, errors: Errors | None) -> None:
         table.add_row(name, f"{errors.max:.4f}", f"{errors.p99:.4f}", f"{errors.mean:.5f}")
 
 
-def _lines(report: Report) -> list[str]:
-    setting, runs = report.setting, report.runs
-    answered = ", ".join(
-        f"{METHOD_NAMES.get(method, method)} {count:,.0f}" for method, count in answered_by(runs).items()
+def _lines(report: Report) -> Iterator[tuple[str, str]]:
+    setting, runs, plan = report.setting, report.runs, report.plan
+    statements = sum(share.statements for share in setting.shares)
+    yield (
+        "asked",
+        f"{report.queries:,} queries in {statements:,} statements by {len(setting.shares):,} analysts, "
+        f"over {setting.universe_size:,} possible records",
     )
-    lines = [
-        f"{len(setting.shares)} analysts, {sum(share.statements for share in setting.shares):,} statements, "
-        f"{report.queries:,} queries over {setting.universe_size:,} different records. Unit: {setting.unit}.",
-        f"Answered by: {answered}. Answers outside their bound: {sum(run.outside_bound for run in runs)}.",
-        f"Costs the people in the table {_pair(report.data_cost)}; "
-        + (
-            "the analysts are not protected from one another."
-            if report.analyst_cost is None
-            else f"one {setting.unit} of an analyst {_pair(report.analyst_cost)}, against all other analysts."
-        ),
-        f"Promised error of certified answers {report.plan.promised_error:.4f}; "
-        f"at most {report.plan.uncertified_at_most:,} uncertified.",
-    ]
-    if report.game is not None:
-        lines.append(
-            f"The game's own bound, proven: {report.game.error:.3f} for all but fewer than "
-            f"{report.game.mishandled:g} units."
-        )
-    lines.append(
-        f"{sum(run.seconds for run in runs) / len(runs):.1f} s a run, "
-        f"{report.peak_memory_bytes / 2**20:,.0f} MB at most. Parameters: {report.plan.parameters}"
+    yield "answered", _answered(runs)
+    yield "costs", f"{_pair(report.data_cost)} the people in the table, of {_pair(setting.data_budget)}"
+    if report.analyst_cost is None:
+        yield "", "the analysts are not protected from one another"
+    else:
+        unit = "one statement of an analyst" if setting.unit == "query" else "all that one analyst asks"
+        budget = _pair(setting.analyst_budget)
+        yield "", f"{_pair(report.analyst_cost)} {unit}, against all other analysts, of {budget}"
+    yield "promised", _promised(plan, report.queries)
+    game = report.game
+    if game is not None and game.error < 1:
+        yield "", f"the synopsis errs by {game.error:.3f} for all but fewer than {game.mishandled:g} units"
+    broken = sum(run.outside_bound > 0 for run in runs)
+    yield (
+        "kept",
+        f"in {len(runs) - broken:,} of {len(runs):,} runs all certified answers were within their bounds "
+        f"(beta {setting.beta:g} is the part of runs that may fail)",
     )
-    return lines
+    seconds = sum(run.seconds for run in runs) / len(runs)
+    yield "took", f"{seconds:.1f} s a run, {report.peak_memory_bytes / 2**20:,.0f} MB at most"
+    yield "parameters", plan.parameters
+
+
+def _answered(runs: tuple[Run, ...]) -> str:
+    """How the queries were answered, and of how many analysts: means over the runs."""
+    analysts = mean_counts([run.analysts_with for run in runs])
+    parts = []
+    for method, count in mean_counts([run.answered_by for run in runs]).items():
+        name = METHOD_NAMES.get(method, f"by {method.replace('_', ' ')}")
+        parts.append(f"{count:,.10g} {name} ({analysts[method]:,.10g} analysts)")
+    return ", ".join(parts)
+
+
+def _promised(plan: Plan, queries: int) -> str:
+    if plan.promised_error >= 1:
+        bounds = "nothing of any answer"
+    else:
+        bounds = f"certified answers err by at most {plan.promised_error:.4f}"
+    if plan.uncertified_at_most >= queries:
+        return f"{bounds}; all may stay uncertified"
+    if plan.uncertified_at_most == 0:
+        return f"{bounds}; none stays uncertified"
+    return f"{bounds}; at most {plan.uncertified_at_most:,} stay uncertified"
 
 
 def _pair(budget: Budget) -> str:

@@ -15,13 +15,13 @@ MOST_REPEATS = 1000
 OPTION_OF_FIELD = {
     "mechanism": "--mechanism",
     "unit": "--unit",
-    "shares": "--workload",
+    "shares": "--workload, --analysts",
     "records": "--table",
     "beta": "--beta",
     "data_budget": "--eps-data, --delta-data",
     "analyst_budget": "--eps-analyst, --delta-analyst",
+    "universe_size": "--schema",
     "options.play": "--play",
-    "options.game_share": "--budget-split",
     "options": "--set",
 }
 
@@ -85,7 +85,15 @@ class Request:
             name, equals, value = each.partition("=")
             if not (name and equals and value):
                 raise InvalidArgument("--set", f"must be NAME=VALUE, such as rounds=100, not {each!r}")
+            if name in options:
+                raise InvalidArgument("--set", f"{name} is set twice")
             options[name] = _number(value)
+        for option, name, given in (
+            ("--play", "play", self.play),
+            ("--budget-split", "game_share", self.budget_split),
+        ):
+            if given is not None and name in options:
+                raise InvalidArgument("--set", f"{name} is also what {option} says")
         if self.play is not None:
             options["play"] = self.play
         if self.budget_split is not None:
@@ -101,14 +109,14 @@ class Request:
 def in_words_of_options(error: InvalidArgument | BudgetExhausted) -> InvalidArgument | BudgetExhausted:
     """The same refusal of a mechanism, naming the option instead of the field."""
     field, colon, problem = error.message.partition(": ")
-    option = OPTION_OF_FIELD.get(field)
-    if isinstance(error, BudgetExhausted) and option is None:
-        return BudgetExhausted(f"--eps-data, --eps-analyst: {error.message}")
-    if not colon or option is None:
-        parent = field.partition(".")[0]
-        if parent != "options":
-            return error
+    if colon and field in OPTION_OF_FIELD:
+        option = OPTION_OF_FIELD[field]
+    elif field.startswith("options."):
         option, problem = "--set", f"{field.removeprefix('options.')}: {problem}"
+    elif isinstance(error, BudgetExhausted):
+        option, problem = "--eps-data, --eps-analyst", error.message
+    else:
+        return error
     if isinstance(error, InvalidArgument):
         return InvalidArgument(option, problem)
     return BudgetExhausted(f"{option}: {problem}")

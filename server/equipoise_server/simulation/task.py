@@ -22,6 +22,9 @@ from equipoise_server.mechanisms.interface import Share
 MARGINALS = "marginals:"
 DEFAULT_ANALYSTS = 10
 MOST_STATEMENTS = 1 << 20
+LONGEST_NUMBER = 9  # digits: longer ones are not converted
+
+MOST_SHOWN = 40  # characters of a workload that is none
 
 T = TypeVar("T")
 
@@ -68,9 +71,9 @@ def read_statements(workload: str, schema: Schema) -> tuple[Statement, ...]:
     if not workload.startswith(MARGINALS):
         return statements_from_json(_text(Path(workload)))
     ways, attributes = workload.removeprefix(MARGINALS), len(schema.names)
-    if not ways.isdecimal() or not 1 <= int(ways) <= attributes:
+    if not ways.isdecimal() or len(ways) > LONGEST_NUMBER or not 1 <= int(ways) <= attributes:
         raise InvalidArgument(
-            workload, f"needs a number from 1 to the {attributes} attributes, such as {MARGINALS}2"
+            workload[:MOST_SHOWN], f"needs a number from 1 to the {attributes} attributes, such as {MARGINALS}2"
         )
     chosen = itertools.islice(itertools.combinations(schema.names, int(ways)), MOST_STATEMENTS + 1)
     statements = tuple(Marginal(names) for names in chosen)

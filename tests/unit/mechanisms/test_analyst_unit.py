@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -24,11 +26,14 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.workload import compile_workload
 from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.mechanisms.analyst_repair import MULTIPLICATIVE_WEIGHTS, AnalystRepairParameters
+from equipoise_server.mechanisms.analyst_repair_plan import uncertified_queries
 from equipoise_server.mechanisms.equilibrium import repair_uniform_guess
 from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Outcome, Share
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.mechanisms.repair import SYNOPSIS, UNCERTIFIED
+from equipoise_server.mechanisms.repair import SCORE_BITS, SYNOPSIS, UNCERTIFIED
+from equipoise_server.mechanisms.repair_places import RepairPlaces
+from equipoise_server.mechanisms.tuning import Size, game_bound
 
 
 def protected(analysts: int, predicates: int, epsilon: float, **options: object) -> Instance:
@@ -191,6 +196,45 @@ def test_repairing_the_uniform_guess_keeps_its_bounds() -> None:
 
 def test_a_high_threshold_with_places_for_all_leaves_nothing_uncertified() -> None:
     assert plan_of(protected(4, 5, 4.0, threshold=1.0)).uncertified_at_most == 0
+
+
+def test_a_threshold_must_clear_the_games_reach_its_noise_and_the_scores_rounding() -> None:
+    """At exactly reach + noise a well served analyst may still be tested as badly served, by rounding."""
+    case = protected(8, 5, 4.0, threshold=0.5, cut_off=1)
+    parameters = EquilibriumParameters.from_json(plan_of(case).parameters)
+    size = Size.of(case.setting)
+    repair = replace(repair_of(case), places=RepairPlaces(0, Fraction(0), 0))
+    reach = game_bound(parameters.game, size, case.setting.beta / 4) * (case.setting.records << SCORE_BITS)
+    edge = math.floor(reach + repair.test_noise.quantile(case.setting.beta / 4 / size.units))
+
+    def uncertified(threshold: int) -> int:
+        return uncertified_queries(case.setting, replace(repair, threshold=threshold), parameters.game, size)
+
+    fewer = math.ceil(parameters.game.density) - 1
+    assert uncertified(edge + 1) == size.queries
+    assert uncertified(edge + 2) == fewer * size.largest_unit < size.queries
+
+
+@pytest.mark.parametrize("unit", ["query", "analyst"])
+def test_progress_tells_nothing_of_repair(unit: str) -> None:
+    """Its ticks are the same whoever is served badly, and none comes after repair has begun."""
+    ticks = []
+    for threshold in (0.0, 1.0):
+        case = protected(6, 4, 4.0, threshold=threshold, rounds=10, batch=4, data_rate=0.01)
+        case = replace(case, setting=replace(case.setting, unit=unit))
+        told: list[tuple[str, int, int]] = []
+        mechanism("equilibrium").run(
+            case.setting,
+            plan_of(case),
+            case.histogram,
+            case.workloads,
+            SEED,
+            lambda *tick, told=told: told.append(tick),
+        )
+        ticks.append(told)
+    assert ticks[0] == ticks[1]
+    assert ticks[0][-1] == ("repairing", 0, 1)
+    assert [phase for phase, _, _ in ticks[0]].count("repairing") == 1
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equipoise.queries import Marginal, attribute
+from equipoise.queries import Marginal, Statement, attribute
+from equipoise.schema import Schema
 from equipoise.statements import statements_to_json
+from equipoise.workload import compile_workload
 from equipoise_server.cli import main
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Outcome
+from equipoise_server.mechanisms.options import OPTIONS
+from equipoise_server.mechanisms.registry import mechanism
+from equipoise_server.simulation.measure import measure_run
+from equipoise_server.simulation.request import Request
+from equipoise_server.simulation.simulate import seed_bytes, simulate
+from equipoise_server.simulation.task import Task
 
 SIZES = {"a": 6, "b": 4, "c": 3}
 RECORDS = 5000
@@ -46,6 +55,7 @@ def report(capsys: pytest.CaptureFixture[str], place: Path, *more: str, workload
     return json.loads(shown.out.splitlines()[-1])
 
 
+GAME = ("rounds=12", "batch=4", "draws=2", "density=1", "data_rate=0.01", "query_rate=0.1")
 FREE = ("--eps-analyst", "inf", "--set", "rounds=30")
 
 
@@ -64,7 +74,8 @@ def test_json_keys_and_budgets_with_the_analysts_protected(place: Path, capsys: 
     assert found["analyst_cost"]["delta"] == 1e-6
     (run,) = found["runs"]
     assert sum(run["answered_by"].values()) == 132
-    assert run["outside_bound"] == 0
+    assert run["outside_bound"] == found["mean_over_runs"]["broken"] == 0
+    assert max(run["analysts_with"].values()) <= 10 <= sum(run["analysts_with"].values())
     assert run["uncertified"] <= found["predicted"]["uncertified_at_most"]
     assert run["certified"]["max"] <= found["predicted"]["promised_error"]
     assert run["synopsis"].keys() == run["delivered"].keys() == found["uniform"].keys() == {"max", "p99", "mean"}
@@ -84,6 +95,7 @@ def test_without_protection_the_whole_budget_goes_to_the_game_and_nothing_is_cer
     for run in found["runs"]:
         assert run["certified"] is None
         assert run["answered_by"] == {"uncertified": found["queries"]}
+        assert run["analysts_with"] == {"uncertified": found["analysts"]}
         assert run["synopsis"]["max"] < found["uniform"]["max"] / 2
         assert run["delivered"]["max"] == pytest.approx(run["synopsis"]["max"], abs=1e-9)
     assert found["mean_over_runs"]["uncertified"] == found["queries"]
@@ -129,7 +141,7 @@ def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) ->
         main(arguments(place, *FREE, "--repeat", "2"))
     shown = capsys.readouterr().out
     assert ended.value.code == 0
-    for part in ("mean of 2 runs", "uniform guess", "Gaussian", "before repair", "not protected", "proven"):
+    for part in ("mean of 2 runs", "uniform guess", "Gaussian", "before repair", "not protected", "in 2 of 2 runs"):
         assert part in shown
 
 
@@ -163,6 +175,32 @@ def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) ->
         (("--eps-analyst", "8", "--set", "units=query"), "--set: units: must be statement"),
         (("--workload", "marginals:9"), "--workload: marginals:9: needs a number from 1 to the 3"),
         (("--workload", "marginals:all"), "--workload: marginals:all: needs a number"),
+        (("--workload", f"marginals:{'9' * 5000}"), "--workload: marginals:99999"),
+        (("--set", "rounds=4", "--set", "rounds=5"), "--set: rounds is set twice"),
+        (("--play", "mixed", "--set", "play=mixed"), "--set: play is also what --play says"),
+        (
+            ("--budget-split", "game=1", "--set", "game_share=1"),
+            "--set: game_share is also what --budget-split says",
+        ),
+        (("--budget-split", "game=nan"), "--budget-split: must"),
+        (("--beta", "nan"), "--beta: must"),
+        (("--beta", "1e-300"), "--beta: must"),
+        (("--delta-data", "nan"), "--delta-data: must"),
+        (("--delta-data", "1e-300"), "--eps-data, --delta-data: the samplers'"),
+        (("--eps-analyst", "1", "--delta-analyst", "1e-300"), "--eps-analyst, --delta-analyst: the samplers'"),
+        (("--delta-analyst", "nan"), "--delta-analyst: must"),
+        (("--eps-data", "1e300"), "--eps-data, --delta-data: needs"),
+        (("--eps-data", "-inf"), "--eps-data: must"),
+        (("--seed", "99999999999999999999"), "--seed: must"),
+        (("--repeat", "1001"), "--repeat: must"),
+        (("--unit", "analyst", "--analysts", "1"), "--workload, --analysts: the game needs at least 2 analysts"),
+        (("--workload", "marginals:3"), "--workload, --analysts: the game needs at least 2 statements"),
+        *(
+            (("--set", f"{name}={value}"), f"--set: {name}: must be")
+            for name in OPTIONS
+            for value in ("nan", "inf", "-1")
+        ),
+        (("--set", "rounds=0"), "--set: rounds: must be"),
         (("--workload", "nowhere.json"), "--workload: nowhere.json: cannot be read"),
         (("--table", "nowhere.csv"), "--table: there is no such file"),
         (("--schema", "nowhere.json"), "--schema: nowhere.json: cannot be read"),
@@ -175,9 +213,10 @@ def test_refusals_are_one_line_that_names_the_option(
     with pytest.raises(SystemExit) as ended:
         main(arguments(place, "--eps-analyst", "inf", *options))
     assert ended.value.code == 1
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1
-    assert named in lines[0]
+    shown = capsys.readouterr()
+    (line,) = [line for line in shown.err.splitlines() if line.strip()]
+    assert line.startswith(f"error: {named}")
+    assert not shown.out
 
 
 def test_a_workload_on_unknown_attributes_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,3 +224,76 @@ def test_a_workload_on_unknown_attributes_is_refused(place: Path, capsys: pytest
         main(arguments(place, workload=str(place / "unknown.json")))
     assert ended.value.code == 1
     assert "--workload: statements[0]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("unit", ["query", "analyst"])
+@pytest.mark.parametrize("play", ["mixed", "sampled"])
+@pytest.mark.parametrize("epsilon", ["8", "inf"])
+@pytest.mark.parametrize("split", [(), ("--budget-split", "game=1"), ("--budget-split", "game=0.3")])
+def test_every_combination_plays_within_its_budgets(
+    place: Path, capsys: pytest.CaptureFixture[str], unit: str, play: str, epsilon: str, split: tuple[str, ...]
+) -> None:
+    """Few rounds, so that every game fits; a run each, and a bound that fails one run in a thousand."""
+    given = ("--unit", unit, "--play", play, "--eps-analyst", epsilon, "--beta", "0.001", "--analysts", "12")
+    small = [x for each in GAME for x in ("--set", each)]
+    found = report(capsys, place, *given, *split, *small, workload=str(place / "workload.json"))
+    assert (found["unit"], found["parameters"]["game"]["play"]) == (unit, play)
+    assert found["data_cost"]["epsilon"] <= 1
+    if epsilon == "inf":
+        assert found["analyst_cost"] is None
+    else:
+        assert 0 < found["analyst_cost"]["epsilon"] <= 8
+    (run,) = found["runs"]
+    assert sum(run["answered_by"].values()) == found["queries"] == 132
+    assert run["outside_bound"] == 0
+    assert run["uncertified"] == run["answered_by"].get("uncertified", 0)
+    if split == ("--budget-split", "game=1"):
+        assert (run["certified"], found["parameters"]["repair"]) == (None, None)
+    else:
+        assert run["certified"]["max"] <= found["predicted"]["promised_error"]
+    if unit == "analyst":
+        assert sum(run["analysts_with"].values()) == 12  # each is answered in one way
+
+
+@pytest.mark.parametrize("unit", ["query", "analyst"])
+def test_errors_are_those_of_each_analysts_own_queries(unit: str) -> None:
+    """Analysts with workloads of different sizes: every reported error recomputed one analyst at a time."""
+    schema = Schema.from_json('{"a": 4, "b": 3}')
+    histogram = np.arange(12, dtype=np.int64) ** 2
+    asked: dict[str, list[Statement]] = {
+        "z": [Marginal(("a",)), attribute("b") == "1"],
+        "a": [attribute("a") == "3"],
+        "m": [Marginal(("b", "a"))],
+    }
+    task = Task(schema, histogram, {name: compile_workload(own, schema) for name, own in asked.items()})
+    split = None if unit == "analyst" else "game=0.2"
+    request = Request("auto", unit, 2.0, None, 8.0, 1e-6, 0.05, 3, 1, "mixed", split, GAME)
+    (run,) = simulate(task, request, lambda _: lambda *_: None).runs
+    setting = request.setting(task)
+    plan = mechanism("auto").plan(setting)
+    outcome = mechanism("auto").run(setting, plan, histogram, task.workloads, seed_bytes(3), lambda *_: None)
+    drawn, delivered, outside = [], [], 0
+    for name, own in task.workloads.items():
+        truth = own.counts(histogram) / histogram.sum()
+        answers = outcome.answers[name]
+        drawn.append(np.abs(own.record_counts(outcome.synopsis) / len(outcome.synopsis) - truth))
+        delivered.append(np.abs(answers.values / 2.0**GRID_BITS - truth))
+        outside += int((delivered[-1] > answers.bounds / 2.0**GRID_BITS).sum())
+    assert run.synopsis is not None
+    for errors, wrong in ((run.synopsis, np.concatenate(drawn)), (run.delivered, np.concatenate(delivered))):
+        assert (errors.max, errors.mean) == pytest.approx((wrong.max(), wrong.mean()))
+        assert errors.p99 == pytest.approx(np.quantile(wrong, 0.99))
+    assert run.outside_bound == outside
+
+
+def test_an_answer_outside_its_bound_is_counted() -> None:
+    workload = compile_workload([attribute("a") == "0", attribute("a") == "1"], Schema.from_json('{"a": 2}'))
+    half, bound = 1 << (GRID_BITS - 1), 1 << (GRID_BITS - 4)
+    values = np.array([half, half], np.int64)
+    answers = Answers(values, np.array([1, 5], np.uint8), np.array([bound, NO_BOUND], np.int64))
+    outcome = Outcome({"one": answers}, np.zeros(0, np.int64))
+    for truth, outside in ((0.5625, 0), (0.5626, 1), (0.4375, 0), (0.4374, 1)):
+        run = measure_run(workload, np.array([truth, 0.0]), outcome, seed=1, seconds=0.0)
+        assert (run.outside_bound, run.uncertified) == (outside, 1)
+        assert run.analysts_with == {"synopsis": 1, "uncertified": 1}
+        assert run.synopsis is None

@@ -1,0 +1,73 @@
+"""How often a round breaks its promise: over fixed seeds, no more often than `beta` allows.
+
+A round fails if any certified answer is further from the truth than its own bound. If it fails with probability at
+most `beta`, a sample of rounds exceeds what is allowed here with probability at most `FALSE_ALARM`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from equipoise.queries import Marginal, attribute
+from equipoise.schema import Schema
+from equipoise.workload import compile_workload
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting, Share
+from equipoise_server.mechanisms.registry import mechanism
+
+FALSE_ALARM = 1e-9  # of each test
+RECORDS, BETA, RUNS = 5000, 0.2, 120
+SCHEMA = Schema.from_json('{"c": 2, "x": 2}')
+HISTOGRAM = np.array([900, 100, 3950, 50], dtype=np.int64)
+GAME = {"rounds": 16, "batch": 4, "draws": 2, "density": 1, "data_rate": 0.01, "query_rate": 0.1}
+ASKED = {
+    "one": compile_workload([Marginal(("c",)), attribute("c") == "0"], SCHEMA),
+    "two": compile_workload([Marginal(("x",)), attribute("x") == "1"], SCHEMA),
+}
+
+
+def failures(unit: str, epsilon: float, part_of_bound: float, **options: object) -> tuple[int, int]:
+    """Rounds that fail with every bound cut to a part of itself, and certified answers afresh, of all runs."""
+    setting = Setting(
+        records=RECORDS,
+        universe_size=4,
+        shares=tuple(Share(name, each.statement_count, each.query_count) for name, each in ASKED.items()),
+        unit=unit,
+        data_budget=Budget(1.0, 1 / RECORDS**2),
+        analyst_budget=Budget(epsilon, 1e-6),
+        beta=BETA,
+        options=options,
+    )
+    equilibrium = mechanism("equilibrium")
+    plan = equilibrium.plan(setting)
+    failed = afresh = 0
+    for number in range(RUNS):
+        seed = number.to_bytes(32)
+        outcome = equilibrium.run(setting, plan, HISTOGRAM, ASKED, seed, lambda *_: None)
+        broken = False
+        for name, answers in outcome.answers.items():
+            truth = ASKED[name].counts(HISTOGRAM) / RECORDS
+            certified = answers.bounds != NO_BOUND
+            wrong = np.abs(answers.values / 2.0**GRID_BITS - truth)[certified]
+            broken |= bool((wrong > part_of_bound * answers.bounds[certified] / 2.0**GRID_BITS).any())
+            afresh += int(np.count_nonzero(np.isin(answers.methods, (2, 4))))
+        failed += broken
+    return failed, afresh
+
+
+@pytest.mark.parametrize(
+    ("unit", "epsilon", "options"),
+    [
+        ("query", 6.0, GAME | {"threshold": 0.01}),
+        ("analyst", 6.0, GAME | {"threshold": 0.1}),
+        ("analyst", float("inf"), GAME | {"play": "sampled"}),
+    ],
+)
+def test_rounds_fail_no_more_often_than_beta(unit: str, epsilon: float, options: dict[str, object]) -> None:
+    allowed = binom.isf(FALSE_ALARM, RUNS, BETA)
+    failed, afresh = failures(unit, epsilon, 1.0, **options)
+    assert failed <= allowed
+    assert afresh >= RUNS / 4
+    # Bounds a third as wide would be no bounds: this test has the power to tell.
+    assert failures(unit, epsilon, 1 / 3, **options)[0] > allowed
