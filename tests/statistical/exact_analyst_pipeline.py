@@ -36,7 +36,7 @@ from equipoise_server.mechanisms.repair import SCORE_BITS, Synopsis, bound_on_gr
 from equipoise_server.mechanisms.repair_places import RepairPlaces
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
-from equipoise_server.randomness.weighted import Proposal
+from equipoise_server.randomness.weighted import exponential_law
 
 RECORD = 1 << SCORE_BITS
 AFRESH = 255  # stands for answers whose law is enumerated apart
@@ -119,7 +119,7 @@ def repair_law(
             patch.object(RepairPlaces, "granted", granted),
             patch.object(analyst_repair, "answer_afresh", marked),
         ):
-            return repair_analysts(parameters, analysts, served, setting.records, start, SEED, lambda *_: None)
+            return repair_analysts(parameters, analysts, served, setting.records, start, SEED)
 
     law: Law = {}
     for answers, chance in every_run(program):
@@ -142,7 +142,7 @@ def answers_law(
 
     def program(choices: Choices) -> Answers:
         def select(exponents: NDArray[np.int64], *_: object) -> NDArray[np.int64]:
-            return np.array([choices.choose([float(part) for part in Proposal.above(exponents).law()])])
+            return np.array([choices.choose([float(part) for part in exponential_law(exponents)])])
 
         def draw(noise: DiscreteLaplace, count: int, _: object) -> NDArray[np.int64]:
             if noise == parameters.weights.certify_noise:
