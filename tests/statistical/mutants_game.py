@@ -83,7 +83,7 @@ def equal_questions_stay_apart(_: Path) -> bool:
 
 
 def deduplicated(patches: pytest.MonkeyPatch) -> None:
-    """Fewer units are left than the density asks for, which the projection refuses: so the fault widens the cap too."""
+    """Fewer units are left than the density asks for, which the projection refuses: so this widens the cap too."""
     project = query_player.project
     patches.setattr(query_player, "project", lambda weights, s: project(weights, min(s, 0.999 * len(weights))))
     patches.setattr(Asked, "actions", staticmethod(lambda masks: list(dict.fromkeys(masks))))
