@@ -48,9 +48,7 @@ class EquilibriumParameters:
             return EquilibriumParameters(game, None)
         if "places" in repair:
             return EquilibriumParameters(game, AnalystRepairParameters.from_fields(repair))
-        fractions = {key: Fraction(repair[key]) for key in ("test_epsilon", "answer_epsilon")}
-        bounds = {"laplace_bounds": tuple(repair["laplace_bounds"])}
-        return EquilibriumParameters(game, RepairParameters(**(repair | fractions | bounds)))
+        return EquilibriumParameters(game, RepairParameters.from_fields(repair))
 
 
 def plan_equilibrium(name: str, setting: Setting) -> Plan:
@@ -81,7 +79,7 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
     else:
         repair = statement_repair_plan.plan_statement_repair(setting, game, left)
         parameters = EquilibriumParameters(game, repair)
-        promised_error = max(repair.certified_bound, *repair.laplace_bounds) / 2**GRID_BITS
+        promised_error = max(repair.certified_bound, *repair.noise_bounds) / 2**GRID_BITS
         uncertified = statement_repair_plan.uncertified_queries(setting, repair, game, size)
     data_cost = total_data_cost(parameters, size, setting)
     analyst_cost = total_analyst_cost(parameters, size, setting, playing.analyst_budget.epsilon)
