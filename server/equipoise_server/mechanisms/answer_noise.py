@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise import accounting
+from equipoise.accounting import Concentrated, Part, Pure
 from equipoise_server.mechanisms.options import epsilon_within
 from equipoise_server.randomness.discrete_gaussian import SMALLEST_VARIANCE, DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -63,6 +64,10 @@ class LaplaceNoise:
         """What `answers` statements cost the data in zCDP (`accounting.laplace_rho`)."""
         return accounting.laplace_rho(self.epsilon, answers)
 
+    def part(self, answers: int) -> Part:
+        """The same as a part of a charge."""
+        return Pure("answers", self.epsilon, answers)
+
 
 @dataclass(frozen=True)
 class GaussianNoise:
@@ -85,6 +90,10 @@ class GaussianNoise:
     def rho(self, answers: int) -> Fraction:
         """What `answers` statements cost the data in zCDP (`accounting.gaussian_rho`), the same for each kind."""
         return accounting.gaussian_rho(Fraction(1), self.variance, answers)
+
+    def part(self, answers: int) -> Part:
+        """The same as a part of a charge: its rho, as no accountant of continuous noise is proven for discrete."""
+        return Concentrated("answers", self.rho(1), answers)
 
 
 AnswerNoise = LaplaceNoise | GaussianNoise

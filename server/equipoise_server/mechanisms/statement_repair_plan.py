@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from equipoise import accounting
+from equipoise.accounting import Part, Pure
 from equipoise.errors import BudgetExhausted
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms import tuning
@@ -73,18 +73,19 @@ def choose_noise(setting: Setting, rho: Fraction, chance: float) -> tuple[Answer
     return noises[best], bounds[best]
 
 
-def repair_data_cost(repairs: RepairParameters, size: Size) -> tuple[Fraction, Fraction]:
-    """The rho of detection and of answers at their caps, and the total variation of all their samplers."""
+def repair_data_cost(repairs: RepairParameters, size: Size) -> tuple[list[Part], Fraction]:
+    """Detection and answers at their caps, and the total variation of all their samplers.
+
+    Each place is one AboveThreshold (`accounting.sparse_vector_rho`) and one statement answered afresh.
+    """
     places = sum(repairs.cut_offs.values())
-    rho = accounting.sparse_vector_rho(repairs.test_epsilon, places)
-    rho += repairs.noise.rho(places)
     vector = SparseVector(repairs.test_epsilon, 1 << SCORE_BITS, repairs.threshold, 1)
     truncated = (
         places * vector.threshold_noise.truncation_delta()
         + size.units * vector.test_noise.truncation_delta()
         + size.queries * repairs.noise.law(MOST_MOVED).truncation_delta()
     )
-    return rho, truncated
+    return [Pure("detection", repairs.test_epsilon, places), repairs.noise.part(places)], truncated
 
 
 def uncertified_queries(setting: Setting, repairs: RepairParameters, game: GameParameters, size: Size) -> int:

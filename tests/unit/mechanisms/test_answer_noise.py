@@ -7,10 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from dp_accounting.privacy_accountant import NeighboringRelation
+from dp_accounting.rdp import RdpAccountant
 from unit.mechanisms.instance import SEED, instance, plan_of, silent, true_answers
 
-from equipoise.accounting import RHO_UNIT
+from equipoise import accounting
 from equipoise.errors import InvalidArgument
+from equipoise_server.ledger.conversion import ORDERS, epsilon_for, event_of
 from equipoise_server.mechanisms.answer_noise import AnswerNoise, GaussianNoise, LaplaceNoise, noise_from_fields
 from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
 from equipoise_server.mechanisms.registry import mechanism
@@ -72,11 +75,41 @@ def test_every_place_is_charged(answers: str) -> None:
     plan = plan_of(case)
     repair = repair_of(plan.parameters)
     places = sum(repair.cut_offs.values())
-    rho, _ = repair_data_cost(repair, Size.of(case.setting))
-    assert rho == places * (repair.test_epsilon**2 / 2 + repair.noise.rho(1))
-    assert plan.data_cost.rho > rho * RHO_UNIT
+    size = Size.of(case.setting)
+    parts, _ = repair_data_cost(repair, size)
+    expected = accounting.sparse_vector_rho(repair.test_epsilon, places) + repair.noise.rho(places)
+    assert sum(part.amounts()[0] for part in parts) == expected
     dearer = replace(repair, noise=type(repair.noise).within(2 * repair.noise.rho(1)))
-    assert repair_data_cost(dearer, Size.of(case.setting))[0] > rho
+    assert sum(part.amounts()[0] for part in repair_data_cost(dearer, size)[0]) > expected
+    # The round's cost is what the published parts add up to.
+    published = accounting.parts_from_json(plan.data_events)
+    assert accounting.charge_of(published) == plan.data_cost
+    assert [part.name for part in published] == ["game", "detection", "answers", "samplers"]
+    assert list(published[1:3]) == parts
+    assert accounting.charge_of(accounting.parts_from_json(plan.analyst_events)) == plan.analyst_cost
+
+
+@pytest.mark.parametrize(
+    ("answers", "play"), [("gaussian", "mixed"), ("laplace", "mixed"), ("gaussian", "sampled")]
+)
+def test_what_a_plan_exports_is_what_it_charges(answers: str, play: str) -> None:
+    plan = plan_of(instance(answers=answers, play=play))
+    assert plan.analyst_cost is not None
+    for events, cost, delta in (
+        (plan.data_events, plan.data_cost, 1 / 200_000**2),
+        (plan.analyst_events, plan.analyst_cost, 1e-6),
+    ):
+        event, epsilon, apart = event_of(accounting.parts_from_json(events))
+        accountant = RdpAccountant(ORDERS, NeighboringRelation.REPLACE_ONE).compose(event)
+        recomputed = epsilon + accountant.get_epsilon(delta - apart)
+        assert recomputed == pytest.approx(epsilon_for(cost, delta), rel=1e-6)
+
+
+def test_a_round_without_places_is_charged_for_none() -> None:
+    plan = plan_of(instance(analysts=3, cut_off=0))
+    published = accounting.parts_from_json(plan.data_events)
+    assert accounting.charge_of(published) == plan.data_cost
+    assert [part.amounts()[0] for part in published[1:]] == [0, 0, 0]
 
 
 def test_nonsense_is_refused() -> None:
