@@ -23,7 +23,9 @@ from equipoise_server.mechanisms.tuning import Size
 
 
 def repair_of(parameters: str) -> RepairParameters:
-    repair = EquilibriumParameters.from_json(parameters).repair
+    read = EquilibriumParameters.from_json(parameters)
+    assert read.to_json() == parameters
+    repair = read.repair
     assert isinstance(repair, RepairParameters)
     return repair
 
