@@ -31,7 +31,7 @@ class Row:
     airline: str
     queries: int
     by_synopsis: int
-    by_laplace: int
+    with_noise: int
     uncertified: int
     promised_error: float
     max_error: float
@@ -91,7 +91,7 @@ def _row(airline: str, played: Played, truth: NDArray[np.float64]) -> Row:
         airline=airline,
         queries=len(results),
         by_synopsis=counted[AnswerMethod.SYNOPSIS],
-        by_laplace=counted[AnswerMethod.LAPLACE],
+        with_noise=counted[AnswerMethod.LAPLACE] + counted[AnswerMethod.GAUSSIAN],
         uncertified=counted[AnswerMethod.UNCERTIFIED],
         promised_error=float(results.bounds[certified].max(initial=0)),
         max_error=float(errors.max()),

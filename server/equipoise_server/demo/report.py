@@ -14,7 +14,7 @@ from equipoise_server.demo.play import ANALYST_BUDGET, DATA_BUDGET, DATASET, Pla
 from equipoise_server.demo.table import SCHEMA
 
 _LEGEND = (
-    "synopsis, Laplace   how many queries were answered in which way",
+    "synopsis, noise     how many queries were answered in which way",
     "none                how many answers carry no bound",
     "promised, largest   the error that was promised, and the largest true one",
     "data, analyst       the epsilon spent of either budget: of the people in the",
@@ -33,7 +33,7 @@ def as_json(played: Played, measured: Measured, directory: Path, total_seconds: 
         "queries": queries,
         "answered": queries - uncertified,
         "answered_by_synopsis": sum(row.by_synopsis for row in measured.rows),
-        "answered_by_laplace": sum(row.by_laplace for row in measured.rows),
+        "answered_with_noise": sum(row.with_noise for row in measured.rows),
         "uncertified": uncertified,
         "outside_bound": sum(row.outside_bound for row in measured.rows),
         "uniform_max_error": measured.uniform,
@@ -65,13 +65,13 @@ def print_report(console: Console, played: Played, measured: Measured, directory
 
     line(f"\nRound {played.detail.round.id}, mechanism {played.detail.plan.mechanism}:")
     print_table(
-        ("airline", "queries", "synopsis", "Laplace", "none", "promised", "largest", "data", "analyst"),
+        ("airline", "queries", "synopsis", "noise", "none", "promised", "largest", "data", "analyst"),
         (
             (
                 row.airline,
                 f"{row.queries:,}",
                 f"{row.by_synopsis:,}",
-                f"{row.by_laplace:,}",
+                f"{row.with_noise:,}",
                 f"{row.uncertified:,}",
                 f"{row.promised_error:.4f}",
                 f"{row.max_error:.4f}",

@@ -6,14 +6,13 @@ in the transaction of the connection it is given and commits nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, select
 
-from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost
+from equipoise.accounting import Cost
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import Account, account, columns, total_with
 from equipoise_server.ledger.caps import Composition, worst
@@ -23,22 +22,11 @@ from equipoise_server.storage.tables import charges as charges_table
 
 @dataclass(frozen=True)
 class Charge:
-    """What one round costs one account. `events` says as JSON what the amount was computed from."""
+    """What one round costs one account. `events`: the amount's parts, as `accounting.parts_to_json` writes them."""
 
     account: str
     cost: Cost
     events: str
-
-
-def events_of(mechanism: str, cost: Cost) -> str:
-    """A cost as `dp_accounting` events in JSON, with the mechanism's name; zero parts are left out."""
-    events: list[dict[str, object]] = []
-    if cost.rho:
-        events.append({"event": "ZCDpEvent", "rho": f"{cost.rho}/{RHO_UNIT}"})
-    if cost.epsilon or cost.delta:
-        pair = {"epsilon": f"{cost.epsilon}/{RHO_UNIT}", "delta": f"{cost.delta}/{DELTA_UNIT}"}
-        events.append({"event": "EpsilonDeltaDpEvent", **pair})
-    return json.dumps({"mechanism": mechanism, "events": events}, sort_keys=True, separators=(",", ":"))
 
 
 def reserve(connection: Connection, round_id: str, asked: Sequence[Charge], time: datetime) -> None:

@@ -1,14 +1,31 @@
-"""Conversion of costs to (epsilon, delta), always by `dp_accounting`: the only place that imports it."""
+"""Conversion of costs to (epsilon, delta), always by `dp_accounting`: the only place that imports it.
+
+Charges are kept as sums of rhos and pairs; `event_of` exports the parts of a charge as the library's own events, so
+that anybody can compose them with any of its accountants.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+from dp_accounting import dp_event
 from dp_accounting.rdp import rdp_privacy_accountant as rdp
 
-from equipoise.accounting import DELTA_UNIT, OUTWARD, RHO_UNIT, BinomialMixture, Cost
+from equipoise.accounting import (
+    DELTA_UNIT,
+    OUTWARD,
+    RHO_UNIT,
+    Approximate,
+    BinomialMixture,
+    Cost,
+    Part,
+    RenyiCurve,
+)
+from equipoise.accounting import ORDERS as CURVE_ORDERS
 
 # Small budgets have their best order near epsilon / (2 rho), which may be far beyond the library's defaults.
 ORDERS = tuple(float(order) for order in 1 + np.geomspace(0.02, 1e5, 1200))
@@ -96,3 +113,43 @@ def mixture_epsilon(mixture: BinomialMixture, delta: float) -> float:
         else:
             high = middle
     return high
+
+
+def epsilon_of_curve(curve: RenyiCurve, delta: float) -> float:
+    """The smallest epsilon that `dp_accounting` certifies for a Renyi curve at `delta`; inf where delta is 0."""
+    if not any(curve.divergences):
+        return 0.0
+    if delta <= 0:
+        return math.inf
+    bounded = [
+        (order, most) for order, most in zip(CURVE_ORDERS, curve.divergences, strict=True) if most < math.inf
+    ]
+    if not bounded:
+        return math.inf
+    orders, divergences = zip(*bounded, strict=True)
+    return float(rdp.compute_epsilon(orders, divergences, delta)[0])
+
+
+def event_of(parts: Iterable[Part]) -> tuple[dp_event.DpEvent, float, float]:
+    """A charge's parts as one event of `dp_accounting`, and the epsilon and delta that no event can carry.
+
+    Compose the event with an accountant that supports it, as `RdpAccountant` does. At any delta the charge means
+    the accountant's epsilon at `delta` less this delta, plus this epsilon; that is what `epsilon_for` says, but
+    for the rounding of fractions. A pure part is exported as what it is charged for, `epsilon^2 / 2`: randomised
+    response would stand for it more tightly, but version 0.6.0's `PLDAccountant` takes that event for once when it
+    is self-composed, and so would promise too much. A `ZCDpEvent` it refuses.
+    """
+    events: list[dp_event.DpEvent] = []
+    epsilon = delta = Fraction(0)
+    for part in parts:
+        if isinstance(part, Approximate):
+            epsilon, delta = epsilon + part.epsilon, delta + part.delta
+        elif part.times:
+            rho = part.amounts()[0] / part.times
+            events.append(dp_event.SelfComposedDpEvent(dp_event.ZCDpEvent(_above(rho)), part.times))
+    return dp_event.ComposedDpEvent(events), _above(epsilon), _above(delta)
+
+
+def _above(amount: Fraction) -> float:
+    """The double nearest to `amount` from above, or the next one."""
+    return math.nextafter(float(amount), math.inf) if amount else 0.0

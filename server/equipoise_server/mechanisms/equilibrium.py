@@ -3,12 +3,12 @@
 Source: Hsu, Roth, Ullman (2012), Algorithms 1 to 4, as corrected in mechanisms sections 2 to 5 and 9.
 
 Formal guarantees. For the people in the table: the sum of the game's rho and of repair's, charged in full: unit =
-query `sum_a c_a e0^2 / 2` for detection and `sum_a c_a e1^2 / 2` for answers; unit = analyst one test for each
-analyst and private multiplicative weights for each of the capped places. For one statement of one analyst,
-against all other analysts together: the game's cost alone, as repair shows nothing of one analyst to another.
-For all statements of one analyst: the game's cost with the analyst as one unit, and that of hiding who got a
-repair place. With probability `1 - beta` every certified answer is within its bound. All up to the truncation
-of the samplers, charged to delta.
+query `sum_a c_a e0^2 / 2` for detection and the noise's rho `sum_a c_a` times for answers; unit = analyst one test
+for each analyst and private multiplicative weights for each of the capped places. For one statement of one
+analyst, against all other analysts together: the game's cost alone, as repair shows nothing of one analyst to
+another. For all statements of one analyst: the game's cost with the analyst as one unit, and that of hiding who
+got a repair place. With probability `1 - beta` every certified answer is within its bound. All up to the
+truncation of the samplers, charged to delta.
 """
 
 from __future__ import annotations

@@ -7,8 +7,17 @@ import math
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 
-from equipoise import accounting
-from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, rounded_up
+from equipoise.accounting import (
+    RHO_UNIT,
+    Approximate,
+    Concentrated,
+    Cost,
+    Part,
+    Pure,
+    charge_of,
+    parts_to_json,
+    rounded_up,
+)
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.game.parameters import GameParameters, Play
 from equipoise_server.ledger.conversion import epsilon_for, mixture_delta
@@ -50,9 +59,7 @@ class EquilibriumParameters:
             return EquilibriumParameters(game, None)
         if "places" in repair:
             return EquilibriumParameters(game, AnalystRepairParameters.from_fields(repair))
-        fractions = {key: Fraction(repair[key]) for key in ("test_epsilon", "answer_epsilon")}
-        bounds = {"laplace_bounds": tuple(repair["laplace_bounds"])}
-        return EquilibriumParameters(game, RepairParameters(**(repair | fractions | bounds)))
+        return EquilibriumParameters(game, RepairParameters.from_fields(repair))
 
 
 def plan_equilibrium(name: str, setting: Setting) -> Plan:
@@ -83,10 +90,14 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
     else:
         repair = statement_repair_plan.plan_statement_repair(setting, game, left)
         parameters = EquilibriumParameters(game, repair)
-        promised_error = max(repair.certified_bound, *repair.laplace_bounds) / 2**GRID_BITS
+        promised_error = max(repair.certified_bound, *repair.noise_bounds) / 2**GRID_BITS
         uncertified = statement_repair_plan.uncertified_queries(setting, repair, game, size)
     data_cost = total_data_cost(parameters, size, setting)
     analyst_cost = total_analyst_cost(parameters, size, setting, playing.analyst_budget.epsilon)
+    on_data = data_parts(parameters, size, setting)
+    on_analysts = []
+    if setting.protects_analysts:
+        on_analysts = analyst_parts(parameters, size, setting, playing.analyst_budget.epsilon)
     for field, cost, budget in (
         ("data_budget", data_cost, setting.data_budget),
         ("analyst_budget", analyst_cost, setting.analyst_budget),
@@ -102,6 +113,8 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
         uncertified_at_most=uncertified,
         seconds=predicted_seconds(game, size) + repair_seconds,
         memory_bytes=300 * 2**20 + 8 * (6 * size.universe + 40 * size.queries),
+        data_events=parts_to_json(name, on_data),
+        analyst_events=parts_to_json(name, on_analysts),
     )
 
 
@@ -160,42 +173,60 @@ def forced_game(setting: Setting, chosen: GameParameters | None) -> GameParamete
 
 
 def total_data_cost(parameters: EquilibriumParameters, size: Size, setting: Setting) -> Cost:
-    """Game, detection and answers, all at their caps, and the truncation of every sampler."""
+    """What the whole round costs the data, at all caps: game, detection, answers, truncation of every sampler."""
+    return charge_of(data_parts(parameters, size, setting))
+
+
+def data_parts(parameters: EquilibriumParameters, size: Size, setting: Setting) -> list[Part]:
+    """The parts of that cost."""
     repairs = parameters.repair
-    rho, truncated = Fraction(0), Fraction(0)
+    parts: list[Part] = [Concentrated("game", Fraction(tuning.data_rho(parameters.game, size)))]
+    truncated = game_sampling_slack(parameters.game)
     if isinstance(repairs, AnalystRepairParameters):
-        rho, truncated = analyst_repair_plan.repair_data_cost(repairs, size)
+        rho, more = analyst_repair_plan.repair_data_cost(repairs, size)
+        parts, truncated = [*parts, Concentrated("tests and answers", rho)], truncated + more
     elif repairs is not None:
-        rho, truncated = statement_repair_plan.repair_data_cost(repairs, size)
-    rho += Fraction(tuning.data_rho(parameters.game, size))
-    slack = sampler_delta(truncated + game_sampling_slack(parameters.game), setting.data_budget.epsilon)
-    return Cost(rho=rounded_up(rho, RHO_UNIT), delta=rounded_up(slack, DELTA_UNIT))
+        repairing, more = statement_repair_plan.repair_data_cost(repairs, size)
+        parts, truncated = [*parts, *repairing], truncated + more
+    slack = sampler_delta(truncated, setting.data_budget.epsilon)
+    return [*parts, Approximate("samplers", Fraction(0), slack)]
 
 
 def total_analyst_cost(
     parameters: EquilibriumParameters, size: Size, setting: Setting, game_epsilon: float
 ) -> Cost | None:
+    """What the whole round costs one unit of the analysts.
+
+    None where the setting does not protect them. `game_epsilon`: at which sampled play is charged.
+    """
+    return charge_of(analyst_parts(parameters, size, setting, game_epsilon)) if setting.protects_analysts else None
+
+
+def analyst_parts(
+    parameters: EquilibriumParameters, size: Size, setting: Setting, game_epsilon: float
+) -> list[Part]:
     """The game's cost: a rho in mixed play, an (epsilon, delta) pair in sampled play; and that of repair places.
 
-    Where a statement is protected, repair costs nothing. `game_epsilon`: at which sampled play is charged. None
-    where the setting does not protect the analysts.
+    Where a statement is protected, repair costs nothing.
     """
-    if not setting.protects_analysts:
-        return None
     truncated, beyond, hiding = game_sampling_slack(parameters.game), Fraction(0), Fraction(0)
     if isinstance(parameters.repair, AnalystRepairParameters):
         places = parameters.repair.places
         truncated += analyst_repair_plan.places_truncation(places, size)
         beyond, hiding = analyst_repair_plan.places_delta(places, setting), places.epsilon
-    slack = sampler_delta(truncated, setting.analyst_budget.epsilon) + beyond
+    slack = sampler_delta(truncated, setting.analyst_budget.epsilon)
+    game: Part
+    hidden: Part
     if parameters.game.play == "mixed":
-        rho = Fraction(tuning.analyst_rho(parameters.game, size)) + accounting.repair_places_rho(hiding)
-        return Cost(rho=rounded_up(rho, RHO_UNIT), delta=rounded_up(slack, DELTA_UNIT))
-    # The game's epsilon rounded down to whole units, and delta at exactly that epsilon.
-    epsilon = math.floor(Fraction(game_epsilon) * RHO_UNIT)
-    delta = mixture_delta(tuning.analyst_mixture(parameters.game, size), epsilon / RHO_UNIT)
-    epsilon += rounded_up(hiding, RHO_UNIT)
-    return Cost(epsilon=epsilon, delta=rounded_up(Fraction(delta) + slack, DELTA_UNIT))
+        game = Concentrated("game", Fraction(tuning.analyst_rho(parameters.game, size)))
+        hidden = Pure("repair places", hiding)
+    else:
+        # The game's epsilon rounded down to whole units, and delta at exactly that epsilon.
+        epsilon = Fraction(math.floor(Fraction(game_epsilon) * RHO_UNIT), RHO_UNIT)
+        delta = mixture_delta(tuning.analyst_mixture(parameters.game, size), float(epsilon))
+        game = Approximate("game", epsilon, Fraction(delta))
+        hidden = Approximate("repair places", hiding, Fraction(0))
+    return [game, *([hidden] if hiding else []), Approximate("samplers", Fraction(0), slack + beyond)]
 
 
 def game_sampling_slack(game: GameParameters) -> Fraction:

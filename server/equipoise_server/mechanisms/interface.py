@@ -19,6 +19,7 @@ from equipoise.workload import CompiledWorkload
 
 GRID_BITS = 40  # answers and bounds are published in units of 2^-40
 NO_BOUND = 1 << 62  # the bound of an answer that carries none
+NO_PARTS = '{"events":[]}'
 
 Progress = Callable[[str, int, int], None]  # phase, steps done, steps in all
 
@@ -68,6 +69,7 @@ class Plan:
 
     `promised_error` is the largest bound of any certified answer; 1, which says nothing, where none is certified.
     `analyst_cost` is None where the setting does not protect the analysts: nothing bounds what they lose.
+    `data_events`, `analyst_events`: the parts of either cost, as `accounting.parts_to_json` writes them.
     """
 
     mechanism: str
@@ -78,6 +80,8 @@ class Plan:
     uncertified_at_most: int
     seconds: float
     memory_bytes: int
+    data_events: str = NO_PARTS
+    analyst_events: str = NO_PARTS
 
     @property
     def charged_analyst_cost(self) -> Cost:

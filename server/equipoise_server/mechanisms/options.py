@@ -10,7 +10,7 @@ from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.interface import Setting
 
 # What may be forced: words; numbers with the largest value of each, and whether it is whole and at least 1.
-WORDS = {"play": ("mixed", "sampled"), "units": ("statement", "query")}
+WORDS = {"play": ("mixed", "sampled"), "units": ("statement", "query"), "answers": ("laplace", "gaussian")}
 OPTIONS = {
     "rounds": (2**17, True),
     "batch": (2**20, True),
@@ -45,6 +45,8 @@ def check_options(setting: Setting) -> None:
             raise InvalidArgument(f"options.{name}", "must be a whole number")
     if options.get("game_share") == 0:
         raise InvalidArgument("options.game_share", "must be above 0")
+    if "answers" in options and setting.unit == "analyst":
+        raise InvalidArgument("options.answers", "has no meaning where analysts are answered by private weights")
     if options.get("units") == "query" and setting.protects_analysts:
         raise InvalidArgument("options.units", "must be statement: hiding one cell of a table hides nothing")
 

@@ -1,4 +1,4 @@
-"""Repair: find the statements that the synopsis serves badly, and answer those afresh with Laplace noise.
+"""Repair: find the statements that the synopsis serves badly, and answer those afresh, with noise.
 
 Mechanisms section 5 for unit = query. Everything here is done for one analyst with streams, thresholds and a
 cut-off of its own: nothing in detection may couple analysts.
@@ -10,36 +10,47 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.workload import CompiledWorkload
+from equipoise_server.mechanisms.answer_noise import AnswerNoise, noise_from_fields
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers
 from equipoise_server.mechanisms.sparse_vector import SparseVector
-from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
 SCORE_BITS = 16  # scores are errors in units of 2^-16 records: one record changed moves a score by 2^16
-SYNOPSIS, LAPLACE, UNCERTIFIED = 1, 2, 5  # the wire's AnswerMethod
+SYNOPSIS, UNCERTIFIED = 1, 5  # the wire's AnswerMethod
 
 
 @dataclass(frozen=True)
 class RepairParameters:
     """Public parameters of all repairs of a round.
 
-    `threshold`: a score, in units of 2^-16 records. `test_epsilon`, `answer_epsilon`: of one AboveThreshold
-    and of one answered statement. `cut_offs`: repair places of each analyst. `certified_bound`: the error in
-    units of 2^-40 that holds for all certified synopsis answers at once; `laplace_bounds`: the same for
-    answers with Laplace noise, by the statement's L1 sensitivity (1: predicates, 2: marginals).
+    `threshold`: a score, in units of 2^-16 records. `test_epsilon`: of one AboveThreshold. `noise`: of statements
+    answered afresh. `cut_offs`: repair places of each analyst. `certified_bound`: the error in units of 2^-40
+    that holds for all certified synopsis answers at once; `noise_bounds`: the same for answers with noise, by how
+    much the statement's counts move (1: predicates, 2: marginals).
     """
 
     threshold: int
     test_epsilon: Fraction
-    answer_epsilon: Fraction
+    noise: AnswerNoise
     cut_offs: Mapping[str, int]
     certified_bound: int
-    laplace_bounds: tuple[int, int]
+    noise_bounds: tuple[int, int]
+
+    @staticmethod
+    def from_fields(fields: Mapping[str, Any]) -> RepairParameters:
+        """What `dataclasses.asdict` and JSON made of it."""
+        read = {
+            "test_epsilon": Fraction(fields["test_epsilon"]),
+            "noise": noise_from_fields(fields["noise"]),
+            "noise_bounds": tuple(fields["noise_bounds"]),
+        }
+        return RepairParameters(**{**fields, **read})
 
 
 @dataclass(frozen=True)
@@ -62,7 +73,7 @@ def repair(
     """One analyst's answers. `counts`: int64[k], the true counts; `seed`: the round's.
 
     Formal guarantees: given the synopsis, what another analyst sees does not depend on this analyst's
-    workload at all; the cost for the data is `cut_off (test_epsilon^2 + answer_epsilon^2) / 2` in zCDP.
+    workload at all; the cost for the data is `cut_off test_epsilon^2 / 2 + noise.rho(cut_off)` in zCDP.
     """
     if workload.query_count == 0:
         return Answers(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int64))
@@ -80,11 +91,11 @@ def repair(
     stream = KeyedStream.derive(seed, "repair/answers", analyst)
     for statement in np.flatnonzero(positive):
         cells = slice(int(starts[statement]), int(starts[statement] + sizes[statement]))
-        sensitivity = workload.statement_sensitivity(int(statement))
-        noise = DiscreteLaplace(parameters.answer_epsilon / sensitivity).draw(cells.stop - cells.start, stream)
+        moved = workload.statement_sensitivity(int(statement))
+        noise = parameters.noise.law(moved).draw(cells.stop - cells.start, stream)
         values[cells] = on_grid(np.clip(counts[cells] + noise, 0, records), records)
-        methods[cells] = LAPLACE
-        bounds[cells] = parameters.laplace_bounds[sensitivity - 1]
+        methods[cells] = parameters.noise.method
+        bounds[cells] = parameters.noise_bounds[moved - 1]
     return Answers(values, methods, bounds)
 
 

@@ -1,20 +1,20 @@
-"""What repair plans where the protected unit is a statement: a sparse vector and Laplace answers each."""
+"""What repair plans where the protected unit is a statement: a sparse vector and noisy answers each."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
 
-from equipoise import accounting
+from equipoise.accounting import Part, Pure
 from equipoise.errors import BudgetExhausted
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms import tuning
+from equipoise_server.mechanisms.answer_noise import MOST_MOVED, NOISES, AnswerNoise
 from equipoise_server.mechanisms.interface import Setting
 from equipoise_server.mechanisms.options import SMALLEST_EPSILON, epsilon_within, real, whole
 from equipoise_server.mechanisms.repair import SCORE_BITS, RepairParameters, bound_on_grid
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.mechanisms.tuning import Size
-from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 REPAIR_PLACES = Fraction(1, 20)  # of an analyst's statements, may be answered afresh
 DETECTION_SHARE = Fraction(3, 4)  # of the budget for repair: every certified bound carries the tests' noise
@@ -32,8 +32,8 @@ def plan_statement_repair(setting: Setting, game: GameParameters, rho: Fraction)
     }
     places = max(1, sum(cut_offs.values()))
     test_epsilon = epsilon_within(DETECTION_SHARE * rho / places)
-    answer_epsilon = epsilon_within((1 - DETECTION_SHARE) * rho / places)
-    if min(test_epsilon, answer_epsilon) < SMALLEST_EPSILON:
+    answer_rho = (1 - DETECTION_SHARE) * rho / places
+    if min(test_epsilon, epsilon_within(answer_rho)) < SMALLEST_EPSILON:
         raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
     scale = records << SCORE_BITS
     threshold = math.ceil(real(setting.options, "threshold", tuning.sampling_error(game, size, beta / 4)) * scale)
@@ -45,31 +45,47 @@ def plan_statement_repair(setting: Setting, game: GameParameters, rho: Fraction)
         + vector.threshold_noise.quantile(beta / 4 / places)
         + 1  # the score's own rounding
     )
-    laplace = [
-        DiscreteLaplace(answer_epsilon / sensitivity).quantile(beta / 8 / size.queries) for sensitivity in (1, 2)
-    ]
+    noise, noise_bounds = choose_noise(setting, answer_rho, beta / 4 / size.queries)
     return RepairParameters(
         threshold=threshold,
         test_epsilon=test_epsilon,
-        answer_epsilon=answer_epsilon,
+        noise=noise,
         cut_offs=cut_offs,
         certified_bound=bound_on_grid(certified, scale),
-        laplace_bounds=(bound_on_grid(laplace[0], records), bound_on_grid(laplace[1], records)),
+        noise_bounds=noise_bounds,
     )
 
 
-def repair_data_cost(repairs: RepairParameters, size: Size) -> tuple[Fraction, Fraction]:
-    """The rho of detection and of answers at their caps, and the total variation of all their samplers."""
+def choose_noise(setting: Setting, rho: Fraction, chance: float) -> tuple[AnswerNoise, tuple[int, int]]:
+    """The noise for statements that may cost `rho` each, and how far it reaches but for `chance` a count.
+
+    The law that reaches less far for a marginal, unless one is forced: Laplace only where few counts need a bound,
+    or a weak one. Predicates decide between equals.
+    """
+
+    def reach(noise: AnswerNoise, moved: int) -> int:
+        return bound_on_grid(noise.law(moved).quantile(chance / 2), setting.records)
+
+    forced = setting.options.get("answers")
+    noises = [kind.within(rho) for kind in NOISES if forced in (None, kind.name)]
+    bounds = [(reach(noise, 1), reach(noise, 2)) for noise in noises]
+    best = min(range(len(noises)), key=lambda index: bounds[index][::-1])
+    return noises[best], bounds[best]
+
+
+def repair_data_cost(repairs: RepairParameters, size: Size) -> tuple[list[Part], Fraction]:
+    """Detection and answers at their caps, and the total variation of all their samplers.
+
+    Each place is one AboveThreshold (`accounting.sparse_vector_rho`) and one statement answered afresh.
+    """
     places = sum(repairs.cut_offs.values())
-    rho = accounting.sparse_vector_rho(repairs.test_epsilon, places)
-    rho += accounting.laplace_rho(repairs.answer_epsilon, places)
     vector = SparseVector(repairs.test_epsilon, 1 << SCORE_BITS, repairs.threshold, 1)
     truncated = (
         places * vector.threshold_noise.truncation_delta()
         + size.units * vector.test_noise.truncation_delta()
-        + 2 * size.queries * DiscreteLaplace(repairs.answer_epsilon / 2).truncation_delta()
+        + size.queries * repairs.noise.law(MOST_MOVED).truncation_delta()
     )
-    return rho, truncated
+    return [Pure("detection", repairs.test_epsilon, places), repairs.noise.part(places)], truncated
 
 
 def uncertified_queries(setting: Setting, repairs: RepairParameters, game: GameParameters, size: Size) -> int:

@@ -7,7 +7,7 @@ import math
 from equipoise.errors import InvalidArgument
 from equipoise_server.ledger.accounts import analyst_account, data_account
 from equipoise_server.ledger.caps import Composition
-from equipoise_server.ledger.charges import Charge, events_of
+from equipoise_server.ledger.charges import Charge
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting
 from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.rows import canonical
@@ -59,12 +59,10 @@ def setting_of(terms: Terms, records: int, universe_size: int) -> Setting:
 def charges_of(terms: Terms, plan: Plan) -> list[Charge]:
     """What a round will cost each account. Every share is charged alike, whether or not it is used."""
     analyst_cost = plan.charged_analyst_cost
-    data_events = events_of(plan.mechanism, plan.data_cost)
-    analyst_events = events_of(plan.mechanism, analyst_cost)
     return [
-        Charge(data_account(terms.dataset), plan.data_cost, data_events),
+        Charge(data_account(terms.dataset), plan.data_cost, plan.data_events),
         *(
-            Charge(analyst_account(terms.dataset, terms.unit, share.analyst), analyst_cost, analyst_events)
+            Charge(analyst_account(terms.dataset, terms.unit, share.analyst), analyst_cost, plan.analyst_events)
             for share in terms.shares
         ),
     ]

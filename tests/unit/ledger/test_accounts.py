@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from unit.ledger.ledger_store import ledger_store, open_with, release, reserve, 
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, DataLoss
-from equipoise_server.ledger import accounts, charges, journal
+from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.caps import Cap, Composition, limits
 from equipoise_server.ledger.conversion import epsilon_for, largest_rho
 from equipoise_server.storage.store import Store
@@ -200,18 +199,3 @@ def test_a_changed_journal_is_noticed(store: Store, damage: str) -> None:
         connection.execute(text(damage))
     with store.read() as connection, pytest.raises(DataLoss, match="the budget journal is damaged at entry"):
         journal.verify_stored(connection, page_size=2)
-
-
-def test_events_say_what_was_charged() -> None:
-    events = json.loads(charges.events_of("equilibrium", Cost(rho=3, delta=2)))
-    assert events == {
-        "mechanism": "equilibrium",
-        "events": [
-            {"event": "ZCDpEvent", "rho": "3/1000000000000"},
-            {
-                "event": "EpsilonDeltaDpEvent",
-                "epsilon": "0/1000000000000",
-                "delta": "2/1000000000000000000",
-            },
-        ],
-    }

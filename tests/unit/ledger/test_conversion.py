@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from fractions import Fraction
 
 import pytest
+from dp_accounting.dp_event import ComposedDpEvent, DiscreteLaplaceDpEvent, GaussianDpEvent
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.privacy_accountant import NeighboringRelation
+from dp_accounting.rdp import RdpAccountant
 from scipy import stats
 
-from equipoise.accounting import RHO_UNIT, BinomialMixture, Cost
+from equipoise.accounting import (
+    RHO_UNIT,
+    Approximate,
+    BinomialMixture,
+    Concentrated,
+    Cost,
+    Part,
+    Pure,
+    RenyiCurve,
+    charge_of,
+    gaussian_rho,
+    mixture_curve,
+    zcdp_curve,
+)
 from equipoise_server.ledger.conversion import (
+    ORDERS,
     delta_of_rho,
     epsilon_for,
+    epsilon_of_curve,
     epsilon_of_rho,
+    event_of,
     largest_rho,
     mixture_delta,
     mixture_epsilon,
@@ -59,3 +81,75 @@ def test_mixture_epsilon_meets_delta() -> None:
     epsilon = mixture_epsilon(mixture, 1e-6)
     assert mixture_delta(mixture, epsilon) <= 1e-6 < mixture_delta(mixture, epsilon * 0.99)
     assert mixture_epsilon(mixture, 0.0) == math.inf
+
+
+def recomputed(parts: Iterable[Part], delta: float) -> float:
+    """The epsilon of the exported event, by the library's Renyi accountant with our orders."""
+    event, epsilon, apart = event_of(parts)
+    accountant = RdpAccountant(ORDERS, NeighboringRelation.REPLACE_ONE).compose(event)
+    return epsilon + float(accountant.get_epsilon(delta - apart))
+
+
+ROUND: tuple[Part, ...] = (
+    Concentrated("game", Fraction(1, 100)),
+    Pure("detection", Fraction(1, 20), 30),
+    Concentrated("answers", Fraction(1, 1000), 30),
+    Approximate("samplers", Fraction(0), Fraction(1, 10**12)),
+)
+
+
+def test_exported_events_cost_what_was_charged() -> None:
+    charged = epsilon_for(charge_of(ROUND), 1e-9)
+    assert recomputed(ROUND, 1e-9) == pytest.approx(charged, rel=1e-9)
+    # By the library's own orders, as somebody else would do it.
+    event, epsilon, delta = event_of(ROUND)
+    accountant = RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_ONE).compose(event)
+    assert (epsilon, delta) == (0.0, math.nextafter(1e-12, 1))
+    assert charged <= accountant.get_epsilon(1e-9 - delta) * (1 + 1e-9) <= charged * 1.05
+    # What no proof covers for the discrete laws is refused, not answered.
+    assert not PLDAccountant(NeighboringRelation.REPLACE_ONE).supports(event)
+
+
+def test_loss_distributions_find_less_than_is_charged() -> None:
+    # An epsilon-DP mechanism loses no more than a discrete Laplace one of rate epsilon that moves by one, whose
+    # losses are epsilon and -epsilon only; the Gaussian of a marginal moves by the root of 2.
+    special = NeighboringRelation.REPLACE_SPECIAL
+    pure: list[Part] = [Pure("detection", Fraction(1, 20), 30)]
+    losses = PLDAccountant(special).compose(DiscreteLaplaceDpEvent(1 / 20, 1), 30)
+    charged = epsilon_for(charge_of(pure), 1e-9)
+    assert 0.8 * charged < losses.get_epsilon(1e-9) <= charged
+    answers: list[Part] = [Concentrated("answers", gaussian_rho(Fraction(2), Fraction(500), 30))]
+    losses = PLDAccountant(special).compose(GaussianDpEvent(math.sqrt(500 / 2)), 30)
+    charged = epsilon_for(charge_of(answers), 1e-9)
+    assert 0.8 * charged < losses.get_epsilon(1e-9) <= charged
+    # With the norm of a column in place of the root of 2, the charge would not cover them.
+    column: list[Part] = [Concentrated("answers", gaussian_rho(Fraction(1), Fraction(500), 30))]
+    assert losses.get_epsilon(1e-9) > epsilon_for(charge_of(column), 1e-9)
+
+
+def test_a_pair_is_added_beside_the_events() -> None:
+    pair: list[Part] = [
+        Approximate("game", Fraction(1, 2), Fraction(1, 10**7)),
+        Concentrated("more", Fraction(1, 100)),
+    ]
+    assert recomputed(pair, 1e-6) == pytest.approx(0.5 + epsilon_of_rho(0.01, 9e-7))
+    assert event_of([Pure("detection", Fraction(1), 0)]) == (ComposedDpEvent([]), 0.0, 0.0)
+
+
+@pytest.mark.parametrize("rho", [1e-4, 1e-2, 0.3])
+def test_a_curve_of_few_orders_converts_nearly_as_well(rho: float) -> None:
+    exact = epsilon_of_rho(rho, 1e-9)
+    assert exact * (1 - 1e-4) <= epsilon_of_curve(zcdp_curve(rho), 1e-9) <= exact * 1.02
+    assert epsilon_of_curve(zcdp_curve(rho), 0.0) == math.inf
+    assert epsilon_of_curve(RenyiCurve(), 1e-9) == 0.0
+
+
+@pytest.mark.parametrize("mixture", [BinomialMixture(1000, 0.01, 1e-4), BinomialMixture(40, 0.1, 0.002)])
+def test_curves_of_rounds_compose_better_than_pairs(mixture: BinomialMixture) -> None:
+    curve, rounds = mixture_curve(mixture), 8
+    together = curve
+    for _ in range(rounds - 1):
+        together = together + curve
+    # The pair at a delta of its own is the sharper bound for one round, the curve for many.
+    assert mixture_epsilon(mixture, 1e-6) < epsilon_of_curve(curve, 1e-6)
+    assert epsilon_of_curve(together, 1e-6) < rounds * mixture_epsilon(mixture, 1e-6 / rounds)

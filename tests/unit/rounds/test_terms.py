@@ -33,6 +33,8 @@ PLAN = Plan(
     uncertified_at_most=3,
     seconds=1.5,
     memory_bytes=1 << 31,
+    data_events='{"events":[1]}',
+    analyst_events='{"events":[2]}',
 )
 
 
@@ -68,11 +70,11 @@ def test_the_wrong_field_is_named(field: str, wrong: Terms) -> None:
 
 
 def test_every_share_is_charged_alike_whether_used_or_not() -> None:
-    charges = {charge.account: charge.cost for charge in charges_of(TERMS, PLAN)}
+    charges = {charge.account: (charge.cost, charge.events) for charge in charges_of(TERMS, PLAN)}
     assert charges == {
-        "data/flights": PLAN.data_cost,
-        "analyst/flights/query/ann": PLAN.analyst_cost,
-        "analyst/flights/query/bob": PLAN.analyst_cost,
+        "data/flights": (PLAN.data_cost, PLAN.data_events),
+        "analyst/flights/query/ann": (PLAN.analyst_cost, PLAN.analyst_events),
+        "analyst/flights/query/bob": (PLAN.analyst_cost, PLAN.analyst_events),
     }
 
 

@@ -1,0 +1,91 @@
+"""Every privacy cost as a pure function with its theorem. No conversion to (epsilon, delta) happens here.
+
+Costs are zero-concentrated differential privacy `rho` (Bun & Steinke 2016, Definition 1.1) unless said
+otherwise; rhos of successive mechanisms add (Lemma 1.7). A mechanism whose log-likelihood ratios between
+neighbours have range `r` (largest minus smallest) satisfies `r^2 / 8`-zCDP (Cesar & Rogers 2021, for
+Durfee & Rogers' bounded range); range `r` of an exponent gives range `r` of the drawn distribution.
+
+Results in floating point are pushed upwards by `OUTWARD`, far more than the arithmetic here can err, and each
+charge is rounded up once to whole units (`Cost`).
+
+>>> from fractions import Fraction
+>>> detection = sparse_vector_rho(Fraction(1, 10), positives=4)
+>>> answers = gaussian_rho(Fraction(2), Fraction(100), answers=4)
+>>> Cost(rho=rounded_up(detection + answers, RHO_UNIT))
+Cost(rho=60000000000, epsilon=0, delta=0)
+"""
+
+from __future__ import annotations
+
+from equipoise.accounting.cost import DELTA_UNIT, OUTWARD, RHO_UNIT, Cost, rounded_up
+from equipoise.accounting.game import (
+    COEFFICIENT_BITS,
+    DRAW_BITS,
+    POTENTIAL_BITS,
+    BinomialMixture,
+    draw_slack,
+    mixed_play_analyst_rho,
+    mixed_play_data_rho,
+    rounding_slack,
+    sampled_play_analyst_mixture,
+    sampled_play_data_rho,
+)
+from equipoise.accounting.parts import (
+    Approximate,
+    Concentrated,
+    Part,
+    Pure,
+    charge_of,
+    parts_from_json,
+    parts_to_json,
+)
+from equipoise.accounting.renyi import ORDERS, RenyiCurve, mixture_curve, zcdp_curve
+from equipoise.accounting.repair import (
+    analyst_tests_rho,
+    exponential_mechanism_rho,
+    gaussian_rho,
+    laplace_rho,
+    private_weights_rho,
+    pure_rho,
+    repair_places_delta,
+    repair_places_rho,
+    sparse_vector_rho,
+)
+
+__all__ = [
+    "COEFFICIENT_BITS",
+    "DELTA_UNIT",
+    "DRAW_BITS",
+    "ORDERS",
+    "OUTWARD",
+    "POTENTIAL_BITS",
+    "RHO_UNIT",
+    "Approximate",
+    "BinomialMixture",
+    "Concentrated",
+    "Cost",
+    "Part",
+    "Pure",
+    "RenyiCurve",
+    "analyst_tests_rho",
+    "charge_of",
+    "draw_slack",
+    "exponential_mechanism_rho",
+    "gaussian_rho",
+    "laplace_rho",
+    "mixed_play_analyst_rho",
+    "mixed_play_data_rho",
+    "mixture_curve",
+    "parts_from_json",
+    "parts_to_json",
+    "private_weights_rho",
+    "pure_rho",
+    "repair_places_delta",
+    "repair_places_rho",
+    "rounded_up",
+    "rounding_slack",
+    "sampled_play_analyst_mixture",
+    "sampled_play_data_rho",
+    "sparse_vector_rho",
+    "zcdp_curve",
+]

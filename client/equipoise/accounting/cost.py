@@ -1,0 +1,38 @@
+"""Charges in whole units, and how amounts become charges."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+RHO_UNIT = 10**12  # rho and epsilon are charged in units of 10^-12
+DELTA_UNIT = 10**18  # delta in units of 10^-18: 1/n^2 must not round to zero
+OUTWARD = 1 + 1e-9
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A charge in whole units: `rho` and `epsilon` of 10^-12, `delta` of 10^-18.
+
+    Means: `rho`-zCDP composed with an (`epsilon`, `delta`) pair. A plain rho has `epsilon` 0 and the small
+    `delta` that truncated samplers cost.
+    """
+
+    rho: int = 0
+    epsilon: int = 0
+    delta: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.rho, self.epsilon, self.delta) < 0:
+            raise ValueError("a cost cannot be negative")
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.rho + other.rho, self.epsilon + other.epsilon, self.delta + other.delta)
+
+
+def rounded_up(amount: float | Fraction, unit: int) -> int:
+    """`amount` in whole units of `1/unit`, rounded up. Raises `ValueError` if it is not finite or negative."""
+    if not (0 <= amount < math.inf):
+        raise ValueError(f"a cost must be finite and not negative, not {amount}")
+    return math.ceil(Fraction(amount) * unit)

@@ -1,0 +1,109 @@
+"""What the game costs: the people in the table, and one unit of the analysts, in either play.
+
+Slack of rounding is charged, not ignored: `rounding_slack` bounds what the integer weights of the game
+differ from the ideal ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from equipoise.accounting.cost import OUTWARD
+
+COEFFICIENT_BITS = 44  # mixed play holds a mixed action as integers in units of 2^-44
+POTENTIAL_BITS = 28  # and the data player's potential as integers in units of 2^-28
+DRAW_BITS = 30  # integer weights of a draw are within a factor 1 +- 2^-30 of the real ones
+
+
+def rounding_slack(units: int, queries: int) -> float:
+    """At most how far the range of a mixed action's payoff is moved by rounding, over a pair of runs.
+
+    A mixed action's coefficients are computed in doubles with a relative error of at most
+    `(units + 64) 2^-51` (table exponentials, a sequential sum over the units, a few products) and rounded to
+    integers in units of 2^-44, an absolute error of 2^-45 for each query; both for each of the two runs.
+    """
+    relative = (units + 64) * 2.0**-51
+    absolute = queries * 2.0 ** -(COEFFICIENT_BITS + 1)
+    return 2 * (relative + absolute)
+
+
+def mixed_play_data_rho(
+    rounds: int, batch: int, data_rate: float, query_rate: float, records: int, slack: float
+) -> float:
+    """What the game in mixed play costs the people in the table.
+
+    Between neighbouring data every payoff moves by at most `1/n` a round, so after `j` rounds the query
+    player's exponents move by at most `a_j = query_rate j / n`, its mixed action in total variation by
+    `a_j / 2`, and the payoff vector over the records by a range of at most `2 tanh(a_j / 2)`. At round `t` the
+    data player's exponents therefore differ by a range `R_t = data_rate (sum_{j<t} 2 tanh(a_j / 2) + slack)`,
+    and each of the `batch` records drawn then costs `R_t^2 / 8`. (Derivation: docs/mechanisms.md,
+    nothing else of the game is released.)
+    """
+    moves = 2 * np.tanh(query_rate * np.arange(1, rounds) / records / 2) + slack
+    ranges = data_rate * (np.concatenate([[0.0], np.cumsum(moves)]) + _potential_rounding(rounds))
+    return float(batch * np.sum(ranges**2) / 8 * OUTWARD)
+
+
+def sampled_play_data_rho(rounds: int, draws: int, query_rate: float, records: int, units: int) -> float:
+    """What the game in sampled play costs the people in the table.
+
+    The records are post-processing of the drawn actions. An action drawn after `j` payoffs is two draws (the
+    unit, then the action inside it), each of range `2 a_j` with `a_j = query_rate j / n`: the projection adds
+    nothing, as `log c` moves by at most `a_j` and the total is fixed. Integer weights add `4 g` to each range.
+    So a draw costs `(2 a_j + 4 g)^2 / 8` twice, and `draws` are made after each of the payoffs `1..rounds-1`.
+    """
+    ranges = 2 * query_rate * np.arange(1, rounds) / records + 4 * draw_slack(units)
+    return float(draws * np.sum(2 * ranges**2 / 8) * OUTWARD)
+
+
+def draw_slack(units: int) -> float:
+    """`g`: integer weights of a draw are within `exp(+-g)` of the ideal ones, up to a common factor."""
+    return (units + 64) * 2.0**-51 + 2.0**-DRAW_BITS
+
+
+def mixed_play_analyst_rho(rounds: int, batch: int, data_rate: float, density: float, slack: float) -> float:
+    """What the game in mixed play costs one unit of the analysts, against all other analysts together.
+
+    Given the released records, the mixed action moves in total variation by at most `1/density` whatever the
+    unit contains (its mass is capped, and all other masses move in one direction), so the payoff vector
+    moves by a range `2/density` a round and round `t`'s exponents by `2 data_rate (t-1) / density`.
+    """
+    moves = np.arange(rounds) * (2 / density + slack) + _potential_rounding(rounds)
+    return float(batch * np.sum((data_rate * moves) ** 2) / 8 * OUTWARD)
+
+
+def _potential_rounding(rounds: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Rounding down to units of 2^-28 in either run moves a range by two units; round 1 has no potential yet."""
+    return np.where(np.arange(rounds) > 0, 2.0 ** (1 - POTENTIAL_BITS), 0.0)
+
+
+@dataclass(frozen=True)
+class BinomialMixture:
+    """Privacy loss that is `w^2 rho_of_one`-zCDP given `w`, where `w` is at most Binomial(trials, probability).
+
+    By joint convexity of the hockey-stick divergence its delta at epsilon is at most
+    `sum_w P(w) delta_zCDP(w^2 rho_of_one)(epsilon)`. It has no useful zCDP form.
+    """
+
+    trials: int
+    probability: float
+    rho_of_one: float
+
+
+def sampled_play_analyst_mixture(
+    rounds: int, batch: int, draws: int, data_rate: float, density: float, units: int
+) -> BinomialMixture:
+    """What the game in sampled play costs one unit of the analysts.
+
+    Couple the two runs: each of the `(rounds-1) draws` draws differs with probability at most
+    `1/density + 2 g`, independently of the past; given `w` differing draws every record's exponents differ
+    by a range of at most `2 w data_rate / draws`, and there are `rounds batch` records. (Replaces HRU Lemma
+    3.8, whose proof averages epsilon over `w`.)
+    """
+    return BinomialMixture(
+        trials=(rounds - 1) * draws,
+        probability=min(1.0, 1 / density + 2 * draw_slack(units)),
+        rho_of_one=rounds * batch * (2 * data_rate / draws) ** 2 / 8 * OUTWARD,
+    )
