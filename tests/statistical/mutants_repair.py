@@ -24,6 +24,7 @@ from statistical.test_sparse_vector import at_least
 from equipoise.workload import CompiledWorkload
 from equipoise_server.mechanisms import repair, statement_repair_plan
 from equipoise_server.mechanisms.analyst_repair import AnalystRepairParameters
+from equipoise_server.mechanisms.answer_noise import LaplaceNoise
 from equipoise_server.mechanisms.equilibrium import Equilibrium, repair_all
 from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Budget, Setting, Share
@@ -37,14 +38,14 @@ from equipoise_server.randomness.stream import KeyedStream
 RECORD = 1 << SCORE_BITS  # one record, as a score
 TINY = 1e-9
 
-
+NOISE = LaplaceNoise(Fraction(1, 2))
 REPAIR = RepairParameters(
     threshold=RECORD,
     test_epsilon=Fraction(1),
-    answer_epsilon=Fraction(1, 2),
+    noise=NOISE,
     cut_offs={"a": 1, "b": 2},
     certified_bound=1,
-    laplace_bounds=(1, 1),
+    noise_bounds=(1, 1),
 )
 A, B, OTHER_B = masks_workload([1, 6], 3), masks_workload([2, 5], 3), masks_workload([7, 7], 3)
 ONE = masks_workload([2], 3)
@@ -112,10 +113,10 @@ def a_table_s_answers_hide_a_record(_: Path) -> bool:
         repair_law(replace(REPAIR, threshold=-(10**9)), "a", workload, workload.counts(data), 3, synopsis)
         for data in (np.array([2, 1, 0]), np.array([1, 2, 0]))
     ]
-    allowed = REPAIR.cut_offs["a"] * (REPAIR.test_epsilon + REPAIR.answer_epsilon)
+    allowed = REPAIR.cut_offs["a"] * (REPAIR.test_epsilon + NOISE.epsilon)
     losses = [abs(math.log(chance / both[1][key])) for key, chance in both[0].items() if chance > 1e-12]
     # The tests are all but sure to be positive, and tell nothing: what is told is told by the answers.
-    return max(losses) <= REPAIR.answer_epsilon + TINY < allowed
+    return max(losses) <= NOISE.epsilon + TINY < allowed
 
 
 def column_norm(patches: pytest.MonkeyPatch) -> None:
@@ -134,7 +135,7 @@ def answers_are_free_of_test_noise(_: Path) -> bool:
 
         with patch.object(KeyedStream, "derive", other_tests):
             answers = repair.repair(REPAIR, "a", ONE, ONE.counts(DATA), 4, Synopsis(np.array([0]), 3), bytes(32))
-        pattern = tuple((answers.methods == repair.LAPLACE).tolist())
+        pattern = tuple((answers.methods == NOISE.method).tolist())
         found.setdefault(pattern, set()).add(answers.values.tobytes())
     return len(found) > 1 and all(len(values) == 1 for values in found.values())
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 
 from equipoise.accounting import (
+    DELTA_UNIT,
     RHO_UNIT,
     Approximate,
     Concentrated,
