@@ -124,7 +124,7 @@ def private_weights_keep_to_their_charge(_: Path) -> bool:
 
 
 def uncharged_selections(patches: pytest.MonkeyPatch) -> None:
-    patches.setattr(accounting, "exponential_mechanism_rho", lambda epsilon, draws: Fraction(0))
+    patches.setattr(accounting.repair, "exponential_mechanism_rho", lambda epsilon, draws: Fraction(0))
 
 
 def run(setting: Setting, histogram: NDArray[np.int64], workloads: dict[str, CompiledWorkload]) -> Outcome:
