@@ -169,7 +169,7 @@ def test_few_rounds_with_the_planned_guard_learn_small_tables() -> None:
     for seed in range(8):
         stream = KeyedStream.derive(seed.to_bytes(32), "test")
         answers, _ = repair.weights.answer(workload, workload.counts(histogram), records, np.ones(4), stream)
-        assert float(np.abs(answers / 2.0**40 - histogram / records).max()) <= 0.1  # the uniform guess: 0.65
+        assert float(np.abs(answers / 2.0**40 - histogram / records).max()) <= 0.07  # the uniform guess: 0.65
 
 
 def test_the_start_is_half_the_synopsis_and_half_uniform() -> None:
