@@ -6,7 +6,9 @@ discrete Laplace answer, whose law only shifts with its score.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -16,8 +18,13 @@ from numpy.typing import NDArray
 from statistical.exact_game import Law, masks_workload, renyi
 
 from equipoise import accounting
-from equipoise.workload import CompiledWorkload
+from equipoise.queries import Marginal
+from equipoise.schema import Schema
+from equipoise.workload import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms import private_weights
+from equipoise_server.mechanisms.analyst_repair import AnalystRepairParameters
+from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.interface import Budget, Setting, Share
 from equipoise_server.mechanisms.private_weights import (
     Fit,
     PrivateWeights,
@@ -26,6 +33,7 @@ from equipoise_server.mechanisms.private_weights import (
     starting_weights,
     weights_error,
 )
+from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import exponential_law
 
@@ -138,6 +146,30 @@ def test_the_proven_error_holds_and_the_answers_learn(epsilon: Fraction) -> None
     assert error <= weights_error(weights, records, size, 40, 1e-6)
     assert error <= start / 4
     assert abs(noisy / (records << 16) - error) <= weights.certify_noise.quantile(1e-6) / (records << 16) + 1e-6
+
+
+def test_nothing_is_proven_with_a_guard_that_noise_can_pass() -> None:
+    weights = PrivateWeights(40, Fraction(1), Fraction(1), Fraction(1), 0)
+    enough = math.ceil(2 * private_weights.measurement_error(weights, 10**6, 16, 0.005) * 2**40)
+    assert weights_error(replace(weights, guard=enough), 10**6, 16, 40, 0.01) < 1
+    assert weights_error(replace(weights, guard=enough - 2), 10**6, 16, 40, 0.01) == math.inf
+
+
+def test_few_rounds_with_the_planned_guard_learn_small_tables() -> None:
+    """Where nothing can be proven, noise of a usual size does not keep earlier measurements from being used."""
+    records, schema = 5000, Schema.from_json('{"c": 2, "x": 2}')
+    workload = compile_workload([Marginal(("c", "x"))], schema)
+    histogram = np.array([222, 4518, 133, 127], dtype=np.int64)
+    shares = (Share("one", 1, 4), Share("two", 1, 4))
+    budgets = Budget(1.0, 1e-7), Budget(6.0, 1e-6)
+    setting = Setting(records, 4, shares, "analyst", *budgets, 0.05, {"threshold": 0.01})
+    repair = EquilibriumParameters.from_json(mechanism("equilibrium").plan(setting).parameters).repair
+    assert isinstance(repair, AnalystRepairParameters)
+    assert repair.weights_bound == 1 << 40
+    for seed in range(8):
+        stream = KeyedStream.derive(seed.to_bytes(32), "test")
+        answers, _ = repair.weights.answer(workload, workload.counts(histogram), records, np.ones(4), stream)
+        assert float(np.abs(answers / 2.0**40 - histogram / records).max()) <= 0.07  # the uniform guess: 0.65
 
 
 def test_the_start_is_half_the_synopsis_and_half_uniform() -> None:

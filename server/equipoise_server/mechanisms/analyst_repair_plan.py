@@ -111,12 +111,17 @@ def plan_analyst_repair(
     proven, limit, margin, chance = certified, certified, 0, beta / 4 / max(1, places.cap)
     if places.cap:
         margin = weights.certify_noise.quantile(chance)
-        error = weights_error(weights, records, size.universe, size.largest_unit, chance)
-        proven = min(LARGEST_BOUND, math.ceil(min(1.0, error) * LARGEST_BOUND) + 1)
         # Answers are certified up to what their noise alone could cost, or what such answers usually reach.
         noise_alone = 2 * margin + SCORE_ROUNDING + weights.measure_noise.quantile(beta / 8) * (1 << SCORE_BITS)
         usual = math.ceil(math.sqrt(math.log(2 * size.universe) / weights.rounds) / 4 * scale)
-        limit = max(certified, min(proven, bound_on_grid(max(noise_alone, usual), scale)))
+        limit = max(certified, bound_on_grid(max(noise_alone, usual), scale))
+        error = weights_error(weights, records, size.universe, size.largest_unit, chance)
+        proven = min(LARGEST_BOUND, math.ceil(min(1.0, error) * LARGEST_BOUND) + 1)
+        if proven > limit:
+            # The proof certifies nothing, so nothing is lost without it: the final test certifies, and the answers
+            # come much closer where earlier measurements are used again down to the noise they usually carry.
+            weights, proven = replace(weights, guard=usual_guard(weights, records)), LARGEST_BOUND
+        limit = min(limit, proven)
     return AnalystRepairParameters(
         threshold=threshold,
         test_epsilon=test_epsilon,
@@ -149,6 +154,11 @@ def plan_weights(setting: Setting, places: RepairPlaces, rho: Fraction) -> Priva
     chance = setting.beta / 8 / places.cap  # as in the proven error
     noise = measurement_error(unguarded, setting.records, setting.universe_size, chance)
     return replace(unguarded, guard=math.ceil(2 * noise * 2**GRID_BITS))
+
+
+def usual_guard(weights: PrivateWeights, records: int) -> int:
+    """Twice the scale of one measurement's noise, in units of 2^-40."""
+    return math.ceil(2 * (1 << GRID_BITS) / (weights.measure_epsilon * records))
 
 
 def repair_data_cost(repairs: AnalystRepairParameters, size: Size) -> tuple[Fraction, Fraction]:
@@ -201,7 +211,7 @@ def uncertified_queries(
 def repair_seconds(repairs: AnalystRepairParameters, size: Size) -> float:
     """A rough prediction for one ordinary core, where some earlier measurements are used again."""
     rounds = repairs.weights.rounds
-    steps = rounds + PASSES * rounds * (rounds + 1) / 8
+    steps = rounds + PASSES * rounds * (rounds + 1) / 4
     return repairs.places.cap * (steps * (size.universe * 3e-8 + 3e-4) + rounds * size.largest_unit * 1e-6)
 
 

@@ -100,8 +100,8 @@ class Fit:
 
     Public: a function of the starting weights and of what was measured. Half the gap between a measured answer and
     the hypothesis's own is added to the potential of the query's records. Earlier measurements are then used
-    again wherever the gap exceeds `guard` (units of 2^-40), twice the noise that one may carry: such a step brings
-    the hypothesis closer to the data, and costs no privacy.
+    again wherever the gap exceeds `guard` (units of 2^-40): beyond twice the noise that one carries such a step
+    brings the hypothesis closer to the data, and costs no privacy.
     """
 
     def __init__(self, workload: CompiledWorkload, start: NDArray[np.float64], guard: int) -> None:
@@ -176,6 +176,8 @@ def measured_answer(count: int, noise: int, records: int) -> int:
 def weights_error(weights: PrivateWeights, records: int, universe: int, queries: int, chance: float) -> float:
     """An error that the answers of one run exceed with probability at most `chance`. Above 1 it says nothing.
 
+    Infinite where the guard is below twice the bound on a measurement's noise, as the proof then fails.
+
     Proof. Let `d_t` be the error of the hypothesis before round t at the query selected then, and `v` a bound on
     all measurements' noise and rounding. The potential KL(D || hypothesis) starts at most at log(2|X|), is
     never negative, and falls by at least (d_t^2 - v^2) / 4 with the round's own step (exp z <= 1 + z + z^2 for
@@ -186,6 +188,8 @@ def weights_error(weights: PrivateWeights, records: int, universe: int, queries:
     """
     later = weights.rounds - weights.rounds // 2
     noise = measurement_error(weights, records, universe, chance / 2)
+    if weights.guard < 2 * noise * 2.0**GRID_BITS:
+        return math.inf
     rounding = rounding_error(records, universe)
     nats_a_record = weights.select_step * (1 << SCORE_BITS) / 2.0**UNIT_BITS
     slack = math.log(2 * weights.rounds * queries / chance) / nats_a_record / records
