@@ -19,7 +19,10 @@ from equipoise_server.mechanisms.tuning import Size
 Numbers = NDArray[np.float64]
 
 UNIFORM_ERROR = 0.6  # of the uniform guess at its worst, on queries that cover a good part of the universe
-RECORD_SECONDS = 2e-9  # of counting one drawn record, for each query
+CELL_SECONDS = 1.2e-7  # a round, for each record that can exist
+QUERY_SECONDS = 1e-7  # a round, for each query; three times as much in mixed play
+DRAW_SECONDS = 6e-5  # for each action drawn
+RECORD_SECONDS = 1e-9  # of counting one drawn record, for each query
 HALF_TRAVEL = 33.0  # of the query player, in units of the logarithm of its actions
 
 
@@ -86,16 +89,22 @@ def expected_game_error(game: GameParameters, size: Size) -> float:
     return float(expected_error(Sketch.of(game, size), size)[0])
 
 
-def round_seconds(size: Size, batch: float, draws: float, *, mixed: bool) -> float:
-    """One round on one ordinary core: queries and universe cells touched."""
-    cells = size.universe + (4 * size.queries if mixed else draws * 2000)
-    return cells * 3e-7 + size.queries * batch * RECORD_SECONDS + 2e-3
+def round_seconds(size: Size, *, mixed: bool) -> float:
+    """One round on one ordinary core, without what grows with the records and actions drawn."""
+    return CELL_SECONDS * size.universe + (3 if mixed else 1) * QUERY_SECONDS * size.queries + 2e-3
+
+
+def sketch_seconds(sketch: Sketch, size: Size, rounds: float | Numbers, *, mixed: bool) -> Numbers:
+    """The whole game over so many rounds."""
+    drawn = 0.0 if mixed else DRAW_SECONDS * sketch.actions
+    counted = RECORD_SECONDS * size.queries * sketch.records
+    return np.asarray(rounds * round_seconds(size, mixed=mixed) + drawn + counted)
 
 
 def predicted_seconds(game: GameParameters, size: Size) -> float:
-    """A rough prediction of the whole game."""
-    each = round_seconds(size, game.batch, game.draws, mixed=game.play == "mixed")
-    return 2 + 1e-5 * size.queries + game.rounds * each
+    """A rough prediction of a run: the game, and what is read and counted before and after."""
+    played = sketch_seconds(Sketch.of(game, size), size, game.rounds, mixed=game.play == "mixed")
+    return 2 + 1e-5 * size.queries + float(played[0])
 
 
 def predicted_memory(size: Size) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from equipoise.accounting import RHO_UNIT
 from equipoise_server.game.parameters import LARGEST_EXPONENT, GameParameters, Play
 from equipoise_server.mechanisms import proposals, tuning
-from equipoise_server.mechanisms.forecast import RECORD_SECONDS, Sketch, round_seconds
+from equipoise_server.mechanisms.forecast import RECORD_SECONDS, Sketch, round_seconds, sketch_seconds
 from equipoise_server.mechanisms.interface import Setting
 from equipoise_server.mechanisms.options import real, whole
 from equipoise_server.mechanisms.proposals import Numbers
@@ -24,6 +24,7 @@ from equipoise_server.mechanisms.tuning import Size
 
 ROUNDS = 100  # more change little: costs and errors depend on totals
 MOST_SECONDS = 600.0  # that a game may be expected to take
+GAIN_OF_A_MINUTE = 0.05  # the part of the error that a minute of playing must save
 MOST_DRAWN = 2.0**20  # records, and actions, in all
 MOST_QUERY_TRAVEL = LARGEST_EXPONENT * 0.999
 MOST_DATA_TRAVEL = 2.0**14 * 0.999
@@ -62,7 +63,8 @@ def propose(setting: Setting, play: str, share: float, fewest: float, weigh: Wei
     for _ in range(1 + ZOOMS):
         mesh = np.meshgrid(*axes, indexing="ij")
         sketch = _affordable(setting, play, share, mesh)
-        weights = np.where((sketch.data_travel > 0) & (sketch.query_travel > 0), weigh(sketch), math.inf)
+        played = sketch.data_travel * sketch.query_travel > 0
+        weights = np.where(played, weigh(sketch) * (1 + _haste(sketch, setting, play)), math.inf)
         place = int(np.argmin(weights))
         weight = float(weights.flat[place])
         if weight == math.inf:
@@ -77,13 +79,19 @@ def propose(setting: Setting, play: str, share: float, fewest: float, weigh: Wei
     return best
 
 
+def _haste(sketch: Sketch, setting: Setting, play: str) -> Numbers:
+    """How much less a game must be expected to err for the time that it takes."""
+    rounds = sketch.records if play == "hru" else np.minimum(ROUNDS, sketch.records)
+    seconds = sketch_seconds(sketch, Size.of(setting), rounds, mixed=play == "mixed")
+    return np.asarray(GAIN_OF_A_MINUTE * seconds / 60)
+
+
 def _spans(setting: Setting, play: str, fewest: float) -> list[tuple[float, float]]:
     """Smallest and largest records, actions, density and data travel that are worth a look."""
     size, options = Size.of(setting), setting.options
     most_records = min(MOST_DRAWN, max(4.0, MOST_SECONDS / 2 / (RECORD_SECONDS * size.queries)))
     if play == "hru":
-        each = round_seconds(size, 1, 1, mixed=False)
-        most_records = min(most_records, max(4.0, MOST_SECONDS / each), MOST_ROUNDS)
+        most_records = min(most_records, max(4.0, MOST_SECONDS / round_seconds(size, mixed=False)), MOST_ROUNDS)
     # Mixed play draws no actions, and HRU's own as many as records.
     actions = (1.0, MOST_DRAWN) if play == "sampled" else (1.0, 1.0)
     records = (fewest, max(fewest, most_records))
@@ -167,11 +175,11 @@ def in_rounds(proposal: Proposal, size: Size, options: Mapping[str, object]) -> 
         rounds = whole(options, "rounds", max(2, round(records)))
         batch = draws = 1
     else:
-        each = round_seconds(size, 0, 0 if mixed else actions / proposal.rounds, mixed=mixed)
-        rounds = whole(
-            options, "rounds", max(2, int(min(proposal.rounds, records, actions + 1, MOST_SECONDS / 2 / each)))
-        )
-        batch = whole(options, "batch", max(1, round(records / rounds)))
+        affordable = MOST_SECONDS / round_seconds(size, mixed=mixed)
+        most = max(2, int(min(proposal.rounds, records, actions + 1, affordable)))
+        # Few records in all: rather some rounds more or fewer than records that nobody paid for.
+        batch = whole(options, "batch", max(1, round(records / whole(options, "rounds", most))))
+        rounds = whole(options, "rounds", max(2, round(records / batch)))
         draws = 1 if mixed else whole(options, "draws", max(1, round(actions / max(1, rounds - 1))))
     play: Play = "mixed" if mixed else "sampled"
     game = GameParameters(play, rounds, batch, draws, density, 1, 1)
