@@ -167,7 +167,8 @@ def simulate(
     ],
     mechanism: Annotated[str, typer.Option(help="The mechanism by name; auto chooses.")] = "auto",
     play: Annotated[
-        str | None, typer.Option(help="How the game is played: mixed or sampled. [default: as planned]")
+        str | None,
+        typer.Option(help="How the game is played: mixed, sampled, or hru (as published). [default: planned]"),
     ] = None,
     unit: Annotated[
         str, typer.Option(help="What of an analyst is protected: one query (statement), or all of the analyst.")

@@ -29,6 +29,8 @@ from equipoise.accounting import ORDERS as CURVE_ORDERS
 
 # Small budgets have their best order near epsilon / (2 rho), which may be far beyond the library's defaults.
 ORDERS = tuple(float(order) for order in 1 + np.geomspace(0.02, 1e5, 1200))
+GROUPING = 100  # differing draws of a mixture are taken together by a part of this
+NEGLIGIBLE = 1e-24  # what is as probable as this is counted as lost
 
 
 @lru_cache(maxsize=4096)
@@ -74,11 +76,15 @@ def largest_rho(epsilon: float, delta: float) -> int:
 
 
 def mixture_delta(mixture: BinomialMixture, epsilon: float) -> float:
-    """Delta at `epsilon` of a binomial mixture of zCDP losses; what is not summed is counted as delta 1."""
+    """Delta at `epsilon` of a binomial mixture of zCDP losses; what is not summed is counted as delta 1.
+
+    Large numbers of differing draws are taken together by 1 % or so, each group at the loss of its largest number:
+    delta grows with it, so the sum is never too small.
+    """
     chance, trials = mixture.probability, mixture.trials
     if chance >= 1:
         return delta_of_rho(trials**2 * mixture.rho_of_one, epsilon)
-    total = 0.0
+    total = together = 0.0
     for differing in range(trials + 1):
         weight = math.exp(
             math.lgamma(trials + 1)
@@ -87,12 +93,17 @@ def mixture_delta(mixture: BinomialMixture, epsilon: float) -> float:
             + differing * math.log(chance)
             + (trials - differing) * math.log1p(-chance)
         )
-        total += weight * delta_of_rho(differing**2 * mixture.rho_of_one, epsilon)
+        together += weight
+        ends = differing % max(1, differing // GROUPING) == 0 or differing == trials
+        if ends and together > NEGLIGIBLE:
+            total += together * delta_of_rho(differing**2 * mixture.rho_of_one, epsilon)
+            together = 0.0
         # Beyond the mode the pmf falls at least geometrically, so a negligible term ends the sum.
-        if differing > trials * chance and weight < 1e-24:
+        if differing > trials * chance and weight < NEGLIGIBLE:
             ratio = (trials - differing) * chance / ((differing + 1) * (1 - chance))
-            total += weight * ratio / (1 - ratio)
+            together += weight * ratio / (1 - ratio)
             break
+    total += together
     # The logarithms of factorials of large numbers lose absolute precision, in proportion to the number.
     return min(1.0, total * (OUTWARD + 1e-14 * trials))
 

@@ -84,7 +84,7 @@ def game_setting(setting: Setting, places: RepairPlaces) -> Setting:
         return setting
     budget = setting.analyst_budget
     delta = budget.delta - float(PLACES_SHARE) * tuning.usable_delta(budget)
-    if setting.options.get("play") == "sampled":
+    if setting.options.get("play") in ("sampled", "hru"):
         epsilon = budget.epsilon - float(places.epsilon) - 1e-11  # room for rounding
     else:
         usable = Budget(budget.epsilon, delta)

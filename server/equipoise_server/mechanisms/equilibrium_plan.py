@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from equipoise.accounting import (
@@ -20,15 +20,16 @@ from equipoise.accounting import (
     rounded_up,
 )
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise_server.game.parameters import GameParameters, Play
+from equipoise_server.game.parameters import GameParameters
 from equipoise_server.ledger.conversion import epsilon_for, mixture_delta
 from equipoise_server.mechanisms import analyst_repair_plan, statement_repair_plan, tuning
 from equipoise_server.mechanisms.analyst_repair import AnalystRepairParameters
+from equipoise_server.mechanisms.choosing import choose
+from equipoise_server.mechanisms.forecast import predicted_memory, predicted_seconds
 from equipoise_server.mechanisms.interface import GRID_BITS, Plan, Setting
-from equipoise_server.mechanisms.options import check_options, real, whole
+from equipoise_server.mechanisms.options import check_options
 from equipoise_server.mechanisms.repair import RepairParameters
 from equipoise_server.mechanisms.tuning import Size
-from equipoise_server.mechanisms.unprotected import choose_unprotected_game
 from equipoise_server.randomness.weighted import LARGEST_SIZE
 
 SMALLEST_BETA = 1e-12
@@ -64,21 +65,20 @@ class EquilibriumParameters:
 
 
 def plan_equilibrium(name: str, setting: Setting) -> Plan:
-    """Parameters by `tuning`, or forced through the options; refused where a budget would be exceeded."""
+    """Parameters by `choosing`, or forced through the options; refused where a budget would be exceeded."""
     check(setting)
-    size, places, playing = Size.of(setting), None, setting
+    size, places = Size.of(setting), None
     if setting.unit == "analyst":
         places = analyst_repair_plan.plan_places(setting)
-        playing = analyst_repair_plan.game_setting(setting, places)
-    choose = tuning.choose_game if setting.protects_analysts else choose_unprotected_game
-    game = forced_game(playing, choose(playing))
+    choice = choose(setting, places)
+    game, playing = choice.game, choice.playing
     game_rho = rounded_up(tuning.data_rho(game, size), RHO_UNIT)
     allowed = tuning.usable_rho(setting.data_budget)
     if game_rho > allowed:
         raise BudgetExhausted("data_budget: the game alone would cost more; allow more or ask for less")
     left = Fraction(allowed - game_rho, RHO_UNIT)
     repair_seconds = 0.0
-    if tuning.game_share(setting) == 1:
+    if tuning.forced_share(setting) == 1:
         # Nothing is tested or repaired, so nothing is certified, and no repair places need hiding.
         parameters = EquilibriumParameters(game, None)
         promised_error, uncertified = 1.0, size.queries
@@ -113,7 +113,7 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
         promised_error=promised_error,
         uncertified_at_most=uncertified,
         seconds=predicted_seconds(game, size) + repair_seconds,
-        memory_bytes=300 * 2**20 + 8 * (6 * size.universe + 40 * size.queries),
+        memory_bytes=predicted_memory(size),
         data_events=parts_to_json(name, on_data),
         analyst_events=parts_to_json(name, on_analysts),
     )
@@ -143,34 +143,6 @@ def check(setting: Setting) -> None:
     if Size.of(setting).units < 2:
         protected = "analysts" if setting.unit == "analyst" else "statements in all"
         raise InvalidArgument("shares", f"the game needs at least 2 {protected}")
-
-
-def forced_game(setting: Setting, chosen: GameParameters | None) -> GameParameters:
-    """The chosen game with what the options force; refused where it cannot be played within the budgets."""
-    size, options = Size.of(setting), setting.options
-    if chosen is None and not {"rounds", "batch", "density", "query_rate", "data_rate"} <= set(options):
-        raise BudgetExhausted("no game of this size keeps to both budgets; allow more or ask for less")
-    play: Play = "sampled" if options.get("play") == "sampled" else "mixed"
-    game = chosen or GameParameters(play, 1, 1, 1, 1.0, 0, 0)
-    game = replace(
-        game,
-        rounds=whole(options, "rounds", game.rounds),
-        batch=whole(options, "batch", game.batch),
-        draws=whole(options, "draws", game.draws),
-        density=real(options, "density", game.density),
-    )
-    game = tuning.with_steps(
-        game,
-        real(options, "query_rate", (chosen or game).query_rate(size.records)),
-        real(options, "data_rate", (chosen or game).data_rate),
-        size.records,
-    )
-    problem = game.problem(size.records, size.units)
-    if problem:
-        raise InvalidArgument("options", problem)
-    if not tuning.within_budgets(game, size, setting, 1.0):
-        raise BudgetExhausted("options: the forced game costs more than the round's budgets")
-    return game
 
 
 def total_data_cost(parameters: EquilibriumParameters, size: Size, setting: Setting) -> Cost:
@@ -238,9 +210,3 @@ def game_sampling_slack(game: GameParameters) -> Fraction:
 def sampler_delta(total_variation: Fraction, epsilon: float) -> Fraction:
     """Delta that a total-variation slack costs, as it is met on both sides: (1 + e^epsilon) times it."""
     return total_variation * math.ceil(1 + math.exp(epsilon))
-
-
-def predicted_seconds(game: GameParameters, size: Size) -> float:
-    """A rough prediction for one ordinary core: queries and universe cells touched a round."""
-    cells = size.universe + (4 * size.queries if game.play == "mixed" else game.draws * 2000)
-    return 2 + 1e-5 * size.queries + game.rounds * (cells * 3e-7 + size.queries * game.batch * 2e-9 + 2e-3)

@@ -10,7 +10,11 @@ from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.interface import Setting
 
 # What may be forced: words; numbers with the largest value of each, and whether it is whole and at least 1.
-WORDS = {"play": ("mixed", "sampled"), "units": ("statement", "query"), "answers": ("laplace", "gaussian")}
+WORDS = {
+    "play": ("mixed", "sampled", "hru"),
+    "units": ("statement", "query"),
+    "answers": ("laplace", "gaussian"),
+}
 OPTIONS = {
     "rounds": (2**17, True),
     "batch": (2**20, True),
@@ -43,6 +47,9 @@ def check_options(setting: Setting) -> None:
             raise InvalidArgument(f"options.{name}", f"must be a number between {int(counts)} and {largest}")
         if (counts or name == "cut_off") and value != int(value):
             raise InvalidArgument(f"options.{name}", "must be a whole number")
+    for name in ("batch", "draws") if options.get("play") == "hru" else ():
+        if options.get(name, 1) != 1:
+            raise InvalidArgument(f"options.{name}", "is 1 in HRU's own play; force sampled play for another")
     if options.get("game_share") == 0:
         raise InvalidArgument("options.game_share", "must be above 0")
     if "answers" in options and setting.unit == "analyst":

@@ -16,7 +16,7 @@ from equipoise_server.mechanisms.repair import SCORE_BITS, RepairParameters, bou
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.mechanisms.tuning import Size
 
-REPAIR_PLACES = Fraction(1, 20)  # of an analyst's statements, may be answered afresh
+REPAIR_PLACES = Fraction(1, 50)  # of an analyst's statements, may be answered afresh
 DETECTION_SHARE = Fraction(3, 4)  # of the budget for repair: every certified bound carries the tests' noise
 
 

@@ -1,31 +1,24 @@
-"""Choosing the equilibrium's parameters from public things, under the exact accounting.
+"""What a game costs and promises, as functions of its public parameters and of the public numbers of a setting.
 
-The predicted error of a game is HRU's regret argument with exact constants (mechanisms section 2): fewer than `s`
+The proven error of a game is HRU's regret argument with exact constants (mechanisms section 2): fewer than `s`
 units have a query whose synopsis error exceeds
 
     log|X| / (eta_D T) + L / (eta_Q T) + eta_Q / 2 + sampling       (+ 3 eta_D / 8 + sqrt(2 ln(1/beta) / ((T-1) M)))
 
-with `L = log(G/s) + log(actions of the largest unit)`; the bracket only in sampled play. The search is over
-small grids of `T`, `B`, `s`, `M`; each learning rate is the largest that helps and that its budget allows.
+with `L = log(G/s) + log(actions of the largest unit)`; the bracket only in sampled play. Parameters are chosen in
+`choosing`; every cost is computed by `equipoise.accounting`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from equipoise import accounting
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT
-from equipoise_server.game.parameters import EXPONENT_BITS, LARGEST_EXPONENT, GameParameters, Play
+from equipoise_server.game.parameters import EXPONENT_BITS, GameParameters
 from equipoise_server.ledger.conversion import largest_rho, mixture_delta
 from equipoise_server.mechanisms.interface import Budget, Setting
-
-GAME_SHARE = 0.5  # of the data budget, unless told otherwise: the rest repairs what the game serves badly
-DENSITIES = (1 / 4, 1 / 6, 1 / 10, 1 / 20, 1 / 50, 1 / 200)  # parts of the units that may be mishandled
-ROUNDS = (16, 32, 64, 100, 150, 200, 300, 400)
-BATCHES = (1, 2, 4, 8, 16, 64, 256)
-DRAWS = (1, 4, 16, 64, 256, 512)
 
 
 @dataclass(frozen=True)
@@ -63,10 +56,10 @@ def every_query_a_unit(setting: Setting) -> bool:
     return setting.options.get("units") == "query"
 
 
-def game_share(setting: Setting) -> float:
-    """The part of the data budget that the game may have; repair has what the game leaves, nothing if this is 1."""
-    share = setting.options.get("game_share", GAME_SHARE)
-    return float(share) if isinstance(share, int | float) else GAME_SHARE
+def forced_share(setting: Setting) -> float | None:
+    """The part of the data budget that the game may have, where that is forced; 1 leaves nothing for repair."""
+    share = setting.options.get("game_share")
+    return float(share) if isinstance(share, int | float) else None
 
 
 def game_bound(game: GameParameters, size: Size, beta: float) -> float:
@@ -142,66 +135,6 @@ def within_budgets(game: GameParameters, size: Size, setting: Setting, share: fl
     if game.play == "mixed":
         return analyst_rho(game, size) * RHO_UNIT <= usable_rho(analyst)
     return mixture_delta(analyst_mixture(game, size), analyst.epsilon) <= usable_delta(analyst)
-
-
-def choose_game(setting: Setting) -> GameParameters | None:
-    """The game with the smallest predicted error that keeps to both budgets, or None where there is none."""
-    size, beta = Size.of(setting), setting.beta / 4
-    ranked = sorted(
-        candidates(setting, size),
-        key=lambda game: game_bound(game, size, beta) + sampling_error(game, size, beta),
-    )
-    for game in ranked:
-        # The analysts' bound of sampled play was only estimated: shrink until it holds.
-        for shrink in range(12):
-            smaller = replace(game, data_step=int(game.data_step * 0.8**shrink))
-            if smaller.problem(size.records, size.units) is None and within_budgets(
-                smaller, size, setting, game_share(setting)
-            ):
-                return smaller
-    return None
-
-
-def candidates(setting: Setting, size: Size) -> Iterator[GameParameters]:
-    """Every game of the grids, with its learning rates as large as the budgets allow."""
-    play: Play = "sampled" if setting.options.get("play") == "sampled" else "mixed"
-    for rounds in ROUNDS:
-        for batch in BATCHES:
-            for density in sorted({max(1.0, float(int(size.units * part))) for part in DENSITIES}):
-                if density >= size.units:
-                    continue
-                for draws in DRAWS if play == "sampled" else (1,):
-                    game = GameParameters(play, rounds, batch, draws, density, 1, 1)
-                    yield with_rates(game, setting, size)
-
-
-def with_rates(game: GameParameters, setting: Setting, size: Size) -> GameParameters:
-    """`game` with `eta_Q` where its terms balance, `eta_D` as analysts allow, `eta_Q` cut to the data's budget."""
-    allowed = usable_rho(setting.analyst_budget) / RHO_UNIT
-    query_rate = min(math.sqrt(2 * log_actions(game, size) / game.rounds), LARGEST_EXPONENT / game.rounds)
-    drawn = game.rounds * game.batch
-    if game.play == "mixed":
-        squares = game.batch * sum(played**2 for played in range(game.rounds)) / 2
-        data_rate = game.density * math.sqrt(allowed / squares) * 0.999
-    else:
-        mean = (game.rounds - 1) * game.draws / game.density
-        tail = mean + 5 * math.sqrt(mean) + 4
-        data_rate = min(game.draws / tail * math.sqrt(2 * allowed / drawn), math.sqrt(8 / 3))
-    data_rate = min(data_rate, 4.0, 2**14 / game.rounds)
-    return within_data_budget(game, setting, size, query_rate, data_rate)
-
-
-def within_data_budget(
-    game: GameParameters, setting: Setting, size: Size, query_rate: float, data_rate: float
-) -> GameParameters:
-    """`game` with these rates, `eta_Q` cut where the data's budget for the game does not allow it."""
-    rated = with_steps(game, query_rate, data_rate, size.records)
-    budget = usable_rho(setting.data_budget) / RHO_UNIT * game_share(setting)
-    # Nearly all of the cost is quadratic in eta_Q; the constant part is rounding slack.
-    cost = data_rho(rated, size)
-    if cost > budget:
-        rated = with_steps(game, query_rate * math.sqrt(budget / cost) * 0.98, data_rate, size.records)
-    return rated
 
 
 def with_steps(game: GameParameters, query_rate: float, data_rate: float, records: int) -> GameParameters:

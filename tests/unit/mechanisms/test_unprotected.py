@@ -14,7 +14,7 @@ from equipoise_server.mechanisms import tuning
 from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.mechanisms.tuning import Size
-from equipoise_server.mechanisms.unprotected import choose_unprotected_game, expected_error
+from equipoise_server.mechanisms.unprotected import propose_unprotected
 
 
 def unprotected(**options: object) -> Instance:
@@ -48,19 +48,19 @@ def test_units_by_query_are_refused_where_analysts_are_protected() -> None:
 
 def test_a_game_with_more_budget_is_expected_to_err_less() -> None:
     case = unprotected()
-    size = Size.of(case.setting)
     errors = []
     for epsilon in (0.1, 1.0, 10.0):
-        game = choose_unprotected_game(replace(case.setting, data_budget=Budget(epsilon, 1e-9)))
-        assert game is not None
-        assert game.density == 1
-        errors.append(expected_error(game, size))
+        found = propose_unprotected(replace(case.setting, data_budget=Budget(epsilon, 1e-9)), 0.5)
+        assert found is not None
+        assert found.sketch.density == 1
+        errors.append(found.weight)
     assert errors == sorted(errors, reverse=True)
 
 
 def test_promises_are_never_the_expectation() -> None:
-    case = unprotected()
+    case = unprotected(game_share=1)
     size = Size.of(case.setting)
-    game = choose_unprotected_game(case.setting)
-    assert game is not None
-    assert expected_error(game, size) < tuning.game_bound(game, size, 0.05)
+    found = propose_unprotected(case.setting, 1.0)
+    assert found is not None
+    game = EquilibriumParameters.from_json(plan_of(case).parameters).game
+    assert found.weight < tuning.game_bound(game, size, 0.05)

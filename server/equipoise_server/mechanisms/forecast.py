@@ -1,0 +1,112 @@
+"""What a game is expected to do: its error by a rule of thumb, its running time and its memory.
+
+Whatever the number of rounds, both players' costs and errors depend on totals: the records and the actions drawn in
+all, and how far either player's exponents may travel in all (`eta T`). The proven bound is several times too
+pessimistic to choose by, so plans are ranked by the expectation below. No promise rests on it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise_server.game.parameters import GameParameters
+from equipoise_server.mechanisms.tuning import Size
+
+Numbers = NDArray[np.float64]
+
+UNIFORM_ERROR = 0.6  # of the uniform guess at its worst, on queries that cover a good part of the universe
+CELL_SECONDS = 1.2e-7  # a round, for each record that can exist
+QUERY_SECONDS = 1e-7  # a round, for each query; three times as much in mixed play
+DRAW_SECONDS = 6e-5  # for each action drawn
+RECORD_SECONDS = 1e-9  # of counting one drawn record, for each query
+HALF_TRAVEL = 33.0  # of the query player, in units of the logarithm of its actions
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """Games by their totals over all rounds, one each place: float64 arrays that broadcast together.
+
+    `records` and `actions` drawn (infinitely many actions in mixed play), `density`, and `data_travel` and
+    `query_travel`: learning rate times rounds of either player.
+    """
+
+    records: Numbers
+    actions: Numbers
+    density: Numbers
+    data_travel: Numbers
+    query_travel: Numbers
+
+    @staticmethod
+    def of(game: GameParameters, size: Size) -> Sketch:
+        """The totals of one game."""
+        actions = math.inf if game.play == "mixed" else game.rounds * game.draws
+        totals = (
+            game.rounds * game.batch,
+            actions,
+            game.density,
+            game.data_rate * game.rounds,
+            game.query_rate(size.records) * game.rounds,
+        )
+        return Sketch(*(np.array([total], dtype=np.float64) for total in totals))
+
+    def at(self, place: int) -> Sketch:
+        """The game at one place of the flattened arrays."""
+        fields = np.broadcast_arrays(self.records, self.actions, self.density, self.data_travel, self.query_travel)
+        return Sketch(*(np.array([field.ravel()[place]]) for field in fields))
+
+
+def expected_error(sketch: Sketch, size: Size) -> Numbers:
+    """The largest error of the synopsis that is expected, by a rule of thumb with constants measured once.
+
+    The synopsis starts at the uniform guess and leaves it as the data player's exponents travel: what matters is
+    that travel in parts of `log |X|`, less what is wasted while the query player's exponents are too small to tell
+    queries apart (their travel in parts of `log(2 actions)`), and less what a large density spreads over queries
+    already served well. Drawn records and actions add noise; a game that learns corrects a part of it. Fitted to
+    1,108 games on four small tables with dense predicates, and checked on 276 on two larger ones: there it is 3 %
+    low on average, and within a factor of 1.2 for 60 % of the games, 1.5 for nearly all.
+    """
+    part = sketch.density / size.units
+    travel = (sketch.query_travel * math.log(2) / math.log(2 * size.queries / size.units)) ** 1.2
+    telling = travel / (travel + HALF_TRAVEL**1.2)
+    focus = (1 - 0.38 * part) * part**-0.08
+    reach = 0.57 * sketch.data_travel / math.log(max(2, size.universe)) * focus * telling
+    unlearnt = UNIFORM_ERROR / (1 + reach**1.06)
+    largest = math.sqrt(math.log(2 * size.queries))
+    independent = 0.57 * largest * sketch.records**-0.5
+    corrected = np.minimum(independent, 0.22 * largest * sketch.records**-0.41)
+    records = corrected + (independent - corrected) / (1 + reach)
+    draws = 0.88 * sketch.data_travel**0.4 * sketch.actions**-0.48 * np.maximum(sketch.query_travel, 1e-9) ** -0.38
+    together = (unlearnt**1.7 + records**1.7 + draws**1.7) ** (1 / 1.7)
+    return np.asarray(np.minimum(1.0, together))
+
+
+def expected_game_error(game: GameParameters, size: Size) -> float:
+    """The same for one game."""
+    return float(expected_error(Sketch.of(game, size), size)[0])
+
+
+def round_seconds(size: Size, *, mixed: bool) -> float:
+    """One round on one ordinary core, without what grows with the records and actions drawn."""
+    return CELL_SECONDS * size.universe + (3 if mixed else 1) * QUERY_SECONDS * size.queries + 2e-3
+
+
+def sketch_seconds(sketch: Sketch, size: Size, rounds: float | Numbers, *, mixed: bool) -> Numbers:
+    """The whole game over so many rounds."""
+    drawn = 0.0 if mixed else DRAW_SECONDS * sketch.actions
+    counted = RECORD_SECONDS * size.queries * sketch.records
+    return np.asarray(rounds * round_seconds(size, mixed=mixed) + drawn + counted)
+
+
+def predicted_seconds(game: GameParameters, size: Size) -> float:
+    """A rough prediction of a run: the game, and what is read and counted before and after."""
+    played = sketch_seconds(Sketch.of(game, size), size, game.rounds, mixed=game.play == "mixed")
+    return 2 + 1e-5 * size.queries + float(played[0])
+
+
+def predicted_memory(size: Size) -> int:
+    """A rough prediction of the peak, in bytes."""
+    return 300 * 2**20 + 8 * (6 * size.universe + 40 * size.queries)

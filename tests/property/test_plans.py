@@ -1,0 +1,69 @@
+"""Plans over a family of settings: never beyond a budget, and never refused where budgets are ample."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equipoise.accounting import RHO_UNIT
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.mechanisms import tuning
+from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters, plan_equilibrium
+from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.tuning import Size
+
+
+@st.composite
+def settings_of_rounds(draw: st.DrawFn, least_epsilon: float, least_records: int) -> Setting:
+    """Any public numbers: both units, every play, repair or none, from two statements to a million."""
+    analysts = draw(st.integers(2, 40))
+    statements = draw(st.integers(1, 25_000))
+    cells = draw(st.sampled_from([1, 1, 7, 300]))
+    options: dict[str, object] = {}
+    play = draw(st.sampled_from([None, "mixed", "sampled", "hru"]))
+    if play is not None:
+        options["play"] = play
+    share = draw(st.sampled_from([None, None, 0.3, 1.0]))
+    if share is not None:
+        options["game_share"] = share
+    epsilons = st.floats(least_epsilon, 12)
+    return Setting(
+        records=draw(st.integers(least_records, 10**8)),
+        universe_size=draw(st.integers(2, 2**40)),
+        shares=tuple(Share(f"analyst-{i}", statements, statements * cells) for i in range(analysts)),
+        unit=draw(st.sampled_from(["query", "analyst"])),
+        data_budget=Budget(draw(epsilons), 10.0 ** -draw(st.integers(5, 16))),
+        analyst_budget=Budget(draw(epsilons), 10.0 ** -draw(st.integers(4, 12))),
+        beta=draw(st.sampled_from([0.05, 1e-4])),
+        options=options,
+    )
+
+
+def check_budgets(case: Setting, plan: Plan) -> None:
+    """Both totals by the library's conversion, and the game alone by the exact accounting."""
+    data, analyst, size = case.data_budget, case.analyst_budget, Size.of(case)
+    assert epsilon_for(plan.data_cost, data.delta) <= data.epsilon
+    assert epsilon_for(plan.charged_analyst_cost, analyst.delta) <= analyst.epsilon
+    game = EquilibriumParameters.from_json(plan.parameters).game
+    assert game.problem(size.records, size.units) is None
+    share = tuning.forced_share(case)
+    assert tuning.data_rho(game, size) * RHO_UNIT <= tuning.usable_rho(data) * (share or 1.0)
+    assert plan.data_cost.rho >= tuning.data_rho(game, size) * RHO_UNIT
+    assert tuning.within_budgets(game, size, case, 1.0)
+
+
+@settings(max_examples=20)
+@given(settings_of_rounds(0.01, 1))
+def test_no_plan_exceeds_a_budget(case: Setting) -> None:
+    try:
+        plan = plan_equilibrium("equilibrium", case)
+    except (BudgetExhausted, InvalidArgument):
+        return
+    check_budgets(case, plan)
+
+
+@settings(max_examples=20)
+@given(settings_of_rounds(0.5, 10_000))
+def test_ample_budgets_are_never_refused(case: Setting) -> None:
+    check_budgets(case, plan_equilibrium("equilibrium", case))
