@@ -262,3 +262,13 @@ def test_budgets_too_small_are_refused(field: str) -> None:
     tiny = replace(case.setting, **{field: Budget(1e-9, 1e-15)})  # type: ignore[arg-type]
     with pytest.raises(BudgetExhausted):
         mechanism("equilibrium").plan(tiny)
+
+
+def test_hrus_own_play_protects_whole_analysts() -> None:
+    case = protected(60, 2, 8.0, play="hru", rounds=60)
+    plan = plan_of(case)
+    game = EquilibriumParameters.from_json(plan.parameters).game
+    assert (game.play, game.rounds, game.batch, game.draws) == ("sampled", 60, 1, 1)
+    assert epsilon_for(plan.charged_analyst_cost, 1e-6) <= 8
+    outcome = run(case)
+    check_bounds(case, outcome.answers, plan.promised_error)

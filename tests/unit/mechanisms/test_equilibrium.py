@@ -120,6 +120,15 @@ def test_repairing_the_uniform_guess_leaves_it_worse_than_the_round() -> None:
     assert delivered < max(worst(repaired[name], name) for name in case.workloads)
 
 
+def test_hrus_own_play_runs_and_learns() -> None:
+    case = instance(play="hru", rounds=300)
+    case = replace(case, setting=replace(case.setting, analyst_budget=Budget(30.0, 1e-4)))
+    outcome = run(case)
+    assert len(outcome.synopsis) == 300
+    assert within_bounds(case, dict(outcome.answers))
+    assert largest_error(case, outcome) < 0.9 * uniform_error(case)
+
+
 @pytest.mark.parametrize("play", ["mixed", "sampled"])
 def test_a_plan_keeps_to_both_budgets_and_can_be_read_back(play: str) -> None:
     case = instance(play=play)
@@ -198,6 +207,8 @@ def test_options_force_single_parameters() -> None:
         ({"beta": 0.0}, "beta"),
         ({"records": 0}, "records"),
         ({"options": {"play": "chess"}}, "options.play"),
+        ({"options": {"play": "hru", "batch": 2}}, "options.batch"),
+        ({"options": {"play": "hru", "draws": 2}}, "options.draws"),
         ({"options": {"speed": 3}}, "options.speed"),
         ({"options": {"rounds": 2.5}}, "options.rounds"),
         ({"options": {"data_rate": float("inf")}}, "options.data_rate"),

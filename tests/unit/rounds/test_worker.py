@@ -65,7 +65,7 @@ def test_the_same_job_gives_the_same_bytes_and_another_seed_others(job: Job) -> 
     again = compute_round(job, lambda *_: None)
     other = compute_round(replace(job, seed=b"\1" * 32), lambda *_: None)
     assert first.streams == again.streams
-    assert first.streams != other.streams
+    assert first.synopsis.tolist() != other.synopsis.tolist()  # the three answers may agree by chance
     np.testing.assert_array_equal(first.synopsis, again.synopsis)
     assert phases[:2] == ["load", "load"]
     assert set(first.streams) == {"ann"}

@@ -121,6 +121,7 @@ def test_the_same_seed_gives_the_same_numbers_and_repeats_count_on(
     ("options", "expected"),
     [
         (("--play", "mixed"), ("play", "mixed")),
+        (("--play", "hru"), ("batch", 1)),
         (("--play", "sampled", "--set", "draws=3"), ("draws", 3)),
         (("--set", "units=query"), ("density", 1.0)),
         (("--mechanism", "equilibrium", "--unit", "query", "--delta-data", "1e-9"), ("rounds", 30)),
