@@ -7,7 +7,8 @@ place are answered from streams of their own, so the laws of their answers multi
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from unittest.mock import patch
@@ -26,9 +27,8 @@ from equipoise_server.mechanisms.analyst_repair import (
     AnalystRepairParameters,
     Served,
     answer_afresh,
-    repair_analysts,
 )
-from equipoise_server.mechanisms.equilibrium import units_of
+from equipoise_server.mechanisms.equilibrium import repair_all, units_of
 from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Answers, Setting
 from equipoise_server.mechanisms.private_weights import SCORE_ROUNDING, PrivateWeights, starting_weights
@@ -36,7 +36,6 @@ from equipoise_server.mechanisms.repair import SCORE_BITS, Synopsis, bound_on_gr
 from equipoise_server.mechanisms.repair_places import RepairPlaces
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
-from equipoise_server.randomness.weighted import exponential_law
 
 RECORD = 1 << SCORE_BITS
 AFRESH = 255  # stands for answers whose law is enumerated apart
@@ -61,7 +60,6 @@ def analyst_pipeline_law(
     viewers: Sequence[str],
 ) -> Law:
     """The joint law of the synopsis and of what `viewers` get: values, methods, and bounds in coarse bins."""
-    assert isinstance(parameters.repair, AnalystRepairParameters)
     present = {share.analyst: workloads[share.analyst] for share in setting.shares if share.analyst in workloads}
     together = concatenate(list(present.values()))
     counts = together.counts(histogram)
@@ -73,13 +71,7 @@ def analyst_pipeline_law(
     for records, chance in released_law(game, setting.universe_size).items():
         kind = tuple(sorted(records))
         if kind not in known:
-            drawn, served, start = np.array(kind), dict[str, Served](), 0
-            for name, workload in present.items():
-                own = slice(start, start := start + workload.query_count)
-                synopsis = Synopsis(workload.record_counts(drawn), len(kind))
-                served[name] = Served(workload, counts[own], synopsis)
-            hypothesis = starting_weights(drawn, setting.universe_size)
-            known[kind] = repair_law(setting, parameters.repair, served, hypothesis, viewers)
+            known[kind] = repair_law(setting, parameters, present, counts, np.array(kind), viewers)
         for answers, part in known[kind].items():
             law[records + answers] = chance * part
     return law
@@ -87,19 +79,28 @@ def analyst_pipeline_law(
 
 def repair_law(
     setting: Setting,
-    parameters: AnalystRepairParameters,
-    served: dict[str, Served],
-    start: NDArray[np.float64],
+    parameters: EquilibriumParameters,
+    workloads: Workloads,
+    counts: NDArray[np.int64],
+    records: NDArray[np.int64],
     viewers: Sequence[str],
 ) -> Law:
-    """The law of what the viewers get, given the synopsis."""
-    analysts = [share.analyst for share in setting.shares]
-    afresh = {name: answers_law(parameters, name, served[name], setting.records, start) for name in viewers}
+    """The law of what the viewers get, given the synopsis's records; `counts` of all queries in order."""
+    repair = parameters.repair
+    assert isinstance(repair, AnalystRepairParameters)
+    synopsis = Synopsis(concatenate(list(workloads.values())).record_counts(records), len(records))
+    start = starting_weights(records, setting.universe_size)
+    afresh, begin = dict[str, Law](), 0
+    for name, workload in workloads.items():
+        own = slice(begin, begin := begin + workload.query_count)
+        if name in viewers:
+            served = Served(workload, counts[own], replace(synopsis, counts=synopsis.counts[own]))
+            afresh[name] = answers_law(repair, name, served, setting.records, start)
 
-    def program(choices: Choices) -> dict[str, Answers]:
+    def program(choices: Choices) -> Mapping[str, Answers]:
         def is_positive(_: object, name: str, own: Served, records: int, seed: bytes) -> bool:  # noqa: ARG001
             largest = int(score(own.counts, records, own.synopsis).max())
-            chance = at_least(parameters.test_noise, parameters.threshold - largest)
+            chance = at_least(repair.test_noise, repair.threshold - largest)
             return bool(choices.choose([1 - chance, chance]))
 
         def granted(places: RepairPlaces, positive: NDArray[np.bool_], _: object) -> NDArray[np.bool_]:
@@ -109,7 +110,7 @@ def repair_law(
             (code,) = list(law)[choices.choose(list(law.values()))]
             return np.array([bool(code >> slot & 1) for slot in range(len(positive))])
 
-        def marked(_: object, name: str, *rest: object) -> Answers:  # noqa: ARG001
+        def marked(*_: object) -> Answers:
             empty = np.zeros(0, dtype=np.int64)
             return Answers(empty, np.array([AFRESH], dtype=np.uint8), empty)
 
@@ -119,14 +120,14 @@ def repair_law(
             patch.object(RepairPlaces, "granted", granted),
             patch.object(analyst_repair, "answer_afresh", marked),
         ):
-            return repair_analysts(parameters, analysts, served, setting.records, start, SEED)
+            return repair_all(setting, parameters, workloads, counts, synopsis, start, SEED, lambda *_: None)
 
     law: Law = {}
     for answers, chance in every_run(program):
         joint: Law = {(): chance}
         for name in viewers:
-            own = key_of(answers[name])
-            options = afresh[name] if own == (AFRESH,) else {own: 1.0}
+            seen_by_one = key_of(answers[name])
+            options = afresh[name] if seen_by_one == (AFRESH,) else {seen_by_one: 1.0}
             joint = {seen + key: mass * part for seen, mass in joint.items() for key, part in options.items()}
         for key, mass in joint.items():
             law[key] = law.get(key, 0.0) + mass
@@ -142,7 +143,8 @@ def answers_law(
 
     def program(choices: Choices) -> Answers:
         def select(exponents: NDArray[np.int64], *_: object) -> NDArray[np.int64]:
-            return np.array([choices.choose([float(part) for part in exponential_law(exponents)])])
+            weights = np.exp((exponents - exponents.max()) / 2.0**48)
+            return np.array([choices.choose((weights / weights.sum()).tolist())])
 
         def draw(noise: DiscreteLaplace, count: int, _: object) -> NDArray[np.int64]:
             if noise == parameters.weights.certify_noise:

@@ -27,6 +27,7 @@ from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Answers, Plan, Setting
 from equipoise_server.mechanisms.repair import RepairParameters, Synopsis, repair
 from equipoise_server.mechanisms.sparse_vector import SparseVector
+from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -89,7 +90,7 @@ def enumerated(choices: Choices, records: int) -> Iterator[None]:
         pattern[order] = list(law)[choices.choose(list(law.values()))]
         return pattern == POSITIVE, pattern != UNTESTED
 
-    def draw(noise: DiscreteLaplace, count: int, _: object) -> NDArray[np.int64]:
+    def draw(noise: DiscreteLaplace | DiscreteGaussian, count: int, _: object) -> NDArray[np.int64]:
         values, law = clipped_noise(noise, records)
         return np.array([values[choices.choose(law)] for _ in range(count)], dtype=np.int64)
 
@@ -97,13 +98,21 @@ def enumerated(choices: Choices, records: int) -> Iterator[None]:
         patch.object(KeyedStream, "derive", lambda *_: ChosenStream(choices)),
         patch.object(SparseVector, "detect", detect),
         patch.object(DiscreteLaplace, "draw", draw),
+        patch.object(DiscreteGaussian, "draw", draw),
     ):
         yield
 
 
 @lru_cache(maxsize=1024)
-def clipped_noise(noise: DiscreteLaplace, records: int) -> tuple[list[int], list[float]]:
+def clipped_noise(noise: DiscreteLaplace | DiscreteGaussian, records: int) -> tuple[list[int], list[float]]:
     """Noise on a count that is then kept between 0 and `records`: more than that many either way makes no odds."""
+    if isinstance(noise, DiscreteGaussian):
+        reach = records + math.ceil(40 * math.sqrt(noise.variance))
+        masses = np.exp(np.arange(-reach, reach + 1) ** 2 / (-2 * float(noise.variance)))
+        masses /= masses.sum()
+        ends = reach - records + 1
+        law = [masses[:ends].sum(), *masses[ends:-ends], masses[-ends:].sum()]
+        return list(range(-records, records + 1)), [float(mass) for mass in law]
     ratio = math.exp(-float(noise.rate))
     inner = [(1 - ratio) / (1 + ratio) * ratio ** abs(value) for value in range(1 - records, records)]
     tail = ratio**records / (1 + ratio)

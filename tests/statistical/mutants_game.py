@@ -124,7 +124,12 @@ def private_weights_keep_to_their_charge(_: Path) -> bool:
 
 
 def uncharged_selections(patches: pytest.MonkeyPatch) -> None:
-    patches.setattr(accounting.repair, "exponential_mechanism_rho", lambda epsilon, draws: Fraction(0))
+    """The coins of the exponential mechanism are thrown, and not paid for."""
+
+    def forgetful(_: Fraction, measure: Fraction, certify: Fraction, rounds: int, places: int) -> Fraction:
+        return places * (accounting.pure_rho(measure, rounds) + accounting.pure_rho(certify))
+
+    patches.setattr(accounting, "private_weights_rho", forgetful)
 
 
 def run(setting: Setting, histogram: NDArray[np.int64], workloads: dict[str, CompiledWorkload]) -> Outcome:
