@@ -175,5 +175,4 @@ def test_the_report_has_what_it_promises(demo: Demo, tmp_path: Path) -> None:
         "uniform_max_error", "uniform_repaired_max_error", "mechanism", "epsilon_data", "delta_data",
         "epsilon_analyst", "delta_analyst", "max_error", "mean_error", "seconds", "peak_memory_bytes",
     }  # fmt: skip
-    assert demo.played.seconds <= 60
     assert 0 < demo.played.detail.progress.peak_memory_bytes <= 2 * 10**9

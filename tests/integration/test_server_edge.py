@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import grpc
@@ -36,9 +36,9 @@ from equipoise.v1 import (
 from equipoise_server.identity.authority import Authority, certificate_to_pem
 from equipoise_server.identity.names import Role, identity_uri
 from equipoise_server.identity.policy import POLICY
+from equipoise_server.rounds.clock import system_clock
 from equipoise_server.state import open_deployment
 
-NOW = datetime.now(UTC)
 WORKLOAD_LIMIT = 100_000
 
 
@@ -51,7 +51,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="module")
 def authority(server: ServerProcess) -> Authority:
-    return open_deployment(server.state, NOW).authority
+    return open_deployment(server.state, system_clock()).authority
 
 
 def crafted(authority: Authority, uris: list[str], until: datetime) -> Credentials:
@@ -64,7 +64,7 @@ def crafted(authority: Authority, uris: list[str], until: datetime) -> Credentia
         .issuer_name(authority.certificate.subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(NOW - timedelta(days=2))
+        .not_valid_before(system_clock() - timedelta(days=2))
         .not_valid_after(until)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
@@ -101,10 +101,12 @@ async def test_everyone_may_ask_who_they_are(server: ServerProcess) -> None:
 async def test_without_our_authoritys_signature_there_is_no_connection(
     server: ServerProcess, authority: Authority
 ) -> None:
-    stranger = Authority.create(authority.deployment, NOW)
+    stranger = Authority.create(authority.deployment, system_clock())
     key = ec.generate_private_key(ec.SECP256R1())
-    forged = certificate_to_pem(stranger.issue_identity("operator", key.public_key(), NOW))
-    expired = crafted(authority, [identity_uri(authority.deployment, "operator")], NOW - timedelta(days=1))
+    forged = certificate_to_pem(stranger.issue_identity("operator", key.public_key(), system_clock()))
+    expired = crafted(
+        authority, [identity_uri(authority.deployment, "operator")], system_clock() - timedelta(days=1)
+    )
     for credentials in (
         Credentials(authority.pem, forged, key_to_pem(key)),  # a certificate from another CA
         Credentials(authority.pem),  # no certificate
@@ -118,7 +120,7 @@ async def test_without_our_authoritys_signature_there_is_no_connection(
 
 async def test_the_client_refuses_a_server_of_another_authority(server: ServerProcess) -> None:
     mine = server.operator()
-    stranger = Authority.create("elsewhere", NOW)
+    stranger = Authority.create("elsewhere", system_clock())
     refused = await identity_refusal(server, Credentials(stranger.pem, mine.certificate, mine.key))
     assert refused.status == "UNAVAILABLE"
 
@@ -134,7 +136,7 @@ async def test_ambiguous_foreign_and_unrecorded_identities_are_not_authenticated
         ["equipoise://x/operator"],
         [own],
     ):
-        refused = await identity_refusal(server, crafted(authority, uris, NOW + timedelta(days=1)))
+        refused = await identity_refusal(server, crafted(authority, uris, system_clock() + timedelta(days=1)))
         assert (refused.status, refused.reason) == ("UNAUTHENTICATED", "IDENTITY"), uris
 
 
@@ -263,7 +265,7 @@ async def test_analysts_connect_with_keys_on_p384_too(server: ServerProcess) -> 
 
 async def test_an_unexpected_error_is_a_reference_to_the_log(server: ServerProcess) -> None:
     secret = "secret of another analyst"
-    store = open_deployment(server.state, NOW).open_store()
+    store = open_deployment(server.state, system_clock()).open_store()
     with store.write() as connection:
         connection.exec_driver_sql("INSERT INTO datasets VALUES ('broken', 's', 'x', 1, 1, 0, 0)")
         connection.exec_driver_sql(
