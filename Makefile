@@ -43,7 +43,7 @@ $(VENV)/base.stamp: pyproject.toml
 	@echo "Setting up $(VENV) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --upgrade 'pip>=25.1'
-	@$(PIP) install --editable '.[server,arrow]'
+	@$(PIP) install --editable '.[server,arrow,postgres]'
 	@touch $@
 
 # Only the table is wanted of this package, so nothing that it depends on is installed.

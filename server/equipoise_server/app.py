@@ -37,7 +37,7 @@ from equipoise_server.rpc.methods import bind
 from equipoise_server.rpc.operator import OperatorMethods
 from equipoise_server.rpc.shield import hide_errors
 from equipoise_server.rpc.synopsis import Synopses
-from equipoise_server.state import Deployment, create_state, held, open_deployment
+from equipoise_server.state import Deployment, create_state, open_deployment
 from equipoise_server.storage.store import Store
 
 __all__ = ["create_state", "serve"]
@@ -59,13 +59,14 @@ async def serve(
     """Serves the deployment in `state` until SIGTERM or SIGINT, then lets open calls end and stops.
 
     `ready` is called with the port once calls are accepted. Raises `InvalidArgument` for anything wrong with the
-    directory, and where the address or the directory is in use by another server.
+    directory, and where the address or the store is in use by another server; several servers can share a
+    PostgreSQL, and then the directory, too.
     """
     deployment = open_deployment(state, clock())
     _log_to_stderr(deployment.config.log_level)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "equipoise"))
     stopping = asyncio.Event()
-    with held(deployment.state), _stopped_by_signals(stopping):
+    with deployment.held(), _stopped_by_signals(stopping):
         store = await asyncio.to_thread(deployment.open_store)
         try:
             async with _rounds(deployment, store, seeds, clock) as rounds:

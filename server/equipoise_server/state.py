@@ -13,12 +13,10 @@ Trusted: whoever reads `ca/` or `keys/` can be anyone or remove the noise from r
 
 from __future__ import annotations
 
-import fcntl
-import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -47,10 +45,9 @@ from equipoise_server.identity.keyfiles import (
 from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.clock import Clock, system_clock
-from equipoise_server.storage.store import Store, open_store
+from equipoise_server.storage.store import Store, held, open_store
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
-LOCK_FILE = "lock"
 
 
 @dataclass(frozen=True)
@@ -67,6 +64,10 @@ class Deployment:
     def open_store(self) -> Store:
         """The store, migrated if need be."""
         return open_store(self.config.store_url(self.state))
+
+    def held(self) -> AbstractContextManager[None]:
+        """Keeps other servers off a store that cannot be shared. Raises `InvalidArgument` where one has it."""
+        return held(self.config.store_url(self.state))
 
 
 def create_state(
@@ -128,23 +129,6 @@ def open_deployment(state: Path, now: datetime) -> Deployment:
         server_key_pem=key_to_pem(key),
         storage_key=read_storage_key(state / "keys" / "storage.key"),
     )
-
-
-@contextmanager
-def held(state: Path) -> Iterator[None]:
-    """Holds the directory for one server: two on one store would run the same rounds twice.
-
-    The lock is the operating system's, so that a crash frees it.
-    """
-    descriptor = os.open(state / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InvalidArgument("state", f"{state} is in use by another server") from None
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime) -> None:

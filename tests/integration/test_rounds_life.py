@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from integration.rounds_bench import ANN, BOB, CAP, KEY, RECORDS, SCHEMA, SEED, TERMS, Bench, write_table
+from stores import stored_bytes
 
 from equipoise.errors import (
     AlreadyExists,
@@ -34,8 +35,8 @@ DATA = "data/shop"
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
+def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
+    bench = Bench(tmp_path, store_url)
     yield bench
     bench.stop()
 
@@ -288,7 +289,7 @@ def test_the_seed_is_committed_and_not_readable_in_the_store(bench: Bench) -> No
     record = bench.rounds.get(bench.opened())
     assert len(record.seed_commitment) == 32
     bench.stop()
-    stored = b"".join(path.read_bytes() for path in bench.directory.glob("equipoise.db*"))
+    stored = stored_bytes(bench.url)
     assert record.seed_commitment in stored
     assert SEED not in stored
     assert KEY not in stored

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from integration.rounds_bench import Bench
 from sqlalchemy import text
+from stores import accept_inserts, allow_changes, refuse_inserts
 
 from equipoise.errors import DataLoss, InvalidArgument, WrongState
 from equipoise_server.rounds.service import Rounds
@@ -19,8 +20,8 @@ DATA = "data/shop"
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
+def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
+    bench = Bench(tmp_path, store_url)
     yield bench
     bench.stop()
 
@@ -69,16 +70,14 @@ def test_a_release_that_fails_half_way_leaves_nothing_released(bench: Bench) -> 
     round_id = bench.completed()
     before = bench.charged()
     with bench.store.write() as connection:
-        connection.execute(
-            text("CREATE TRIGGER stop BEFORE INSERT ON synopses BEGIN SELECT RAISE(ABORT, 'stop'); END")
-        )
+        refuse_inserts(connection, "synopses")
     with pytest.raises(Exception, match="stop"):
         bench.rounds.release(round_id, "release")
     assert bench.state(round_id) is RoundState.RUNNING
     assert bench.charged() == before
     with bench.store.write() as connection:
         assert connection.execute(text("SELECT count(*) FROM result_chunks")).scalar() == 0
-        connection.execute(text("DROP TRIGGER stop"))
+        accept_inserts(connection, "synopses")
     assert bench.rounds.release(round_id, "release").state is RoundState.RELEASED
 
 
@@ -137,7 +136,7 @@ def test_a_round_whose_table_is_gone_does_not_stop_the_start(bench: Bench) -> No
 def test_a_damaged_journal_stops_the_start(bench: Bench) -> None:
     bench.sealed()
     with bench.store.write() as connection:
-        connection.execute(text("DROP TRIGGER journal_no_update"))
+        allow_changes(connection, "journal")
         connection.execute(text("UPDATE journal SET rho = rho - 1 WHERE action = 'reserve' AND rho > 0"))
     bench.rounds.close()
     bench.store.close()

@@ -191,7 +191,7 @@ charges = Table(
     Index("ix_charges_account", "account"),
 )
 
-# Append-only: on SQLite, triggers refuse any change of an entry.
+# Append-only: triggers refuse any change of an entry.
 journal = Table(
     "journal",
     metadata,

@@ -13,7 +13,7 @@ from equipoise.errors import InvalidArgument
 from equipoise_server.identity.authority import Authority, certificate_to_pem
 from equipoise_server.identity.names import Role, certified_name
 from equipoise_server.identity.registry import Registry
-from equipoise_server.state import create_state, held, open_deployment
+from equipoise_server.state import create_state, open_deployment
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -109,10 +109,3 @@ def test_a_missing_data_directory_is_named(state: Path) -> None:
     (state / "data").rmdir()
     with pytest.raises(InvalidArgument, match="data_directory"):
         open_deployment(state, NOW)
-
-
-def test_one_server_at_a_time(state: Path) -> None:
-    with held(state), pytest.raises(InvalidArgument, match="in use by another server"), held(state):
-        pass
-    with held(state):
-        pass
