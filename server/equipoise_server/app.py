@@ -19,7 +19,7 @@ import grpc
 import structlog
 from grpc import aio
 
-from equipoise.errors import InvalidArgument
+from equipoise.errors import EquipoiseError, InvalidArgument
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2
 from equipoise_server.config import CONFIG_FILE, Config
 from equipoise_server.identity.authority import certificate_to_pem
@@ -44,6 +44,7 @@ __all__ = ["create_state", "serve"]
 
 THREADS = 16  # calls that wait for the store or compile a workload at the same time
 METADATA_BYTES = 16 * 1024
+TAKE_OVER_SECONDS = 2  # how often a server looks for rounds whose server has died
 GRACE_SECONDS = 600  # how long a call may outlive its connection's renewal
 
 _log = structlog.get_logger("equipoise.app")
@@ -55,14 +56,15 @@ async def serve(
     seeds: SeedSource = system_seeds,
     clock: Clock = system_clock,
     ready: Callable[[int], None] | None = None,
+    listen: str | None = None,
 ) -> None:
     """Serves the deployment in `state` until SIGTERM or SIGINT, then lets open calls end and stops.
 
-    `ready` is called with the port once calls are accepted. Raises `InvalidArgument` for anything wrong with the
-    directory, and where the address or the store is in use by another server; several servers can share a
-    PostgreSQL, and then the directory, too.
+    `listen` takes the place of the configured address; `ready` is called with the port once calls are accepted.
+    Raises `InvalidArgument` for anything wrong with the directory, and where the address or the store is in use by
+    another server; several servers can share a PostgreSQL, and then the directory, too.
     """
-    deployment = open_deployment(state, clock())
+    deployment = open_deployment(state, clock(), listen)
     _log_to_stderr(deployment.config.log_level)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "equipoise"))
     stopping = asyncio.Event()
@@ -80,7 +82,7 @@ async def serve(
                 if ready is not None:
                     ready(port)
                 try:
-                    await stopping.wait()
+                    await _taking_over(rounds, stopping)
                 finally:
                     _log.info("stopping", seconds=deployment.config.drain_seconds)
                     await server.stop(deployment.config.drain_seconds)
@@ -104,6 +106,18 @@ async def _rounds(deployment: Deployment, store: Store, seeds: SeedSource, clock
     finally:
         # A worker that runs now is ended; its round stays RUNNING and is run again at the next start.
         await asyncio.to_thread(rounds.close)
+
+
+async def _taking_over(rounds: Rounds, stopping: asyncio.Event) -> None:
+    """Runs the rounds of servers that have died, until this one is told to stop."""
+    while not stopping.is_set():
+        try:
+            await asyncio.wait_for(stopping.wait(), TAKE_OVER_SECONDS)
+        except TimeoutError:
+            try:
+                await asyncio.to_thread(rounds.take_over)
+            except EquipoiseError as error:
+                _log.warning("not_taken_over", problem=error.message)
 
 
 def _server(

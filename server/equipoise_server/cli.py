@@ -62,6 +62,12 @@ def init(
     listen: Annotated[
         str, typer.Option(help="Where to listen, HOST:PORT. Loopback is reached from this machine only.")
     ] = "127.0.0.1:7443",
+    store: Annotated[
+        str,
+        typer.Option(
+            help="The store's URL: an SQLite file, or postgresql+psycopg://USER@HOST/DATABASE, an empty database."
+        ),
+    ] = "sqlite:///equipoise.db",
     as_json: AsJson = False,
 ) -> None:
     """Make a state directory: an own certificate authority, keys, an empty store, a configuration file.
@@ -69,7 +75,7 @@ def init(
     Also makes the first operator's and the first auditor's profile. A profile is a directory that lets its holder
     in: hand each to its owner over a channel you trust, and remove it here.
     """
-    config = create_state(state, tuple(host or LOCAL_NAMES), listen=listen)
+    config = create_state(state, tuple(host or LOCAL_NAMES), listen=listen, store=store)
     profiles = {role: str(state / "profiles" / role) for role in ("operator", "auditor")}
     if as_json:
         _print_json({"state": str(state), "deployment": config.deployment, "profiles": profiles})
@@ -99,7 +105,17 @@ def check(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def serve(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
+def serve(
+    state: State = DEFAULT_STATE,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            help="Where to listen, HOST:PORT, for one of several servers that share a state directory and a "
+            "PostgreSQL on one machine. [default: as configured]"
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Serve until interrupted (Ctrl+C or SIGTERM); open calls may end first.
 
     Logs go to standard error as JSON lines. Rounds that were running when the server last stopped are run again,
@@ -112,7 +128,7 @@ def serve(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
         else:
             _out.print(f"Serving on port {port}. Stop with Ctrl+C.", highlight=False)
 
-    asyncio.run(serve_state(state, ready=ready))
+    asyncio.run(serve_state(state, ready=ready, listen=listen))
 
 
 @data_app.command("check")

@@ -38,7 +38,8 @@ class Config(BaseSettings):
     )
     store: str = Field(
         default="sqlite:///equipoise.db",
-        description="The store's URL: rounds, workloads, results, budgets. Private tables never enter it.",
+        description="The store's URL, sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE: rounds, "
+        "workloads, results, budgets. Private tables never enter it.",
     )
     data_directory: str = Field(
         default="data", description="Where the private tables lie. Only files below it can be registered."

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
+from sqlalchemy import select
 
 from equipoise.errors import InvalidArgument
 from equipoise.profile import begin_profile, complete_profile
@@ -46,6 +47,7 @@ from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.clock import Clock, system_clock
 from equipoise_server.storage.store import Store, held, open_store
+from equipoise_server.storage.tables import identities
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -75,6 +77,7 @@ def create_state(
     host_names: Sequence[str] = LOCAL_NAMES,
     *,
     listen: str = "127.0.0.1:7443",
+    store: str = "sqlite:///equipoise.db",
     release_grid_seconds: int = 60,
     clock: Clock = system_clock,
 ) -> Config:
@@ -82,13 +85,16 @@ def create_state(
 
     `host_names` are the names and IP addresses by which clients reach the server; they are what its certificate
     is good for. Everything is made beside `state` and moved there at the end, so that a crash leaves no half of
-    it. Raises `InvalidArgument` if `state` exists and is not an empty directory.
+    it; only a database elsewhere would have to be made anew. Raises `InvalidArgument` if `state` exists and is not
+    an empty directory, and if the store belongs to a deployment already.
     """
     state = state.absolute()
     if state.exists() and not (state.is_dir() and not any(state.iterdir())):
         raise InvalidArgument("state", f"{state} exists already and is not an empty directory")
     deployment = secrets.token_hex(8)
-    config = make_config(deployment=deployment, listen=listen, release_grid_seconds=release_grid_seconds)
+    config = make_config(
+        deployment=deployment, listen=listen, store=store, release_grid_seconds=release_grid_seconds
+    )
     partial = state.with_name(f".{state.name}.{deployment}")
     try:
         make_private_directory(partial)
@@ -102,10 +108,15 @@ def create_state(
     return config
 
 
-def open_deployment(state: Path, now: datetime) -> Deployment:
-    """Reads and checks the directory. `InvalidArgument` names the file and what is wrong with it."""
+def open_deployment(state: Path, now: datetime, listen: str | None = None) -> Deployment:
+    """Reads and checks the directory. `InvalidArgument` names the file and what is wrong with it.
+
+    `listen` takes the place of the configured address, for one of several servers of one directory.
+    """
     state = state.absolute()
     config = load_config(state)
+    if listen is not None:
+        config = make_config(**{**config.model_dump(), "listen": listen})
     authority = Authority.load(state / "ca", config.deployment)
     certificate_path, key_path = state / "keys" / "server.pem", state / "keys" / "server.key"
     certificate = load_certificate(certificate_path)
@@ -145,10 +156,17 @@ def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime)
     (state / CONFIG_FILE).write_text(render(config), encoding="utf-8")
     store = open_store(config.store_url(state))
     try:
+        _check_empty(store)
         for role in (Role.OPERATOR, Role.AUDITOR):
             _admit_first(state, config, authority, Registry(store), role, _target(config, host_names), now)
     finally:
         store.close()
+
+
+def _check_empty(store: Store) -> None:
+    with store.read() as connection:
+        if connection.execute(select(identities.c.name)).first() is not None:
+            raise InvalidArgument("store", "belongs to a deployment already; a new one needs an empty database")
 
 
 def _admit_first(

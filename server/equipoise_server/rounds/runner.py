@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -26,6 +26,7 @@ from equipoise_server.rounds.worker import (
     Stream,
     serve_job,
 )
+from equipoise_server.storage.claims import Claims
 
 log = structlog.get_logger(__name__)
 
@@ -46,16 +47,25 @@ class _Run:
 
 
 class Runner:
-    """Starts workers and listens to them. Safe to use from several threads."""
+    """Starts workers for the rounds that this server has claimed, and listens to them. Safe to use from threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
         self._context = multiprocessing.get_context("spawn")
         self._lock = threading.Lock()
         self._runs: dict[str, _Run] = {}
         self._closed = False
 
+    def claim(self, round_id: str) -> bool:
+        """Make the round this server's until `forget`; not where another server has it. Raises `Unavailable`."""
+        return self._claims.take(round_id)
+
+    def holder(self, round_id: str) -> str:
+        """The other server whose round it is, in words for operators; empty if there is none."""
+        return self._claims.holder(round_id)
+
     def start(self, job: Job) -> None:
-        """Start a worker for a round, unless one is at work or has finished."""
+        """Start a worker for a claimed round, unless one is at work or has finished."""
         with self._lock:
             if self._closed or self._active(job.round_id):
                 return
@@ -102,11 +112,20 @@ class Runner:
             return run.process.pid if run is not None and run.process.is_alive() else None
 
     def forget(self, round_id: str) -> None:
-        """End the round's worker, if it still works, and drop what it computed."""
+        """End the round's worker, if it still works, drop what it computed, and leave the round to any server."""
         with self._lock:
             run = self._runs.pop(round_id, None)
         if run is not None:
             _end(run.process)
+        self._claims.give_back(round_id)
+
+    def keep_only(self, running: Collection[str]) -> None:
+        """Forget rounds that are not running any more, and those that another server has taken over."""
+        lost = self._claims.lost()
+        with self._lock:
+            ended = [round_id for round_id in self._runs if round_id not in running or round_id in lost]
+        for round_id in ended:
+            self.forget(round_id)
 
     def close(self) -> None:
         """End every worker. Their rounds stay as they are in the store."""
@@ -116,6 +135,7 @@ class Runner:
             self._runs.clear()
         for run in runs:
             _end(run.process)
+        self._claims.close()
 
     def _active(self, round_id: str) -> bool:
         run = self._runs.get(round_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -43,6 +44,8 @@ from equipoise_server.storage.times import to_microseconds
 
 log = structlog.get_logger(__name__)
 
+ELSEWHERE = "the round is run by another server, {}"
+
 Chunks = list[bytes]
 RoundPage = tuple[list[RoundRecord], str]
 DatasetPage = tuple[list[DatasetRecord], str]
@@ -73,10 +76,11 @@ class Rounds:
         self._opening = Opening(store, clock, seeds, storage_key)
         self._budgets = Budgets(store)
         self._submissions = Submissions(store, clock)
-        self._runner = Runner()
+        self._runner = Runner(store.claims())
         # An operator's step and what follows in memory (a worker started or ended) happen as one. Analysts
         # never wait for it.
         self._turn = threading.Lock()
+        self._problems: dict[str, str] = {}  # why a round could not be run when that was last tried
 
     # Datasets
 
@@ -125,7 +129,7 @@ class Rounds:
         """Start the worker; again, where it has died. Raises `WrongState` while one is at work."""
 
         def check_idle(_: Connection, record: RoundRecord) -> Mapping[str, object]:
-            if self._runner.active(record.id):
+            if self._runner.active(record.id) or self._runner.holder(record.id):
                 raise WrongState("the round is being run, or has been, and waits for its release")
             return {}
 
@@ -145,7 +149,8 @@ class Rounds:
 
             def keep(connection: Connection, record: RoundRecord) -> Mapping[str, object]:
                 if result is None:
-                    raise WrongState("the round has not been computed yet")
+                    holder = self._runner.holder(record.id)
+                    raise WrongState(ELSEWHERE.format(holder) if holder else "the round has not been computed yet")
                 store_results(connection, record, result)
                 release_time = next_grid_point(self._clock(), self._grid)
                 return {
@@ -189,7 +194,10 @@ class Rounds:
             record, peak = read_round(connection, round_id), connection.execute(query).scalar_one()
         if record.state is RoundState.RELEASED:
             return ProgressRecord("released", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
-        return self._runner.progress(round_id) or NOTHING
+        known = self._runner.progress(round_id)
+        if known is None and record.state is RoundState.RUNNING and (holder := self._runner.holder(round_id)):
+            return replace(NOTHING, phase=ELSEWHERE.format(holder))
+        return known or NOTHING
 
     # The analysts' side of a round
 
@@ -240,16 +248,27 @@ class Rounds:
         """
         with self._store.read() as connection:
             journal.verify_stored(connection)
-            query = select(rounds.c.id).where(rounds.c.state == RoundState.RUNNING.value)
-            running = list(connection.execute(query.order_by(rounds.c.position)).scalars())
+        self.take_over()
+
+    def take_over(self) -> None:
+        """Run what is running by the store, and by no server: at start, and whenever another may have died.
+
+        Where this server's own worker failed, the round waits for an operator. Raises `Unavailable`.
+        """
         with self._turn:
+            with self._store.read() as connection:
+                query = select(rounds.c.id).where(rounds.c.state == RoundState.RUNNING.value)
+                running = list(connection.execute(query.order_by(rounds.c.position)).scalars())
+            self._runner.keep_only(running)
             for round_id in running:
+                if self._runner.progress(round_id) is not None:
+                    continue
                 try:
                     self._start(round_id)
                 except EquipoiseError as error:
                     # One round whose table is gone must not keep the others from being served: it stays
-                    # RUNNING and charged, and an operator can run it again or abort it.
-                    log.error("round_not_recovered", round_id=round_id, problem=error.message)
+                    # RUNNING and charged, and an operator can abort it.
+                    self._tell_once(round_id, error.message)
 
     def close(self) -> None:
         """End the workers. A round that was running stays RUNNING and is run again after the next start."""
@@ -260,8 +279,21 @@ class Rounds:
             return take_step(connection, request, round_id, action, step, self._clock())
 
     def _start(self, round_id: str) -> None:
-        with self._store.read() as connection:
-            job = read_job(connection, self._datasets, round_id, self._storage_key)
-        # None where an old request was answered again and the round has moved on since.
+        """Claimed before it is read, so that the server that had it cannot have released it in between."""
+        if self._runner.active(round_id) or not self._runner.claim(round_id):
+            return
+        job = None
+        try:
+            with self._store.read() as connection:
+                job = read_job(connection, self._datasets, round_id, self._storage_key)
+        finally:
+            # None where an old request was answered again and the round has moved on since.
+            if job is None:
+                self._runner.forget(round_id)
         if job is not None:
             self._runner.start(job)
+
+    def _tell_once(self, round_id: str, problem: str) -> None:
+        if self._problems.get(round_id) != problem:
+            self._problems[round_id] = problem
+            log.error("round_not_recovered", round_id=round_id, problem=problem)

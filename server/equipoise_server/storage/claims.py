@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from equipoise_server.storage.failures import translated
-from equipoise_server.storage.postgresql import CONNECT_SECONDS, KEEPALIVES
+from equipoise_server.storage.postgresql import CONNECTING, KEEPALIVES
 
 LONGEST_NAME = 63  # bytes that PostgreSQL keeps of a connection's name
 
@@ -82,7 +82,7 @@ class SharedClaims:
             url,
             poolclass=NullPool,
             isolation_level="AUTOCOMMIT",
-            connect_args={"application_name": name, "connect_timeout": CONNECT_SECONDS},
+            connect_args={**CONNECTING, "application_name": name},
         )
         self._connection: Connection | None = None
         self._mine: set[str] = set()

@@ -21,7 +21,7 @@ from equipoise.errors import InvalidArgument, Unavailable
 
 DRIVER = "postgresql+psycopg"
 READERS = 8  # connections that read at the same time, of each server
-CONNECT_SECONDS = 10
+CONNECTING = {"connect_timeout": 10, "client_encoding": "utf8"}  # seconds
 
 # A machine that has vanished is noticed within half a minute, and what it held is free.
 KEEPALIVES = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
@@ -45,7 +45,7 @@ _MIGRATION = 0x65717569706F6973  # any number that every server takes: here the 
 def prepare(url: URL) -> None:
     """Raises `InvalidArgument("store", ...)` without the driver, `Unavailable` where nothing answers."""
     try:
-        probe = create_engine(url, poolclass=NullPool, connect_args={"connect_timeout": CONNECT_SECONDS})
+        probe = create_engine(url, poolclass=NullPool, connect_args=CONNECTING)
     except ModuleNotFoundError:
         raise InvalidArgument(
             "store", "PostgreSQL needs its driver: pip install 'equipoise[server,postgres]'"
@@ -67,7 +67,7 @@ def engine(url: URL, writes: bool) -> Engine:
         max_overflow=0,
         pool_pre_ping=True,
         isolation_level="SERIALIZABLE" if writes else "REPEATABLE READ",
-        connect_args={"connect_timeout": CONNECT_SECONDS},
+        connect_args=CONNECTING,
     )
 
     @event.listens_for(made, "connect")
@@ -89,7 +89,7 @@ def engine(url: URL, writes: bool) -> Engine:
 @contextmanager
 def migrating(url: URL, _: Engine) -> Iterator[Connection]:
     """The transaction in which the store is migrated: servers that start at the same time take turns."""
-    made = create_engine(url, poolclass=NullPool, connect_args={"connect_timeout": CONNECT_SECONDS})
+    made = create_engine(url, poolclass=NullPool, connect_args=CONNECTING)
     event.listen(made, "connect", lambda connection, _: _configure(connection))
     with made.begin() as connection:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION})")
