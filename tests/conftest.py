@@ -12,7 +12,12 @@ from stores import KINDS, MISSING, Cluster, cluster
 collect_ignore = (
     []
     if "postgresql" in KINDS
-    else ["unit/storage/test_postgresql.py", "unit/storage/test_claims.py", "integration/test_several_servers.py"]
+    else [
+        "unit/storage/test_claims.py",
+        "unit/storage/test_postgresql.py",
+        "integration/test_several_servers.py",
+        "integration/test_shared_rounds.py",
+    ]
 )
 
 
