@@ -119,11 +119,11 @@ def cluster(*settings: str) -> Iterator[Cluster]:
     with (
         (directory / "log").open("wb") as log,
         subprocess.Popen(
-            ["sh", "-c", KEEPER, "keeper", str(data), *server],
+            ["sh", "-c", KEEPER, "keeper", str(directory), *server],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
-            cwd=directory,
+            cwd="/",
             start_new_session=True,
             **account,
         ) as keeper,
@@ -136,7 +136,7 @@ def cluster(*settings: str) -> Iterator[Cluster]:
             assert keeper.stdin is not None
             keeper.stdin.close()
             keeper.wait(STOP_SECONDS)
-    shutil.rmtree(directory)
+    assert not directory.exists()
 
 
 def _in_memory() -> Path | None:

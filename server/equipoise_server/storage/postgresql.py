@@ -21,9 +21,17 @@ from equipoise.errors import InvalidArgument, Unavailable
 
 DRIVER = "postgresql+psycopg"
 READERS = 8  # connections that read at the same time, of each server
-CONNECTING = {"connect_timeout": 10, "client_encoding": "utf8"}  # seconds
+# A database that has vanished is noticed within half a minute, and whoever asked is told.
+CONNECTING = {
+    "connect_timeout": 10,
+    "client_encoding": "utf8",
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 
-# A machine that has vanished is noticed within half a minute, and what it held is free.
+# So is a server whose machine has vanished, and what it held is free.
 KEEPALIVES = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
 
 # A server that waits for its turn gives up after 15 s, as on SQLite; one that hangs during its turn loses it.

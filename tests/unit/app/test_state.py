@@ -48,6 +48,20 @@ def test_the_first_profiles_are_in_force(state: Path, role: Role) -> None:
     store.close()
 
 
+def test_one_of_several_servers_may_listen_elsewhere(state: Path) -> None:
+    assert open_deployment(state, NOW, "127.0.0.1:9").config.listen == "127.0.0.1:9"
+    with pytest.raises(InvalidArgument, match=r"^listen: must be HOST:PORT"):
+        open_deployment(state, NOW, "nowhere")
+
+
+def test_a_new_deployment_needs_an_empty_store(tmp_path: Path, store_url: str) -> None:
+    create_state(tmp_path / "one", store=store_url)
+    assert open_deployment(tmp_path / "one", datetime.now(UTC)).config.store == store_url
+    with pytest.raises(InvalidArgument, match=r"^store: belongs to a deployment already"):
+        create_state(tmp_path / "two", store=store_url)
+    assert not (tmp_path / "two").exists()
+
+
 def test_two_deployments_share_nothing(state: Path, tmp_path: Path) -> None:
     create_state(tmp_path / "other", clock=lambda: NOW)
     one, two = (open_deployment(path, NOW) for path in (state, tmp_path / "other"))
