@@ -12,7 +12,7 @@ import pytest
 from integration.rounds_bench import KEY, SEED, Bench
 from stores import Cluster
 
-from equipoise.errors import WrongState
+from equipoise.errors import NotFound, WrongState
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.store import Store, open_store
@@ -67,6 +67,16 @@ def test_one_server_runs_a_round_and_the_other_says_which(pair: Pair) -> None:
     pair.bench.clock.move(60)
     assert streams(other, round_id) == streams(rounds, round_id)
     assert other.progress(round_id).phase == "released"
+
+
+def test_a_refused_run_claims_nothing(pair: Pair) -> None:
+    round_id = pair.bench.opened()
+    with pytest.raises(WrongState, match="the round is open, so it cannot be run"):
+        pair.bench.rounds.run(round_id, "early")
+    with pytest.raises(NotFound):
+        pair.bench.rounds.run("nowhere", "nowhere")
+    assert pair.other._runner.claim(round_id)
+    assert pair.other._runner.claim("nowhere")
 
 
 def test_an_abort_at_one_server_ends_the_worker_of_the_other(pair: Pair) -> None:

@@ -57,8 +57,15 @@ class Runner:
         self._closed = False
 
     def claim(self, round_id: str) -> bool:
-        """Make the round this server's until `forget`; not where another server has it. Raises `Unavailable`."""
+        """Make the round this server's, until it is given back; not where it is another's. Raises `Unavailable`."""
         return self._claims.take(round_id)
+
+    def unclaim(self, round_id: str) -> None:
+        """Leave the round to any server, unless this one has a worker for it, or had one that failed."""
+        with self._lock:
+            known = round_id in self._runs
+        if not known:
+            self._claims.give_back(round_id)
 
     def holder(self, round_id: str) -> str:
         """The other server whose round it is, in words for operators; empty if there is none."""

@@ -127,17 +127,22 @@ class Rounds:
 
     def run(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
         """Start the worker; again, where it has died. Raises `WrongState` while one is at work."""
-
-        def check_idle(_: Connection, record: RoundRecord) -> Mapping[str, object]:
-            if self._runner.active(record.id) or self._runner.holder(record.id):
-                raise WrongState("the round is being run, or has been, and waits for its release")
-            return {}
-
         request = make_request(f"operator/{caller}", request_id, "run", round_id)
         with self._turn:
-            record = self._step(request, round_id, Action.RUN, check_idle)
-            # A crash here means: RUNNING without a worker, which is what `recover` looks for.
-            self._start(round_id)
+            # Claimed before it shows as RUNNING: other servers look for such rounds that nobody has.
+            claimed = self._runner.claim(round_id)
+
+            def check_idle(_: Connection, record: RoundRecord) -> Mapping[str, object]:
+                if not claimed or self._runner.active(record.id):
+                    raise WrongState("the round is being run, or has been, and waits for its release")
+                return {}
+
+            try:
+                record = self._step(request, round_id, Action.RUN, check_idle)
+                # A crash here means: RUNNING without a worker, which is what `recover` looks for.
+                self._start(round_id)
+            finally:
+                self._runner.unclaim(round_id)
         return record
 
     def release(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
@@ -282,16 +287,14 @@ class Rounds:
         """Claimed before it is read, so that the server that had it cannot have released it in between."""
         if self._runner.active(round_id) or not self._runner.claim(round_id):
             return
-        job = None
         try:
             with self._store.read() as connection:
                 job = read_job(connection, self._datasets, round_id, self._storage_key)
-        finally:
             # None where an old request was answered again and the round has moved on since.
-            if job is None:
-                self._runner.forget(round_id)
-        if job is not None:
-            self._runner.start(job)
+            if job is not None:
+                self._runner.start(job)
+        finally:
+            self._runner.unclaim(round_id)
 
     def _tell_once(self, round_id: str, problem: str) -> None:
         if self._problems.get(round_id) != problem:

@@ -120,6 +120,10 @@ class SharedClaims:
     def close(self) -> None:
         with self._turn:
             self._mine.clear()
+            if self._connection is not None:
+                # The database would notice the end of the connection, too, but a moment later.
+                with suppress(DBAPIError):
+                    self._connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
             self._disconnect()
 
     def _ask(self, question: TextClause, round_id: str) -> object:
