@@ -127,16 +127,15 @@ class Rounds:
 
     def run(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
         """Start the worker; again, where it has died. Raises `WrongState` while one is at work."""
+
+        def check_idle(_: Connection, record: RoundRecord) -> Mapping[str, object]:
+            # Claimed before it shows as RUNNING: other servers look for such rounds that nobody has.
+            if self._runner.active(record.id) or not self._runner.claim(record.id):
+                raise WrongState("the round is being run, or has been, and waits for its release")
+            return {}
+
         request = make_request(f"operator/{caller}", request_id, "run", round_id)
         with self._turn:
-            # Claimed before it shows as RUNNING: other servers look for such rounds that nobody has.
-            claimed = self._runner.claim(round_id)
-
-            def check_idle(_: Connection, record: RoundRecord) -> Mapping[str, object]:
-                if not claimed or self._runner.active(record.id):
-                    raise WrongState("the round is being run, or has been, and waits for its release")
-                return {}
-
             try:
                 record = self._step(request, round_id, Action.RUN, check_idle)
                 # A crash here means: RUNNING without a worker, which is what `recover` looks for.

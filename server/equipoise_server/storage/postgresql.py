@@ -47,7 +47,13 @@ _READ_BACK = (
 )
 # This table is in every store of ours and hardly ever written, so nothing but a migration waits for it, too.
 _TURN = "LOCK TABLE alembic_version IN EXCLUSIVE MODE"
-_MIGRATION = 0x65717569706F6973  # any number that every server takes: here the letters "equipois"
+# Any two numbers that every server takes: here the letters "equipois" and the next.
+_MIGRATION = 0x65717569706F6973
+_SERVING = _MIGRATION + 1
+_OTHERS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+    "AND backend_type = 'client backend'"
+)
 
 
 def prepare(url: URL) -> None:
@@ -101,6 +107,37 @@ def migrating(url: URL, _: Engine) -> Iterator[Connection]:
     event.listen(made, "connect", lambda connection, _: _configure(connection))
     with made.begin() as connection:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION})")
+        yield connection
+
+
+@contextmanager
+def shared(url: URL) -> Iterator[None]:
+    """Holds the store together with other servers."""
+    with _session(url) as connection:
+        if not connection.exec_driver_sql(f"SELECT pg_try_advisory_lock_shared({_SERVING})").scalar():
+            raise InvalidArgument("store", "is being repaired by another process")
+        yield
+
+
+@contextmanager
+def alone(url: URL) -> Iterator[None]:
+    """Holds the store while no server does; one that starts now is refused."""
+    with _session(url) as connection:
+        free = connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({_SERVING})").scalar()
+        # A server may have lost its lock with its connection, but hardly all of its connections.
+        others = connection.exec_driver_sql(_OTHERS).scalar()
+        if not free or others:
+            raise InvalidArgument("store", "is in use by a server, or somebody is connected to the database")
+        yield
+
+
+@contextmanager
+def _session(url: URL) -> Iterator[Connection]:
+    """A connection whose locks last as long as the block; the database frees them after a crash."""
+    prepare(url)
+    made = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=CONNECTING)
+    with made.connect() as connection:
+        connection.exec_driver_sql(KEEPALIVES)
         yield connection
 
 

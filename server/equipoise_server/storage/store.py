@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.engine import URL, make_url
@@ -82,13 +82,19 @@ def open_store(url: str) -> Store:
 
 
 def held(url: str) -> AbstractContextManager[None]:
-    """Holds an SQLite store for one server: two on one store would run the same rounds twice.
+    """Holds a store for a server: an SQLite store for one only, as two would run the same rounds twice.
 
     On PostgreSQL several servers share a store, and claims say which one runs a round. Raises
-    `InvalidArgument("store", ...)` where another server holds the store.
+    `InvalidArgument("store", ...)` where another server, or a repair, holds the store.
     """
     parsed = _parsed(url)
-    return nullcontext() if parsed.drivername == postgresql.DRIVER else sqlite.held(parsed)
+    return (postgresql.shared if parsed.drivername == postgresql.DRIVER else sqlite.held)(parsed)
+
+
+def held_alone(url: str) -> AbstractContextManager[None]:
+    """Holds a store for what no server may see half done. Raises `InvalidArgument("store", ...)` as `held` does."""
+    parsed = _parsed(url)
+    return (postgresql.alone if parsed.drivername == postgresql.DRIVER else sqlite.held)(parsed)
 
 
 def _parsed(url: str) -> URL:

@@ -16,7 +16,7 @@ from stores import Cluster, change_directly, cluster
 
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.storage import postgresql as policy
-from equipoise_server.storage.store import Store, held, open_store
+from equipoise_server.storage.store import Store, held, held_alone, open_store
 from equipoise_server.storage.tables import identities, journal
 
 
@@ -176,6 +176,28 @@ def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
         open_store("postgresql+psycopg:///x")
 
 
-def test_several_servers_may_hold_one_store(url: str) -> None:
-    with held(url), held(url):
+def test_several_servers_hold_one_store_and_a_repair_holds_it_alone(url: str) -> None:
+    with (
+        held(url),
+        held(url),
+        pytest.raises(InvalidArgument, match="store: is in use by a server"),
+        held_alone(url),
+    ):
         pass
+    with held_alone(url):
+        for opening in (held, held_alone):
+            with pytest.raises(InvalidArgument, match=r"^store: is "), opening(url):
+                pass
+    with held(url):
+        pass
+
+
+def test_a_repair_waits_for_nobody_who_is_connected(url: str, store: Store) -> None:
+    count_and_add(store)
+    with pytest.raises(InvalidArgument, match="somebody is connected"), held_alone(url):
+        pass
+    store.close()
+    with held_alone(url):
+        again = open_store(url)
+        count_and_add(again)
+        again.close()
