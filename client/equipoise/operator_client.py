@@ -19,7 +19,7 @@ from equipoise.errors import Unavailable, WrongState
 from equipoise.profile import begin_profile, complete_profile
 from equipoise.schema import Schema
 from equipoise.v1 import operator_pb2
-from equipoise.views import Account, Budget, Dataset, Plan, RoundDetail, RoundState, Terms
+from equipoise.views import Account, Budget, Dataset, JournalEntry, Plan, RoundDetail, RoundState, Terms
 
 SERVICE = "/equipoise.v1.OperatorService"
 
@@ -83,6 +83,12 @@ class Operator:
             operator_pb2.ListDatasetsResponse,
         ):
             yield from map(messages.dataset, page.datasets)
+
+    def retire_dataset(self, name: str, request_id: str | None = None) -> Dataset:
+        """Allows no new rounds on a dataset. Rounds that are open go on, and results stay readable."""
+        request = operator_pb2.RetireDatasetRequest(name=name, request_id=request_id or fresh_request_id())
+        method, kind = f"{SERVICE}/RetireDataset", operator_pb2.RetireDatasetResponse
+        return messages.dataset(self._connection.call(method, request, kind).dataset)
 
     def add_analyst(self, name: str, directory: str | Path, request_id: str | None = None) -> Path:
         """Admits an analyst and writes its profile to a new directory, to be handed over on a trusted channel.
@@ -210,6 +216,23 @@ class Operator:
             operator_pb2.ListAccountsResponse,
         ):
             yield from map(messages.account, page.accounts)
+
+    def account_history(self, account: str) -> Iterator[JournalEntry]:
+        """The journal's entries of one account, from its opening. Raises `NotFound`."""
+        for page in self._connection.pages(
+            f"{SERVICE}/ListAccountHistory",
+            lambda token: operator_pb2.ListAccountHistoryRequest(account=account, page_token=token),
+            operator_pb2.ListAccountHistoryResponse,
+        ):
+            yield from map(messages.journal_entry, page.entries)
+
+    def set_cap(self, account: str, cap: Budget, request_id: str | None = None) -> Account:
+        """Gives an account another cap; journaled. Raises `InvalidArgument` below what is committed."""
+        request = operator_pb2.SetCapRequest(
+            account=account, cap=messages.budget_message(cap), request_id=request_id or fresh_request_id()
+        )
+        response = self._connection.call(f"{SERVICE}/SetCap", request, operator_pb2.SetCapResponse)
+        return messages.account(response.account)
 
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -4,11 +4,12 @@
     ca/                 the authority's certificate and key (0600)
     keys/               the server's certificate and key, and the key that encrypts stored seeds (0600)
     equipoise.db        the store
+    guard               how far the budget journal had come: an older copy of the store is refused
     data/               the private tables, unless configured elsewhere
     profiles/           the first operator's and the first auditor's way in, one directory each
 
 Trusted: whoever reads `ca/` or `keys/` can be anyone or remove the noise from results; whoever writes
-`equipoise.db` can raise budgets.
+`equipoise.db` can raise budgets; whoever writes `guard` can hide that an older store was restored.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from equipoise_server.identity.keyfiles import (
 )
 from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import Registry
+from equipoise_server.ledger.guard import GUARD_FILE, Guard
 from equipoise_server.rounds.clock import Clock, system_clock
 from equipoise_server.storage.store import Store, open_store
 
@@ -63,6 +65,11 @@ class Deployment:
     server_certificate: x509.Certificate
     server_key_pem: bytes
     storage_key: bytes
+
+    @property
+    def guard(self) -> Guard:
+        """The rollback guard beside the store."""
+        return Guard(self.state / GUARD_FILE)
 
     def open_store(self) -> Store:
         """The store, migrated if need be."""
@@ -161,6 +168,7 @@ def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime)
     (state / CONFIG_FILE).write_text(render(config), encoding="utf-8")
     store = open_store(config.store_url(state))
     try:
+        Guard(state / GUARD_FILE).set(store)
         for role in (Role.OPERATOR, Role.AUDITOR):
             _admit_first(state, config, authority, Registry(store), role, _target(config, host_names), now)
     finally:
