@@ -63,9 +63,10 @@ def write_table(directory: Path, records: int = RECORDS) -> None:
 
 @dataclass
 class Bench:
-    """The service on a directory, restarted at will."""
+    """The service on a directory and a store, restarted at will."""
 
     directory: Path
+    url: str
     clock: HandClock = field(default_factory=HandClock)
     seed: bytes = SEED
 
@@ -82,7 +83,7 @@ class Bench:
 
     def start(self) -> None:
         """Open the store and the service."""
-        self.store = open_store(f"sqlite:///{self.directory / 'equipoise.db'}")
+        self.store = open_store(self.url)
         self.guard = Guard(self.directory / "guard")
         self.rounds = Rounds(
             self.store,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -27,8 +26,8 @@ NOTHING = Cost()
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = ledger_store(tmp_path, [f"r{number}" for number in range(40)])
+def store(store_url: str) -> Iterator[Store]:
+    store = ledger_store(store_url, [f"r{number}" for number in range(40)])
     open_with(store, DATA, Composition.SUM, CAP)
     for name in (ANN, BOB):
         open_with(store, name, Composition.WORST, CAP)

@@ -62,10 +62,29 @@ def _move_results() -> None:
     op.execute("INSERT INTO run_synopses SELECT round_id, cells FROM synopses")
     op.drop_table("synopses")
     op.rename_table("run_synopses", "synopses")
+    released = "EXISTS (SELECT 1 FROM rounds WHERE rounds.run_id = OLD.run_id)"
     if op.get_bind().dialect.name == "sqlite":
         _refuse("UPDATE", "result_chunks")
-        released = "WHEN EXISTS (SELECT 1 FROM rounds WHERE rounds.run_id = OLD.run_id)"
-        _refuse("DELETE", "result_chunks", released)
+        _refuse("DELETE", "result_chunks", f"WHEN {released}")
+        return
+    refuse = "RAISE 'result_chunks is append-only' USING ERRCODE = 'integrity_constraint_violation'"
+    op.execute(
+        "CREATE OR REPLACE FUNCTION result_chunks_refuses() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN {refuse}; END $$"
+    )
+    op.execute(
+        "CREATE FUNCTION result_chunks_keeps_released() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN IF {released} THEN {refuse}; END IF; RETURN OLD; END $$"
+    )
+    for change in ("UPDATE", "TRUNCATE"):
+        op.execute(
+            f"CREATE TRIGGER result_chunks_no_{change.lower()} BEFORE {change} ON result_chunks "
+            "FOR EACH STATEMENT EXECUTE FUNCTION result_chunks_refuses()"
+        )
+    op.execute(
+        "CREATE TRIGGER result_chunks_no_delete BEFORE DELETE ON result_chunks "
+        "FOR EACH ROW EXECUTE FUNCTION result_chunks_keeps_released()"
+    )
 
 
 def _allow_more_actions() -> None:
