@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from equipoise import messages, wire
 from equipoise.client import fresh_request_id
 from equipoise.connection import Connection
-from equipoise.errors import Unavailable, WrongState
-from equipoise.profile import begin_profile, complete_profile
+from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
+from equipoise.profile import Enrolment, begin_profile, complete_profile, read_enrolment, write_enrolment
 from equipoise.schema import Schema
 from equipoise.v1 import operator_pb2
 from equipoise.views import Account, Budget, Dataset, JournalEntry, Plan, RoundDetail, RoundState, Terms
@@ -93,23 +93,28 @@ class Operator:
     def add_analyst(self, name: str, directory: str | Path, request_id: str | None = None) -> Path:
         """Admits an analyst and writes its profile to a new directory, to be handed over on a trusted channel.
 
-        The private key is made here and never sent. Raises `AlreadyExists` where the name is taken.
+        The private key is made here and never sent. Where the answer was lost, the directory stays incomplete, and
+        the same call sends the same request again. Raises `AlreadyExists` where the name is taken.
         """
         path = Path(directory)
-        key = ec.generate_private_key(ec.SECP256R1())
-        begin_profile(path, _key_pem(key))
+        enrolment = read_enrolment(path)
+        if enrolment is None:
+            key = ec.generate_private_key(ec.SECP256R1())
+            enrolment = Enrolment(name, request_id or fresh_request_id(), _signing_request(key))
+            begin_profile(path, _key_pem(key))
+            write_enrolment(path, enrolment)
+        elif (name, request_id or enrolment.request_id) != (enrolment.name, enrolment.request_id):
+            raise InvalidArgument(str(path), f"waits for the answer to another request, to admit {enrolment.name}")
         try:
             response = self._connection.call(
                 f"{SERVICE}/AddAnalyst",
                 operator_pb2.AddAnalystRequest(
-                    name=name, signing_request=_signing_request(key), request_id=request_id or fresh_request_id()
+                    name=name, signing_request=enrolment.signing_request, request_id=enrolment.request_id
                 ),
                 operator_pb2.AddAnalystResponse,
             )
-        except Unavailable:
-            # The server may have signed: only this key fits that certificate, so it is kept.
-            raise
-        except BaseException:
+        except (AlreadyExists, InvalidArgument):
+            # The one case in which it is certain that nothing was signed: only this key would fit the certificate.
             shutil.rmtree(path, ignore_errors=True)
             raise
         complete_profile(path, self._connection.target, name, response.certificate, response.authority)

@@ -10,7 +10,7 @@ from typing import Any
 from equipoise.errors import InvalidArgument
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.adjustments import set_cap
-from equipoise_server.ledger.caps import checked_cap
+from equipoise_server.ledger.caps import Cap
 from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.paging import cut_page, page_limit
@@ -50,16 +50,15 @@ class Budgets:
             found = journal.of_account(connection, account, after, limit + 1)
         return cut_page(found, limit, lambda record: str(record.sequence))
 
-    def set_cap(self, account: str, cap: Budget, request: Request, now: datetime) -> AccountRecord:
+    def set_cap(self, account: str, cap: Cap, request: Request, now: datetime) -> AccountRecord:
         """Give an account another cap. Raises `NotFound`, `InvalidArgument`, `AlreadyExists`.
 
         A crash before the commit means: the old cap holds, and the same request will be carried out.
         """
-        checked = checked_cap("cap", cap.epsilon, cap.delta)
         with self.store.write() as connection:
             if (known := first_answer(connection, request)) is not None:
                 return _record_from_json(known)
-            set_cap(connection, account, checked, now)
+            set_cap(connection, account, cap, now)
             record = _converted(accounts.account(connection, account))
             keep_answer(connection, request, canonical(asdict(record)), now)
             reached(CrashPoint.CAP_WRITTEN)

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, select
 
 from equipoise.errors import EquipoiseError, WrongState
 from equipoise.schema import Schema
+from equipoise_server.ledger.caps import checked_cap
 from equipoise_server.ledger.guard import Guard
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.mechanisms.interface import Budget, Plan
@@ -248,8 +249,9 @@ class Rounds:
 
     def set_cap(self, account: str, cap: Budget, request_id: str, caller: str = "") -> AccountRecord:
         """Give an account another cap: journaled. Raises `InvalidArgument` below what is committed already."""
-        request = make_request(f"operator/{caller}", request_id, "set_cap", account, canonical(asdict(cap)))
-        record = self._budgets.set_cap(account, cap, request, self._clock())
+        checked = checked_cap("cap", cap.epsilon, cap.delta)
+        request = make_request(f"operator/{caller}", request_id, "set_cap", account, canonical(asdict(checked)))
+        record = self._budgets.set_cap(account, checked, request, self._clock())
         self._guard.advance(self._store)
         return record
 

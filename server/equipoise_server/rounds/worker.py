@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -100,7 +100,12 @@ def compute_round(job: Job, progress: Progress) -> Outcome:
         progress("compile", done, len(job.workloads))
         workloads[analyst] = compile_workload(workload_from_bytes(workload), schema)
     progress("compile", len(workloads), len(workloads))
-    return mechanism(job.plan.mechanism).run(job.setting, job.plan, loaded.histogram, workloads, job.seed, progress)
+    if not workloads:
+        # The round's analysts must not see that nobody has asked: there is a synopsis, of a game without questions.
+        workloads[job.setting.shares[0].analyst] = compile_workload((), schema)
+    run = mechanism(job.plan.mechanism).run
+    outcome = run(job.setting, job.plan, loaded.histogram, workloads, job.seed, progress)
+    return replace(outcome, answers={analyst: outcome.answers[analyst] for analyst in job.workloads})
 
 
 def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[Part]:
