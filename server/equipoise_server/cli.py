@@ -48,6 +48,12 @@ State = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, the last line of the output.")]
 
 DEFAULT_STATE = Path("equipoise-state")
+_FINDINGS = {
+    "contained": "Nothing is missing.",
+    "missing": "There was no guard, so all that was left has been written off.",
+    "behind": "The store is an older copy.",
+    "forked": "The store is a copy that went another way.",
+}
 _out = Console()
 _err = Console(stderr=True)
 
@@ -144,7 +150,7 @@ def write_off(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
     if as_json:
         _print_json(found)
         return
-    _out.print(f"The store is {found['finding']}.", highlight=False)
+    _out.print(_FINDINGS[found["finding"]], highlight=False)
     for lost in found["written_off"]:
         amounts = (
             f"rho {lost['rho'] / 1e12:.6g}, epsilon {lost['epsilon'] / 1e12:.6g}, delta {lost['delta'] / 1e18:.3g}"
