@@ -50,6 +50,12 @@ class Config(BaseSettings):
         le=86_400,
         description="Results open at multiples of this many seconds, so that a run's length stays unseen.",
     )
+    retention_days: int = Field(
+        default=0,
+        ge=0,
+        le=36_500,
+        description="For how many days after their release results can be read again; 0 keeps them for ever.",
+    )
     certificate_days: int = Field(
         default=397, ge=1, le=3650, description="For how many days an analyst's certificate is valid."
     )

@@ -4,11 +4,12 @@
     ca/                 the authority's certificate and key (0600)
     keys/               the server's certificate and key, and the key that encrypts stored seeds (0600)
     equipoise.db        the store
+    guard               how far the budget journal had come: an older copy of the store is refused
     data/               the private tables, unless configured elsewhere
     profiles/           the first operator's and the first auditor's way in, one directory each
 
 Trusted: whoever reads `ca/` or `keys/` can be anyone or remove the noise from results; whoever writes
-`equipoise.db` can raise budgets.
+`equipoise.db` can raise budgets; whoever writes `guard` can hide that an older store was restored.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ from equipoise_server.identity.keyfiles import (
 )
 from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import Registry
+from equipoise_server.ledger.guard import GUARD_FILE, Guard
 from equipoise_server.rounds.clock import Clock, system_clock
-from equipoise_server.storage.store import Store, held, open_store
+from equipoise_server.storage.store import Store, held, held_alone, open_store
 from equipoise_server.storage.tables import identities
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -63,6 +65,11 @@ class Deployment:
     server_key_pem: bytes
     storage_key: bytes
 
+    @property
+    def guard(self) -> Guard:
+        """The rollback guard beside the store."""
+        return Guard(self.state / GUARD_FILE)
+
     def open_store(self) -> Store:
         """The store, migrated if need be."""
         return open_store(self.config.store_url(self.state))
@@ -70,6 +77,10 @@ class Deployment:
     def held(self) -> AbstractContextManager[None]:
         """Keeps other servers off a store that cannot be shared. Raises `InvalidArgument` where one has it."""
         return held(self.config.store_url(self.state))
+
+    def held_alone(self) -> AbstractContextManager[None]:
+        """Keeps every server off the store. Raises `InvalidArgument` where one has it."""
+        return held_alone(self.config.store_url(self.state))
 
 
 def create_state(
@@ -157,6 +168,7 @@ def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime)
     store = open_store(config.store_url(state))
     try:
         _check_empty(store)
+        Guard(state / GUARD_FILE).set(store)
         for role in (Role.OPERATOR, Role.AUDITOR):
             _admit_first(state, config, authority, Registry(store), role, _target(config, host_names), now)
     finally:

@@ -22,9 +22,10 @@ from equipoise.v1 import analyst_pb2_grpc, operator_pb2, types_pb2
 from equipoise.v1.operator_pb2_grpc import OperatorServiceStub
 from equipoise.wire import workload_to_bytes
 from equipoise_server.config import load_config
-from equipoise_server.ledger import accounts, journal
+from equipoise_server.ledger import accounts
 from equipoise_server.ledger.caps import Cap, Composition, fits
 from equipoise_server.ledger.conversion import largest_rho
+from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.rows import read_round
 from equipoise_server.state import open_deployment
 from equipoise_server.storage.tables import charges
@@ -97,7 +98,7 @@ def test_processes_racing_for_the_last_budget_get_exactly_what_fits(store_url: s
     assert len(fitting) == sum(map(len, told)) == FITTING
     assert totals(store, DATA)[1] == Cost(rho=FITTING * PART)
     with store.read() as connection:
-        journal.verify_stored(connection)
+        check_accounts(connection)
         assert set(connection.execute(select(charges.c.round_id)).scalars()) == fitting
     store.close()
 
@@ -152,7 +153,7 @@ def fitting_rounds(state: Path, round_id: str) -> int:
     """How many rounds of this cost the data account has room for, by the ledger's arithmetic alone."""
     store = open_deployment(state, datetime.now(UTC)).open_store()
     with store.read() as connection:
-        journal.verify_stored(connection)
+        check_accounts(connection)
         cost = read_round(connection, round_id).plan.data_cost
         held = accounts.account(connection, "data/shop")
     store.close()

@@ -76,7 +76,12 @@ def test_charges_are_reserved_at_seal_and_spent_at_release(bench: Bench) -> None
     assert bench.rounds.progress(round_id).peak_memory_bytes == progress.peak_memory_bytes
     entries, token = bench.rounds.journal()
     assert token == ""
-    assert [entry.action for entry in entries] == ["open-account"] * 3 + ["reserve"] * 3 + ["spend"] * 3
+    assert [entry.action for entry in entries] == [
+        *["open-account"] * 3,
+        *["reserve"] * 3,
+        "run",
+        *["spend"] * 3,
+    ]
 
 
 def test_rounds_add_up_on_the_data_account_until_the_cap(bench: Bench) -> None:

@@ -22,7 +22,7 @@ from equipoise.v1.operator_pb2_grpc import OperatorServiceStub
 from equipoise.wire import results_to_chunks, workload_to_bytes
 from equipoise.workload import compile_workload
 from equipoise_server.data.source import load_histogram
-from equipoise_server.ledger import journal
+from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.rows import read_round
 from equipoise_server.rounds.terms import setting_of
@@ -45,7 +45,7 @@ def expected_streams(state: Path, round_id: str) -> dict[str, list[bytes]]:
     store = open_deployment(state, datetime.now(UTC)).open_store()
     with store.read() as connection:
         record = read_round(connection, round_id)
-        journal.verify_stored(connection)
+        check_accounts(connection)
     store.close()
     outcome = mechanism(record.plan.mechanism).run(
         setting_of(record.terms, record.records, record.universe_size),

@@ -34,7 +34,7 @@ def pair(tmp_path: Path, postgresql: Cluster) -> Iterator[Pair]:
     url = postgresql.create()
     bench = Bench(tmp_path, url)
     store = open_store(url)
-    other = Rounds(store, tmp_path / "data", KEY, clock=bench.clock, seeds=lambda: SEED)
+    other = Rounds(store, tmp_path / "data", KEY, clock=bench.clock, seeds=lambda: SEED, guard=bench.guard)
     yield Pair(bench, store, other)
     other.close()
     store.close()
@@ -91,7 +91,8 @@ def test_an_abort_at_one_server_ends_the_worker_of_the_other(pair: Pair) -> None
 
 
 def test_a_round_of_a_server_that_stopped_is_run_by_the_other(pair: Pair) -> None:
-    round_id = pair.bench.completed()
+    round_id = pair.bench.sealed()
+    pair.bench.rounds.run(round_id, "run")
     before = pair.bench.charged()
     pair.other.take_over()
     assert pair.other.progress(round_id).phase.startswith(ELSEWHERE)
@@ -99,6 +100,19 @@ def test_a_round_of_a_server_that_stopped_is_run_by_the_other(pair: Pair) -> Non
     pair.other.take_over()
     wait(pair.other, round_id)
     assert pair.bench.charged() == before
+    assert pair.other.release(round_id, "release").state is RoundState.RELEASED
+    pair.bench.clock.move(60)
+    assert all(streams(pair.other, round_id).values())
+
+
+def test_what_one_server_computed_is_released_by_the_other(pair: Pair) -> None:
+    round_id = pair.bench.completed()
+    assert pair.other.progress(round_id).complete
+    with pytest.raises(WrongState, match="has been, and waits for its release"):
+        pair.other.run(round_id, "again")
+    pair.bench.rounds.close()
+    pair.other.take_over()
+    assert pair.other._runner.process_id(round_id) is None
     assert pair.other.release(round_id, "release").state is RoundState.RELEASED
     pair.bench.clock.move(60)
     assert all(streams(pair.other, round_id).values())

@@ -34,7 +34,7 @@ from equipoise_server.state import create_state
 
 ROUND = "r1"
 VALUES = np.arange(5000, dtype=np.int64)
-CHUNKS = results_to_chunks(ROUND, VALUES, np.ones(5000, dtype=np.uint8), VALUES)
+CHUNKS = list(results_to_chunks(ROUND, VALUES, np.ones(5000, dtype=np.uint8), VALUES))
 
 
 @pytest.fixture(autouse=True)

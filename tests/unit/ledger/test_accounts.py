@@ -178,7 +178,7 @@ def test_every_step_is_in_the_journal(store: Store) -> None:
         ("release", DATA, "r1"),
     ]
     with store.read() as connection:
-        journal.verify_stored(connection, page_size=2)
+        list(journal.verified(connection, page_size=2))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_changed_journal_is_noticed(store: Store, damage: str) -> None:
         allow_changes(connection, "journal")
         connection.execute(text(damage))
     with store.read() as connection, pytest.raises(DataLoss, match="the budget journal is damaged at entry"):
-        journal.verify_stored(connection, page_size=2)
+        list(journal.verified(connection, page_size=2))
 
 
 def test_events_say_what_was_charged() -> None:
