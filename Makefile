@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint drift wheel bench protos clean
+.PHONY: help demo test crash lint drift wheel bench protos clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)/\1: \2/p' Makefile
@@ -14,6 +14,9 @@ demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real serv
 
 test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## all tests
 	$(BIN)/python -m pytest $(TESTS)
+
+crash: $(VENV)/test.stamp  ## a real server killed at every named point, with clients that ask again
+	$(BIN)/python -m pytest tests/crash
 
 lint: $(VENV)/lint.stamp $(VENV)/test.stamp  ## style, types, import rules
 	$(BIN)/ruff check .

@@ -328,4 +328,4 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=30, stateful_step_count=25)
+TestLife.settings = settings(max_examples=15, stateful_step_count=40)

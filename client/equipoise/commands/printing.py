@@ -159,7 +159,8 @@ def _charged_for(entry: JournalEntry) -> str:
     if "cap" in events:
         return "cap " + pair(Budget(events["cap"]["epsilon"], events["cap"]["delta"]))
     if "mechanism" in events:
-        return " ".join([events["mechanism"], *(each["event"] for each in events["events"])])
+        parts = ", ".join(each.get("name", each["event"]) for each in events["events"])
+        return f"{events['mechanism']}: {parts}"
     return str(events.get("finding", ""))
 
 
