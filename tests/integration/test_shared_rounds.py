@@ -91,7 +91,8 @@ def test_an_abort_at_one_server_ends_the_worker_of_the_other(pair: Pair) -> None
 
 
 def test_a_round_of_a_server_that_stopped_is_run_by_the_other(pair: Pair) -> None:
-    round_id = pair.bench.completed()
+    round_id = pair.bench.sealed()
+    pair.bench.rounds.run(round_id, "run")
     before = pair.bench.charged()
     pair.other.take_over()
     assert pair.other.progress(round_id).phase.startswith(ELSEWHERE)
