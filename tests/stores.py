@@ -35,8 +35,9 @@ STOP_SECONDS = 60
 ROOM = 2**30  # bytes
 MISSING = "PostgreSQL was not found, so everything about stores was tested on SQLite only."
 
-# Ends the database as soon as its own input ends, which is when the tests end, however they end.
-KEEPER = 'directory=$1; shift; "$@" & cat >/dev/null; kill -INT $!; wait $!; rm -rf "$directory"'
+# Ends the database as soon as its own input ends, which is when the tests end, however they end. TERM ends one that
+# has only just been started, and tells one that runs to wait for its clients; INT tells it not to.
+KEEPER = 'directory=$1; shift; "$@" & cat >/dev/null; kill -TERM $!; kill -INT $!; wait $!; rm -rf "$directory"'
 
 
 def in_ci() -> bool:
