@@ -33,10 +33,12 @@ from equipoise_server.storage.tables import metadata
 START_SECONDS = 60
 STOP_SECONDS = 60
 ROOM = 2**30  # bytes
+IN_CI = "with CI=true everything about stores must be tested on PostgreSQL, too"
 MISSING = "PostgreSQL was not found, so everything about stores was tested on SQLite only."
 
-# Ends the database as soon as its own input ends, which is when the tests end, however they end.
-KEEPER = 'directory=$1; shift; "$@" & cat >/dev/null; kill -INT $!; wait $!; rm -rf "$directory"'
+# Ends the database as soon as its own input ends, which is when the tests end, however they end. TERM ends one that
+# has only just been started, and tells one that runs to wait for its clients; INT tells it not to.
+KEEPER = 'directory=$1; shift; "$@" & cat >/dev/null; kill -TERM $!; kill -INT $!; wait $!; rm -rf "$directory"'
 
 
 def in_ci() -> bool:
@@ -98,7 +100,8 @@ class Cluster:
 def cluster(*settings: str) -> Iterator[Cluster]:
     """A PostgreSQL of one's own while the context lasts; `settings` are `name=value`."""
     binaries = find_binaries()
-    assert binaries is not None, "PostgreSQL is not installed, but CI=true demands tests on it"
+    assert binaries is not None, f"{IN_CI}: PostgreSQL is not installed"
+    assert importlib.util.find_spec("psycopg") is not None, f"{IN_CI}: psycopg is not installed"
     # Not pytest's directory: a socket's path may have 107 bytes only.
     directory = Path(tempfile.mkdtemp(prefix="equipoise-pg-", dir=_in_memory()))
     account: dict[str, Any] = {}
