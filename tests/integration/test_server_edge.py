@@ -51,7 +51,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="module")
 def authority(server: ServerProcess) -> Authority:
-    return open_deployment(server.state, NOW).authority
+    return open_deployment(server.state, datetime.now(UTC)).authority
 
 
 def crafted(authority: Authority, uris: list[str], until: datetime) -> Credentials:
@@ -263,7 +263,7 @@ async def test_analysts_connect_with_keys_on_p384_too(server: ServerProcess) -> 
 
 async def test_an_unexpected_error_is_a_reference_to_the_log(server: ServerProcess) -> None:
     secret = "secret of another analyst"
-    store = open_deployment(server.state, NOW).open_store()
+    store = open_deployment(server.state, datetime.now(UTC)).open_store()
     with store.write() as connection:
         connection.exec_driver_sql("INSERT INTO datasets VALUES ('broken', 's', 'x', 1, 1, 0, 0)")
         connection.exec_driver_sql(
