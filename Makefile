@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test audit-fast audit lint drift wheel bench protos clean
+.PHONY: help demo test audit-fast audit crash lint drift wheel bench protos clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1: \2/p' Makefile
@@ -21,6 +21,9 @@ audit-fast: $(VENV)/test.stamp  ## what the tests prove about privacy, and each 
 audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with another numpy: about an hour
 	@$(PIP) install --upgrade --target $(VENV)/other-numpy --no-deps --only-binary :all: 'numpy>=2.0,<2.2'
 	$(BIN)/python -m pytest tests/statistical -s --audit-size nightly --other-numpy $(abspath $(VENV))/other-numpy
+
+crash: $(VENV)/test.stamp  ## a real server killed at every named point, with clients that ask again
+	$(BIN)/python -m pytest tests/crash
 
 lint: $(VENV)/lint.stamp $(VENV)/test.stamp  ## style, types, import rules
 	$(BIN)/ruff check .
@@ -53,7 +56,7 @@ $(VENV)/base.stamp: pyproject.toml
 	@echo "Setting up $(VENV) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install --upgrade 'pip>=25.1'
-	@$(PIP) install --editable '.[server,arrow]'
+	@$(PIP) install --editable '.[server,arrow,postgres]'
 	@touch $@
 
 # Only the table is wanted of this package, so nothing that it depends on is installed.

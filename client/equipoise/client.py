@@ -99,6 +99,13 @@ class Client:
         method, kind = f"{SERVICE}/SubmitWorkload", analyst_pb2.SubmitWorkloadResponse
         return messages.receipt(self._connection.upload(method, requests, kind).receipt)
 
+    def withdraw(self, round_id: str, request_id: str | None = None) -> None:
+        """Takes the caller's workload back. Raises `NotFound` where there is none, `WrongState` after sealing."""
+        request = analyst_pb2.WithdrawWorkloadRequest(
+            round_id=round_id, request_id=request_id or fresh_request_id()
+        )
+        self._connection.call(f"{SERVICE}/WithdrawWorkload", request, analyst_pb2.WithdrawWorkloadResponse)
+
     def dry_run(self, round_id: str, statements: Sequence[Statement]) -> DryRun:
         """Checks a workload and predicts its error, without leaving a trace."""
         header = analyst_pb2.SubmitHeader(round_id=round_id)

@@ -36,6 +36,8 @@ _OPTIONS = [
     # A dead connection under a long silent watch is noticed; the server permits pings this rare.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
+    # A server that was started again is found soon, however long it was away.
+    ("grpc.max_reconnect_backoff_ms", 5_000),
     # A custodian's server is reached directly; a web proxy in the environment would only be in the way.
     ("grpc.enable_http_proxy", 0),
     # Otherwise one channel's broken connection to an address would delay a fresh channel to it.

@@ -48,6 +48,7 @@ def dataset(message: types_pb2.Dataset) -> Dataset:
         wire.schema_from_message(message.schema),
         message.records,
         _time(message.create_time),
+        _time(message.retire_time) if message.HasField("retire_time") else None,
     )
 
 
@@ -67,6 +68,8 @@ def round_shown(message: types_pb2.Round) -> Round:
         release_time=_time(message.release_time) if message.HasField("release_time") else None,
         abort_reason=message.abort_reason,
         seed_commitment=message.seed_commitment,
+        close_time=_time(message.close_time) if message.HasField("close_time") else None,
+        release_grid_seconds=message.release_grid_seconds,
     )
 
 
@@ -135,10 +138,12 @@ def journal_entry(message: types_pb2.JournalEntry) -> JournalEntry:
 
 
 def terms_message(terms: Terms) -> operator_pb2.RoundTerms:
-    """The message of an operator's terms. Raises `InvalidArgument` for a unit that does not exist."""
+    """The message of an operator's terms. Raises `InvalidArgument` for what no message can say."""
     if terms.unit not in _UNITS:
         raise InvalidArgument("terms.unit", "must be query or analyst")
-    return operator_pb2.RoundTerms(
+    if not 0 <= terms.release_grid_seconds < 1 << 32:
+        raise InvalidArgument("terms.release_grid_seconds", "must be a number of seconds, at least 0")
+    message = operator_pb2.RoundTerms(
         dataset=terms.dataset,
         unit=_UNITS[terms.unit],
         data_budget=budget_message(terms.data_budget),
@@ -150,7 +155,13 @@ def terms_message(terms: Terms) -> operator_pb2.RoundTerms:
             for share in terms.shares
         ],
         options=terms.options,
+        release_grid_seconds=terms.release_grid_seconds,
     )
+    if terms.close_time is not None:
+        if terms.close_time.tzinfo is None:
+            raise InvalidArgument("terms.close_time", "must say its time zone")
+        message.close_time.FromDatetime(terms.close_time)
+    return message
 
 
 def budget_message(budget: Budget) -> types_pb2.Budget:

@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from equipoise import messages, wire
 from equipoise.client import fresh_request_id
 from equipoise.connection import Connection
-from equipoise.errors import Unavailable, WrongState
-from equipoise.profile import begin_profile, complete_profile
+from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
+from equipoise.profile import Enrolment, begin_profile, complete_profile, read_enrolment, write_enrolment
 from equipoise.schema import Schema
 from equipoise.v1 import operator_pb2
-from equipoise.views import Account, Budget, Dataset, Plan, RoundDetail, RoundState, Terms
+from equipoise.views import Account, Budget, Dataset, JournalEntry, Plan, RoundDetail, RoundState, Terms
 
 SERVICE = "/equipoise.v1.OperatorService"
 
@@ -84,26 +84,37 @@ class Operator:
         ):
             yield from map(messages.dataset, page.datasets)
 
+    def retire_dataset(self, name: str, request_id: str | None = None) -> Dataset:
+        """Allows no new rounds on a dataset. Rounds that are open go on, and results stay readable."""
+        request = operator_pb2.RetireDatasetRequest(name=name, request_id=request_id or fresh_request_id())
+        method, kind = f"{SERVICE}/RetireDataset", operator_pb2.RetireDatasetResponse
+        return messages.dataset(self._connection.call(method, request, kind).dataset)
+
     def add_analyst(self, name: str, directory: str | Path, request_id: str | None = None) -> Path:
         """Admits an analyst and writes its profile to a new directory, to be handed over on a trusted channel.
 
-        The private key is made here and never sent. Raises `AlreadyExists` where the name is taken.
+        The private key is made here and never sent. Where the answer was lost, the directory stays incomplete, and
+        the same call sends the same request again. Raises `AlreadyExists` where the name is taken.
         """
         path = Path(directory)
-        key = ec.generate_private_key(ec.SECP256R1())
-        begin_profile(path, _key_pem(key))
+        enrolment = read_enrolment(path)
+        if enrolment is None:
+            key = ec.generate_private_key(ec.SECP256R1())
+            enrolment = Enrolment(name, request_id or fresh_request_id(), _signing_request(key))
+            begin_profile(path, _key_pem(key))
+            write_enrolment(path, enrolment)
+        elif (name, request_id or enrolment.request_id) != (enrolment.name, enrolment.request_id):
+            raise InvalidArgument(str(path), f"waits for the answer to another request, to admit {enrolment.name}")
         try:
             response = self._connection.call(
                 f"{SERVICE}/AddAnalyst",
                 operator_pb2.AddAnalystRequest(
-                    name=name, signing_request=_signing_request(key), request_id=request_id or fresh_request_id()
+                    name=name, signing_request=enrolment.signing_request, request_id=enrolment.request_id
                 ),
                 operator_pb2.AddAnalystResponse,
             )
-        except Unavailable:
-            # The server may have signed: only this key fits that certificate, so it is kept.
-            raise
-        except BaseException:
+        except (AlreadyExists, InvalidArgument):
+            # The one case in which it is certain that nothing was signed: only this key would fit the certificate.
             shutil.rmtree(path, ignore_errors=True)
             raise
         complete_profile(path, self._connection.target, name, response.certificate, response.authority)
@@ -210,6 +221,23 @@ class Operator:
             operator_pb2.ListAccountsResponse,
         ):
             yield from map(messages.account, page.accounts)
+
+    def account_history(self, account: str) -> Iterator[JournalEntry]:
+        """The journal's entries of one account, from its opening. Raises `NotFound`."""
+        for page in self._connection.pages(
+            f"{SERVICE}/ListAccountHistory",
+            lambda token: operator_pb2.ListAccountHistoryRequest(account=account, page_token=token),
+            operator_pb2.ListAccountHistoryResponse,
+        ):
+            yield from map(messages.journal_entry, page.entries)
+
+    def set_cap(self, account: str, cap: Budget, request_id: str | None = None) -> Account:
+        """Gives an account another cap; journaled. Raises `InvalidArgument` below what is committed."""
+        request = operator_pb2.SetCapRequest(
+            account=account, cap=messages.budget_message(cap), request_id=request_id or fresh_request_id()
+        )
+        response = self._connection.call(f"{SERVICE}/SetCap", request, operator_pb2.SetCapResponse)
+        return messages.account(response.account)
 
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -4,12 +4,14 @@
     ca.pem              the deployment's authority; servers it did not certify are refused
     certificate.pem     who the holder is
     key.pem             the holder's private key, mode 0600
+    pending.json        until the profile is complete: the request that was sent, so that it can be sent again
 
 Trusted: whoever reads `key.pem` can ask and read as its holder, so a key that others may open is refused.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import tomllib
@@ -24,6 +26,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from equipoise.errors import InvalidArgument
 
 _KEY, _CERTIFICATE, _AUTHORITY, _SETTINGS = "key.pem", "certificate.pem", "ca.pem", "profile.toml"
+_PENDING = "pending.json"
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,40 @@ class Profile:
         )
 
 
+@dataclass(frozen=True)
+class Enrolment:
+    """A request to admit `name` whose answer has not come; the same request again gets the first answer."""
+
+    name: str
+    request_id: str
+    signing_request: bytes
+
+
+def read_enrolment(directory: Path) -> Enrolment | None:
+    """What an incomplete profile waits for; None where the directory is something else, or nothing."""
+    if (directory / _SETTINGS).exists() or not (directory / _PENDING).exists():
+        return None
+    try:
+        fields = json.loads(_read(directory / _PENDING))
+        return Enrolment(fields["name"], fields["request_id"], fields["signing_request"].encode("ascii"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InvalidArgument(
+            str(directory / _PENDING), "is damaged; remove the directory and begin anew"
+        ) from None
+
+
+def write_enrolment(directory: Path, enrolment: Enrolment) -> None:
+    """Remember a request before it is sent."""
+    fields = {
+        "name": enrolment.name,
+        "request_id": enrolment.request_id,
+        "signing_request": enrolment.signing_request.decode("ascii"),
+    }
+    prepared = directory / f"{_PENDING}.new"
+    prepared.write_text(json.dumps(fields) + "\n", encoding="utf-8")
+    prepared.replace(directory / _PENDING)
+
+
 def begin_profile(directory: Path, key: bytes) -> None:
     """Makes a profile's directory (0700) with its key (0600). Raises `InvalidArgument` if it exists already.
 
@@ -89,6 +126,7 @@ def complete_profile(directory: Path, target: str, name: str, certificate: bytes
     (directory / _CERTIFICATE).write_bytes(certificate)
     (directory / _AUTHORITY).write_bytes(authority)
     (directory / _SETTINGS).write_text(f'target = "{target}"\nname = "{name}"\n', encoding="utf-8")
+    (directory / _PENDING).unlink(missing_ok=True)
 
 
 def _check_chain(directory: Path, authority: bytes, certificate: bytes, key: bytes) -> None:

@@ -55,17 +55,21 @@ class Share:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A registered table. Its number of records is public."""
+    """A registered table; its number of records is public. Where it is retired, no new rounds can be opened."""
 
     name: str
     schema: Schema
     records: int
     create_time: datetime
+    retire_time: datetime | None = None
 
 
 @dataclass(frozen=True)
 class Round:
-    """A round as every analyst who has a share in it sees it; `share` is the caller's own."""
+    """A round as every analyst who has a share in it sees it; `share` is the caller's own.
+
+    `close_time`: when it closes by itself, or None. Results open at multiples of `release_grid_seconds` since 1970.
+    """
 
     id: str
     dataset: str
@@ -80,6 +84,8 @@ class Round:
     release_time: datetime | None
     abort_reason: str
     seed_commitment: bytes
+    close_time: datetime | None = None
+    release_grid_seconds: int = 0
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,9 @@ class Terms:
     """What an operator wants of a round.
 
     `unit` is "query" (one statement of one analyst may change unseen) or "analyst" (all of one analyst's may);
-    `mechanism` is "auto" or a name; `options` is a JSON object for the mechanism, or empty.
+    `mechanism` is "auto" or a name; `options` is a JSON object for the mechanism, or empty. From `close_time`
+    (aware) on the server seals, runs and releases the round by itself; None: the operator asks for each step.
+    Results open at multiples of `release_grid_seconds` since 1970; 0 stands for the server's own setting.
     """
 
     dataset: str
@@ -140,6 +148,8 @@ class Terms:
     beta: float = 0.05
     mechanism: str = "auto"
     options: str = ""
+    close_time: datetime | None = None
+    release_grid_seconds: int = 0
 
 
 @dataclass(frozen=True)

@@ -113,14 +113,13 @@ def workload_from_bytes(data: bytes) -> tuple[Statement, ...]:
 
 def results_to_chunks(
     round_id: str, values: NDArray[np.int64], methods: NDArray[np.uint8], bounds: NDArray[np.int64]
-) -> list[bytes]:
+) -> Iterator[bytes]:
     """The messages of one analyst's result stream, columns of one row a query: at least one, the last one marked.
 
-    The same bytes for the same arguments.
+    Made one at a time, as they are asked for. The same bytes for the same arguments.
     """
     if not len(values) == len(methods) == len(bounds):
         raise ValueError("values, methods and bounds must be equally long")
-    chunks = []
     starts = range(0, max(1, len(values)), ANSWERS_IN_CHUNK)
     for sequence, start in enumerate(starts, start=1):
         part = slice(start, start + ANSWERS_IN_CHUNK)
@@ -134,8 +133,7 @@ def results_to_chunks(
             bounds=bounds[part].tolist(),
             last=sequence == len(starts),
         )
-        chunks.append(message.SerializeToString(deterministic=True))
-    return chunks
+        yield message.SerializeToString(deterministic=True)
 
 
 def chunk_from_bytes(data: bytes) -> ResultColumns:

@@ -2,7 +2,8 @@
 
     asyncio.run(serve(Path("state")))
 
-Tests give a `seeds` source and a `clock`; no call, option or configuration of a running server takes a seed.
+Tests give a `seeds` source, a `clock`, and a hook that is told of every crash point; no call, option or
+configuration of a running server takes any of them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import grpc
 import structlog
 from grpc import aio
 
-from equipoise.errors import InvalidArgument
+from equipoise.errors import EquipoiseError, InvalidArgument
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2
 from equipoise_server.config import CONFIG_FILE, Config
 from equipoise_server.identity.authority import certificate_to_pem
@@ -37,13 +38,16 @@ from equipoise_server.rpc.methods import bind
 from equipoise_server.rpc.operator import OperatorMethods
 from equipoise_server.rpc.shield import hide_errors
 from equipoise_server.rpc.synopsis import Synopses
-from equipoise_server.state import Deployment, create_state, held, open_deployment
+from equipoise_server.state import Deployment, create_state, open_deployment
+from equipoise_server.storage.crash_points import Hook, told
 from equipoise_server.storage.store import Store
 
 __all__ = ["create_state", "serve"]
 
 THREADS = 16  # calls that wait for the store or compile a workload at the same time
 METADATA_BYTES = 16 * 1024
+TAKE_OVER_SECONDS = 2  # how often a server looks for rounds whose server has died
+SCHEDULE_SECONDS = 0.5  # how late a round may be sealed; workloads are refused from the closing time itself on
 GRACE_SECONDS = 600  # how long a call may outlive its connection's renewal
 
 _log = structlog.get_logger("equipoise.app")
@@ -55,17 +59,20 @@ async def serve(
     seeds: SeedSource = system_seeds,
     clock: Clock = system_clock,
     ready: Callable[[int], None] | None = None,
+    listen: str | None = None,
+    crash_hook: Hook | None = None,
 ) -> None:
     """Serves the deployment in `state` until SIGTERM or SIGINT, then lets open calls end and stops.
 
-    `ready` is called with the port once calls are accepted. Raises `InvalidArgument` for anything wrong with the
-    directory, and where the address or the directory is in use by another server.
+    `listen` takes the place of the configured address; `ready` is called with the port once calls are accepted.
+    Raises `InvalidArgument` for anything wrong with the directory, and where the address or the store is in use by
+    another server; several servers can share a PostgreSQL, and then the directory, too.
     """
-    deployment = open_deployment(state, clock())
+    deployment = open_deployment(state, clock(), listen)
     _log_to_stderr(deployment.config.log_level)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "equipoise"))
     stopping = asyncio.Event()
-    with held(deployment.state), _stopped_by_signals(stopping):
+    with deployment.held(), _stopped_by_signals(stopping), told(crash_hook):
         store = await asyncio.to_thread(deployment.open_store)
         try:
             async with _rounds(deployment, store, seeds, clock) as rounds:
@@ -75,12 +82,15 @@ async def serve(
                 # call meets a round that has not been looked after.
                 await asyncio.to_thread(rounds.recover)
                 await server.start()
+                schedule = asyncio.create_task(_keep_schedule(rounds, stopping))
                 _log.info("serving", listen=deployment.config.listen, port=port)
                 if ready is not None:
                     ready(port)
                 try:
-                    await stopping.wait()
+                    await _taking_over(rounds, stopping)
+                    await schedule
                 finally:
+                    schedule.cancel()
                     _log.info("stopping", seconds=deployment.config.drain_seconds)
                     await server.stop(deployment.config.drain_seconds)
         finally:
@@ -97,12 +107,42 @@ async def _rounds(deployment: Deployment, store: Store, seeds: SeedSource, clock
         clock=clock,
         seeds=seeds,
         release_grid_seconds=deployment.config.release_grid_seconds,
+        guard=deployment.guard,
+        retention_days=deployment.config.retention_days,
     )
     try:
         yield rounds
     finally:
         # A worker that runs now is ended; its round stays RUNNING and is run again at the next start.
         await asyncio.to_thread(rounds.close)
+
+
+async def _taking_over(rounds: Rounds, stopping: asyncio.Event) -> None:
+    """Runs the rounds of servers that have died, until this one is told to stop."""
+    while not stopping.is_set():
+        try:
+            await asyncio.wait_for(stopping.wait(), TAKE_OVER_SECONDS)
+        except TimeoutError:
+            try:
+                await asyncio.to_thread(rounds.take_over)
+            except EquipoiseError as error:
+                _log.warning("not_taken_over", problem=error.message)
+
+
+async def _keep_schedule(rounds: Rounds, stopping: asyncio.Event) -> None:
+    """Looks for what is due until the server is told to stop. What fails stays due, and is tried again."""
+    while not stopping.is_set():
+        try:
+            await asyncio.to_thread(rounds.keep_schedule)
+        except EquipoiseError as error:
+            _log.error("schedule_not_kept", problem=error.message)
+        except Exception as error:
+            # Whatever it is, the other rounds must not wait for ever. Its text may hold what nobody may read here.
+            _log.error("schedule_not_kept", kind=type(error).__name__)
+        try:
+            await asyncio.wait_for(stopping.wait(), SCHEDULE_SECONDS)
+        except TimeoutError:
+            continue
 
 
 def _server(

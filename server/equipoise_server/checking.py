@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from equipoise.errors import InvalidArgument
 from equipoise.schema import Schema
 from equipoise_server.data.source import load_histogram
-from equipoise_server.ledger import journal
+from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.clock import Clock, system_clock
 from equipoise_server.state import open_deployment
 from equipoise_server.storage.tables import datasets, identities, rounds
@@ -30,13 +30,14 @@ class TableCounts:
 def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int]:
     """Reads everything a server reads at start, and the whole journal; says what is there.
 
-    Raises `InvalidArgument` naming the file and `DataLoss` for a damaged store or journal.
+    Raises `InvalidArgument` naming the file and `DataLoss` for a damaged store or journal, or an older copy of it.
     """
     deployment = open_deployment(state, clock())
     store = deployment.open_store()
     try:
         with store.read() as connection:
-            journal.verify_stored(connection)
+            deployment.guard.check(connection)
+            check_accounts(connection)
             found = {
                 table.name: int(connection.execute(select(func.count()).select_from(table)).scalar_one())
                 for table in (identities, datasets, rounds)

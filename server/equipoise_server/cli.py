@@ -16,6 +16,7 @@ from rich.table import Table
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
 from equipoise_server.app import serve as serve_state
 from equipoise_server.checking import check_state, count_table
+from equipoise_server.repairing import verify, write_off_state
 from equipoise_server.simulation.progress import RunsProgress
 from equipoise_server.simulation.report import as_json as report_as_json
 from equipoise_server.simulation.report import print_report
@@ -33,6 +34,8 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Look at tables before they are registered.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+ledger_app = typer.Typer(help="Check and repair the budget ledger, while no server runs.", no_args_is_help=True)
+app.add_typer(ledger_app, name="ledger")
 
 State = Annotated[
     Path,
@@ -45,6 +48,12 @@ State = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, the last line of the output.")]
 
 DEFAULT_STATE = Path("equipoise-state")
+_FINDINGS = {
+    "contained": "Nothing is missing.",
+    "missing": "There was no guard, so all that was left has been written off.",
+    "behind": "The store is an older copy.",
+    "forked": "The store is a copy that went another way.",
+}
 _out = Console()
 _err = Console(stderr=True)
 
@@ -62,6 +71,12 @@ def init(
     listen: Annotated[
         str, typer.Option(help="Where to listen, HOST:PORT. Loopback is reached from this machine only.")
     ] = "127.0.0.1:7443",
+    store: Annotated[
+        str,
+        typer.Option(
+            help="The store's URL: an SQLite file, or postgresql+psycopg://USER@HOST/DATABASE, an empty database."
+        ),
+    ] = "sqlite:///equipoise.db",
     as_json: AsJson = False,
 ) -> None:
     """Make a state directory: an own certificate authority, keys, an empty store, a configuration file.
@@ -69,7 +84,7 @@ def init(
     Also makes the first operator's and the first auditor's profile. A profile is a directory that lets its holder
     in: hand each to its owner over a channel you trust, and remove it here.
     """
-    config = create_state(state, tuple(host or LOCAL_NAMES), listen=listen)
+    config = create_state(state, tuple(host or LOCAL_NAMES), listen=listen, store=store)
     profiles = {role: str(state / "profiles" / role) for role in ("operator", "auditor")}
     if as_json:
         _print_json({"state": str(state), "deployment": config.deployment, "profiles": profiles})
@@ -99,7 +114,17 @@ def check(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def serve(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
+def serve(
+    state: State = DEFAULT_STATE,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            help="Where to listen, HOST:PORT, for one of several servers that share a state directory and a "
+            "PostgreSQL on one machine. [default: as configured]"
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Serve until interrupted (Ctrl+C or SIGTERM); open calls may end first.
 
     Logs go to standard error as JSON lines. Rounds that were running when the server last stopped are run again,
@@ -112,7 +137,43 @@ def serve(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
         else:
             _out.print(f"Serving on port {port}. Stop with Ctrl+C.", highlight=False)
 
-    asyncio.run(serve_state(state, ready=ready))
+    asyncio.run(serve_state(state, ready=ready, listen=listen))
+
+
+@ledger_app.command("verify")
+def verify_ledger(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
+    """Recompute the journal's chain and every account from it, and compare with the guard. Changes nothing.
+
+    Exits with 1 and one line saying what is wrong, if something is.
+    """
+    found = verify(state)
+    if as_json:
+        _print_json(found)
+        return
+    _out.print(f"{found['entries']:,} entries, {found['accounts']:,} accounts: all agree.", highlight=False)
+    _out.print(f"Last digest {found['digest']}.", highlight=False)
+
+
+@ledger_app.command("write-off")
+def write_off(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
+    """Repair a store that was restored from an older copy, so that a server starts on it again.
+
+    What the copy does not know of is marked as spent, by account and in the journal: exactly where the guard knows
+    it, all that is left where the guard is gone. Every round that has not ended is aborted and charged, because it
+    may have been run in what was lost. Does nothing where nothing is missing.
+    """
+    found = write_off_state(state)
+    if as_json:
+        _print_json(found)
+        return
+    _out.print(_FINDINGS[found["finding"]], highlight=False)
+    for lost in found["written_off"]:
+        amounts = (
+            f"rho {lost['rho'] / 1e12:.6g}, epsilon {lost['epsilon'] / 1e12:.6g}, delta {lost['delta'] / 1e18:.3g}"
+        )
+        _out.print(f"  written off on {lost['account']}: {amounts}", highlight=False, markup=False)
+    for round_id in found["aborted"]:
+        _out.print(f"  aborted round {round_id}", highlight=False, markup=False)
 
 
 @data_app.command("check")

@@ -38,7 +38,8 @@ class Config(BaseSettings):
     )
     store: str = Field(
         default="sqlite:///equipoise.db",
-        description="The store's URL: rounds, workloads, results, budgets. Private tables never enter it.",
+        description="The store's URL, sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE: rounds, "
+        "workloads, results, budgets. Private tables never enter it.",
     )
     data_directory: str = Field(
         default="data", description="Where the private tables lie. Only files below it can be registered."
@@ -48,6 +49,12 @@ class Config(BaseSettings):
         ge=1,
         le=86_400,
         description="Results open at multiples of this many seconds, so that a run's length stays unseen.",
+    )
+    retention_days: int = Field(
+        default=0,
+        ge=0,
+        le=36_500,
+        description="For how many days after their release results can be read again; 0 keeps them for ever.",
     )
     certificate_days: int = Field(
         default=397, ge=1, le=3650, description="For how many days an analyst's certificate is valid."

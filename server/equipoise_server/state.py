@@ -4,27 +4,27 @@
     ca/                 the authority's certificate and key (0600)
     keys/               the server's certificate and key, and the key that encrypts stored seeds (0600)
     equipoise.db        the store
+    guard               how far the budget journal had come: an older copy of the store is refused
     data/               the private tables, unless configured elsewhere
     profiles/           the first operator's and the first auditor's way in, one directory each
 
 Trusted: whoever reads `ca/` or `keys/` can be anyone or remove the noise from results; whoever writes
-`equipoise.db` can raise budgets.
+`equipoise.db` can raise budgets; whoever writes `guard` can hide that an older store was restored.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
+from sqlalchemy import select
 
 from equipoise.errors import InvalidArgument
 from equipoise.profile import begin_profile, complete_profile
@@ -46,11 +46,12 @@ from equipoise_server.identity.keyfiles import (
 )
 from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import Registry
+from equipoise_server.ledger.guard import GUARD_FILE, Guard
 from equipoise_server.rounds.clock import Clock, system_clock
-from equipoise_server.storage.store import Store, open_store
+from equipoise_server.storage.store import Store, held, held_alone, open_store
+from equipoise_server.storage.tables import identities
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
-LOCK_FILE = "lock"
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,22 @@ class Deployment:
     server_key_pem: bytes
     storage_key: bytes
 
+    @property
+    def guard(self) -> Guard:
+        """The rollback guard beside the store."""
+        return Guard(self.state / GUARD_FILE)
+
     def open_store(self) -> Store:
         """The store, migrated if need be."""
         return open_store(self.config.store_url(self.state))
+
+    def held(self) -> AbstractContextManager[None]:
+        """Keeps other servers off a store that cannot be shared. Raises `InvalidArgument` where one has it."""
+        return held(self.config.store_url(self.state))
+
+    def held_alone(self) -> AbstractContextManager[None]:
+        """Keeps every server off the store. Raises `InvalidArgument` where one has it."""
+        return held_alone(self.config.store_url(self.state))
 
 
 def create_state(
@@ -74,6 +88,7 @@ def create_state(
     host_names: Sequence[str] = LOCAL_NAMES,
     *,
     listen: str = "127.0.0.1:7443",
+    store: str = "sqlite:///equipoise.db",
     release_grid_seconds: int = 60,
     clock: Clock = system_clock,
 ) -> Config:
@@ -81,13 +96,16 @@ def create_state(
 
     `host_names` are the names and IP addresses by which clients reach the server; they are what its certificate
     is good for. Everything is made beside `state` and moved there at the end, so that a crash leaves no half of
-    it. Raises `InvalidArgument` if `state` exists and is not an empty directory.
+    it; only a database elsewhere would have to be made anew. Raises `InvalidArgument` if `state` exists and is not
+    an empty directory, and if the store belongs to a deployment already.
     """
     state = state.absolute()
     if state.exists() and not (state.is_dir() and not any(state.iterdir())):
         raise InvalidArgument("state", f"{state} exists already and is not an empty directory")
     deployment = secrets.token_hex(8)
-    config = make_config(deployment=deployment, listen=listen, release_grid_seconds=release_grid_seconds)
+    config = make_config(
+        deployment=deployment, listen=listen, store=store, release_grid_seconds=release_grid_seconds
+    )
     partial = state.with_name(f".{state.name}.{deployment}")
     try:
         make_private_directory(partial)
@@ -101,10 +119,15 @@ def create_state(
     return config
 
 
-def open_deployment(state: Path, now: datetime) -> Deployment:
-    """Reads and checks the directory. `InvalidArgument` names the file and what is wrong with it."""
+def open_deployment(state: Path, now: datetime, listen: str | None = None) -> Deployment:
+    """Reads and checks the directory. `InvalidArgument` names the file and what is wrong with it.
+
+    `listen` takes the place of the configured address, for one of several servers of one directory.
+    """
     state = state.absolute()
     config = load_config(state)
+    if listen is not None:
+        config = make_config(**{**config.model_dump(), "listen": listen})
     authority = Authority.load(state / "ca", config.deployment)
     certificate_path, key_path = state / "keys" / "server.pem", state / "keys" / "server.key"
     certificate = load_certificate(certificate_path)
@@ -130,23 +153,6 @@ def open_deployment(state: Path, now: datetime) -> Deployment:
     )
 
 
-@contextmanager
-def held(state: Path) -> Iterator[None]:
-    """Holds the directory for one server: two on one store would run the same rounds twice.
-
-    The lock is the operating system's, so that a crash frees it.
-    """
-    descriptor = os.open(state / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InvalidArgument("state", f"{state} is in use by another server") from None
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime) -> None:
     authority = Authority.create(config.deployment, now)
     authority.save(state / "ca")
@@ -161,10 +167,18 @@ def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime)
     (state / CONFIG_FILE).write_text(render(config), encoding="utf-8")
     store = open_store(config.store_url(state))
     try:
+        _check_empty(store)
+        Guard(state / GUARD_FILE).set(store)
         for role in (Role.OPERATOR, Role.AUDITOR):
             _admit_first(state, config, authority, Registry(store), role, _target(config, host_names), now)
     finally:
         store.close()
+
+
+def _check_empty(store: Store) -> None:
+    with store.read() as connection:
+        if connection.execute(select(identities.c.name)).first() is not None:
+            raise InvalidArgument("store", "belongs to a deployment already; a new one needs an empty database")
 
 
 def _admit_first(

@@ -10,6 +10,7 @@ from pathlib import Path
 from equipoise.queries import Marginal, Statement, attribute
 from equipoise.schema import Attribute, Schema
 from equipoise.wire import workload_to_bytes
+from equipoise_server.ledger.guard import Guard
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds.records import ProgressRecord, RoundRecord, Terms
 from equipoise_server.rounds.service import Rounds
@@ -62,9 +63,10 @@ def write_table(directory: Path, records: int = RECORDS) -> None:
 
 @dataclass
 class Bench:
-    """The service on a directory, restarted at will."""
+    """The service on a directory and a store, restarted at will."""
 
     directory: Path
+    url: str
     clock: HandClock = field(default_factory=HandClock)
     seed: bytes = SEED
 
@@ -72,6 +74,7 @@ class Bench:
         (self.directory / "data").mkdir(exist_ok=True)
         write_table(self.directory / "data")
         self.start()
+        self.rounds.recover()
         with self.store.write() as connection:
             connection.execute(
                 identities.insert(), [{"name": name, "role": "analyst", "created": 0} for name in ANALYSTS]
@@ -80,8 +83,17 @@ class Bench:
 
     def start(self) -> None:
         """Open the store and the service."""
-        self.store = open_store(f"sqlite:///{self.directory / 'equipoise.db'}")
-        self.rounds = Rounds(self.store, self.directory / "data", KEY, clock=self.clock, seeds=lambda: self.seed)
+        self.store = open_store(self.url)
+        self.guard = Guard(self.directory / "guard")
+        self.rounds = Rounds(
+            self.store,
+            self.directory / "data",
+            KEY,
+            clock=self.clock,
+            seeds=lambda: self.seed,
+            guard=self.guard,
+            retention_days=30,
+        )
 
     def stop(self) -> None:
         """Close both."""

@@ -96,9 +96,9 @@ class ServerProcess:
         return (self.state / "server.log").read_text()
 
 
-def make_state(state: Path, settings: Sequence[str] = ()) -> Path:
+def make_state(state: Path, settings: Sequence[str] = (), store: str = "sqlite:///equipoise.db") -> Path:
     """A state directory whose server takes a free port and releases every second; `settings` are TOML lines."""
-    create_state(state, listen="127.0.0.1:0", release_grid_seconds=1)
+    create_state(state, listen="127.0.0.1:0", store=store, release_grid_seconds=1)
     path = state / CONFIG_FILE
     keys = {line.partition(" = ")[0] for line in settings}
     kept = [line for line in path.read_text().splitlines() if line.partition(" = ")[0] not in keys]

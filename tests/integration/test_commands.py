@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,8 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     assert run("ann", "dry-run", round_id, statements)["queries"] == 10
     first = run("ann", "submit", round_id, statements, "--request-id", "once")
     assert run("ann", "submit", round_id, statements, "--request-id", "once") == first
+    assert run("ann", "withdraw", round_id)["withdrawn"]
+    run("ann", "submit", round_id, statements)
     for step in ("seal", "run", "release"):
         run("operator", "operator", "round", step, round_id)
     assert run("ann", "wait", round_id)["state"] == "released"
@@ -123,9 +126,26 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     assert run("operator", "operator", "round", "watch", round_id)["round"]["state"] == "released"
     assert run("operator", "operator", "round", "show", round_id)["round"]["state"] == "released"
     assert run("operator", "operator", "round", "list")["rounds"][0]["round"]["id"] == round_id
+    history = run("operator", "operator", "budget", "history", "data/shop")["entries"]
+    assert [each["action"] for each in history] == ["open-account", "reserve", "run", "spend"]
+    assert json.loads(history[1]["events"])["mechanism"] == "equilibrium"
+    raised = run("operator", "operator", "budget", "set-cap", "data/shop", "--epsilon", 30, "--delta", "1e-4")
+    assert raised["cap"] == {"epsilon": 30, "delta": 1e-4}
+    assert run("operator", "operator", "dataset", "retire", "shop")["retire_time"] is not None
     assert run("auditor", "audit", "rounds")["rounds"][0]["round"]["id"] == round_id
     actions = [each["action"] for each in run("auditor", "audit", "journal")["entries"]]
     assert {"reserve", "spend"} <= set(actions)
+
+
+def test_a_round_with_a_closing_time_needs_no_operator(run: Run, place: Path) -> None:
+    register(run, place)
+    close = (datetime.now(UTC) + timedelta(seconds=20)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    detail = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, "--close", close, "--release-grid", 2)
+    assert detail["round"]["close_time"] == close.replace("Z", "+00:00")
+    assert detail["round"]["release_grid_seconds"] == 2
+    run("bob", "submit", detail["round"]["id"], place / "statements.json")
+    assert run("bob", "wait", detail["round"]["id"])["state"] == "released"
+    assert run("bob", "results", detail["round"]["id"])["queries"] == 10
 
 
 def test_people_get_tables(run: Run, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,6 +168,8 @@ def test_people_get_tables(run: Run, place: Path, capsys: pytest.CaptureFixture[
         ("ann", "wait", round_id),
         ("ann", "results", round_id, "--statements", statements),
         ("operator", "operator", "budget", "show", "shop"),
+        ("operator", "operator", "budget", "history", "data/shop"),
+        ("operator", "operator", "budget", "set-cap", "data/shop", "--epsilon", "30", "--delta", "1e-4"),
         ("auditor", "audit", "journal"),
     ):
         profiles = place if (place / who).is_dir() else place / "state" / "profiles"
@@ -156,12 +178,18 @@ def test_people_get_tables(run: Run, place: Path, capsys: pytest.CaptureFixture[
         printed = capsys.readouterr()
         assert not ended.value.code, printed.err
         said[arguments[-1] if who == "auditor" else arguments[0]] = printed.out
+        said["everything"] = said.get("everything", "") + printed.out
     assert "ann, analyst" in said["whoami"]
     assert round_id in said["rounds"]
     assert "red, green" in said["schema"]
     assert "green / x" in said["results"]
     assert "data/shop" in said["operator"]
     assert "analyst/shop/query/bob" in said["journal"]
+    # What the operator has to do next is said.
+    for step in ("seal", "run", "release"):
+        assert f"waits for: equipoise operator round {step} {round_id}" in said["everything"]
+    assert "3 statements, 10 queries" in said["everything"]
+    assert "cap (30, 0.0001)" in said["journal"]
 
 
 def test_wrong_input_is_named_and_costs_nothing(run: Run, refused: Callable[..., str], place: Path) -> None:

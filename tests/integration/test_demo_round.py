@@ -126,7 +126,7 @@ def test_every_stream_is_what_the_mechanism_gives_for_the_same_seed(
     outcome = direct(demo, compiled)
     round_id = demo.played.detail.round.id
     for airline, answers in outcome.answers.items():
-        expected = results_to_chunks(round_id, answers.values, answers.methods, answers.bounds)
+        expected = list(results_to_chunks(round_id, answers.values, answers.methods, answers.bounds))
         assert demo.streams[airline] == expected
         assert demo.played.results[airline].raw_values.tolist() == answers.values.tolist()
     cells = np.ravel_multi_index(tuple(demo.played.synopsis.T), SCHEMA.sizes)

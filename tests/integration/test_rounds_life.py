@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from integration.rounds_bench import ANN, BOB, CAP, KEY, RECORDS, SCHEMA, SEED, TERMS, Bench, write_table
+from stores import stored_bytes
 
 from equipoise.errors import (
     AlreadyExists,
@@ -34,8 +35,8 @@ DATA = "data/shop"
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
+def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
+    bench = Bench(tmp_path, store_url)
     yield bench
     bench.stop()
 
@@ -75,7 +76,12 @@ def test_charges_are_reserved_at_seal_and_spent_at_release(bench: Bench) -> None
     assert bench.rounds.progress(round_id).peak_memory_bytes == progress.peak_memory_bytes
     entries, token = bench.rounds.journal()
     assert token == ""
-    assert [entry.action for entry in entries] == ["open-account"] * 3 + ["reserve"] * 3 + ["spend"] * 3
+    assert [entry.action for entry in entries] == [
+        *["open-account"] * 3,
+        *["reserve"] * 3,
+        "run",
+        *["spend"] * 3,
+    ]
 
 
 def test_rounds_add_up_on_the_data_account_until_the_cap(bench: Bench) -> None:
@@ -288,7 +294,7 @@ def test_the_seed_is_committed_and_not_readable_in_the_store(bench: Bench) -> No
     record = bench.rounds.get(bench.opened())
     assert len(record.seed_commitment) == 32
     bench.stop()
-    stored = b"".join(path.read_bytes() for path in bench.directory.glob("equipoise.db*"))
+    stored = stored_bytes(bench.url)
     assert record.seed_commitment in stored
     assert SEED not in stored
     assert KEY not in stored

@@ -267,7 +267,10 @@ async def test_an_unexpected_error_is_a_reference_to_the_log(server: ServerProce
     secret = "secret of another analyst"
     store = open_deployment(server.state, system_clock()).open_store()
     with store.write() as connection:
-        connection.exec_driver_sql("INSERT INTO datasets VALUES ('broken', 's', 'x', 1, 1, 0, 0)")
+        connection.exec_driver_sql(
+            "INSERT INTO datasets (name, source, schema, records, analyst_epsilon, analyst_delta, create_time)"
+            " VALUES ('broken', 's', 'x', 1, 1, 0, 0)"
+        )
         connection.exec_driver_sql(
             "INSERT INTO rounds (id, dataset, state, terms, plan, records, universe_size, seed_commitment,"
             " sealed_seed, open_time, abort_reason, peak_memory_bytes)"

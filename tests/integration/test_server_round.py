@@ -35,8 +35,8 @@ SECONDS = 60
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Path:
-    made = make_state(tmp_path / "state")
+def state(tmp_path: Path, store_url: str) -> Path:
+    made = make_state(tmp_path / "state", store=store_url)
     rows = [f"{('red', 'green')[row % 3 % 2]},{('s', 'm', 'l', 'xl')[row * row % 7 % 4]}" for row in range(400)]
     (made / "data" / "shop.csv").write_text("\n".join(["colour,size", *rows]) + "\n")
     return made

@@ -55,7 +55,7 @@ def reused_stream(patches: pytest.MonkeyPatch) -> None:
 
 def charges_come_before_data(place: Path) -> bool:
     """When a worker is started, the budget that it may spend is durably reserved."""
-    bench, committed = Bench(place), list[float]()
+    bench, committed = Bench(place, f"sqlite:///{place / 'equipoise.db'}"), list[float]()
 
     def start(_: Runner, job: Job) -> None:
         assert job.table.exists()

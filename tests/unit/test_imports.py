@@ -8,7 +8,17 @@ import sys
 
 import pytest
 
-KEPT_OUT = ("equipoise_server", "scipy", "sqlalchemy", "alembic", "duckdb", "dp_accounting", "pydantic", "pyarrow")
+KEPT_OUT = (
+    "equipoise_server",
+    "scipy",
+    "sqlalchemy",
+    "alembic",
+    "duckdb",
+    "dp_accounting",
+    "pydantic",
+    "pyarrow",
+    "psycopg",
+)
 SCRIPT = "import json, sys, {module}; print(json.dumps(sorted(sys.modules)))"
 
 

@@ -11,7 +11,16 @@ import typer
 
 from equipoise.client import Client
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, Statements
-from equipoise.commands.printing import err, out, print_facts, print_json, print_line, print_round, print_table
+from equipoise.commands.printing import (
+    counted,
+    err,
+    out,
+    print_facts,
+    print_json,
+    print_line,
+    print_round,
+    print_table,
+)
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.queries import Statement
 from equipoise.results import AnswerMethod, Results
@@ -88,9 +97,10 @@ def dry_run(
     if as_json:
         print_json(found)
         return
-    print_line(f"{found.statements:,} statements, {found.queries:,} queries.")
+    print_line(f"{counted(found.statements, 'statement')}, {counted(found.queries, 'query')}.")
     print_line(f"Every certified answer will be within {found.promised_error:.4g} of the truth.")
-    print_line(f"At most {found.uncertified_at_most:,} answers of the whole round can end without a bound.")
+    uncertified = counted(found.uncertified_at_most, "answer")
+    print_line(f"At most {uncertified} of the whole round can end without a bound.")
 
 
 def submit(
@@ -119,11 +129,23 @@ def submit(
         return
     print_facts(
         [
-            ("accepted", f"{receipt.statements:,} statements, {receipt.queries:,} queries"),
+            ("accepted", f"{counted(receipt.statements, 'statement')}, {counted(receipt.queries, 'query')}"),
             ("SHA-256", receipt.workload_digest.hex()),
             ("at", f"{receipt.accept_time:%Y-%m-%d %H:%M:%S} UTC"),
         ]
     )
+
+
+def withdraw(
+    round_id: RoundId, request_id: RequestId = None, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
+) -> None:
+    """Take your workload back, as long as the round accepts workloads. Nobody learns that there was one."""
+    with Client.from_profile(profile) as client:
+        client.withdraw(round_id, request_id)
+    if as_json:
+        print_json({"round_id": round_id, "withdrawn": True})
+    else:
+        print_line("Withdrawn.")
 
 
 def wait(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
@@ -161,14 +183,15 @@ def results(
         found = client.results(round_id, asked)
     if to is not None:
         _write(found, to)
-    counted = {method.label: count for method, count in found.counted().items() if count}
+    methods = {method.label: count for method, count in found.counted().items() if count}
     if as_json:
         listed = {"file": to} if to is not None else {"answers": found.to_dicts()}
-        print_json({"round_id": round_id, "queries": len(found), "methods": counted} | listed)
+        print_json({"round_id": round_id, "queries": len(found), "methods": methods} | listed)
         return
     if to is None:
         _print_some(found)
-    print_line(f"{len(found):,} answers: " + ", ".join(f"{count:,} {label}" for label, count in counted.items()))
+    ways = ", ".join(f"{count:,} {label}" for label, count in methods.items())
+    print_line(f"{counted(len(found), 'answer')}: {ways}")
     if to is not None:
         print_line(f"Written to {to}.")
 

@@ -6,7 +6,7 @@ import typer
 
 from equipoise.auditor_client import Auditor
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile
-from equipoise.commands.printing import print_json, print_table
+from equipoise.commands.printing import print_journal, print_json
 from equipoise.commands.rounds import print_rounds
 
 audit_app = typer.Typer(help="For auditors: read every record, change nothing.", no_args_is_help=True)
@@ -31,20 +31,4 @@ def journal(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None
     if as_json:
         print_json({"entries": found})
         return
-    print_table(
-        ("no.", "time (UTC)", "action", "account", "round", "rho", "epsilon", "delta", "digest"),
-        (
-            (
-                each.sequence,
-                f"{each.time:%Y-%m-%d %H:%M:%S}",
-                each.action,
-                each.account,
-                each.round_id,
-                f"{each.cost.rho / 1e12:.6g}",
-                f"{each.cost.epsilon / 1e12:.6g}",
-                f"{each.cost.delta / 1e18:.3g}",
-                each.digest.hex()[:12],
-            )
-            for each in found
-        ),
-    )
+    print_journal(found)

@@ -9,14 +9,16 @@ import typer
 
 from equipoise.commands.analyst import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
-from equipoise.commands.printing import pair, print_json, print_line, print_table
+from equipoise.commands.printing import pair, print_journal, print_json, print_line, print_table
 from equipoise.operator_client import Operator
 from equipoise.schema import Schema
-from equipoise.views import Budget
+from equipoise.views import Account, Budget
 
 dataset_app = typer.Typer(help="Tables that rounds may be run on.", no_args_is_help=True)
 analyst_app = typer.Typer(help="Who may ask.", no_args_is_help=True)
 budget_app = typer.Typer(help="What is spent and what is left.", no_args_is_help=True)
+
+AccountName = Annotated[str, typer.Argument(help="The account's name, as budget show prints it.")]
 
 
 @dataset_app.command("register")
@@ -52,6 +54,22 @@ def register(
         print_line(f"Registered {found.name}: {found.records:,} records in a universe of {size:,}.")
 
 
+@dataset_app.command("retire")
+def retire(
+    name: Annotated[str, typer.Argument(help="The dataset's name.")],
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Allow no new rounds on a table. Rounds that are open go on; results and budgets stay as they are."""
+    with Operator.from_profile(profile) as operator:
+        found = operator.retire_dataset(name, request_id)
+    if as_json:
+        print_json(found)
+    else:
+        print_line(f"Retired {found.name}.")
+
+
 @dataset_app.command("list")
 def list_datasets(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List the registered tables."""
@@ -61,9 +79,15 @@ def list_datasets(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -
         print_json({"datasets": found})
         return
     print_table(
-        ("dataset", "records", "universe", "attributes"),
+        ("dataset", "records", "universe", "retired", "attributes"),
         (
-            (each.name, f"{each.records:,}", f"{each.schema.universe_size:,}", ", ".join(each.schema.names))
+            (
+                each.name,
+                f"{each.records:,}",
+                f"{each.schema.universe_size:,}",
+                "" if each.retire_time is None else f"{each.retire_time:%Y-%m-%d %H:%M} UTC",
+                ", ".join(each.schema.names),
+            )
             for each in found
         ),
     )
@@ -119,6 +143,43 @@ def show_budgets(
     if as_json:
         print_json({"accounts": found})
         return
+    print_accounts(found)
+
+
+@budget_app.command("history")
+def history(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """Show every journal entry of one account: its caps, and what each round reserved, spent or gave back."""
+    with Operator.from_profile(profile) as operator:
+        found = list(operator.account_history(account))
+    if as_json:
+        print_json({"entries": found})
+    else:
+        print_journal(found)
+
+
+@budget_app.command("set-cap")
+def set_cap(
+    account: AccountName,
+    epsilon: Annotated[float, typer.Option(help="The most that all rounds together may cost.")],
+    delta: Annotated[float, typer.Option(help="Its delta.")],
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Change the cap of an account; the journal keeps who could spend how much, and from when on.
+
+    A cap below what is spent or reserved already is refused.
+    """
+    with Operator.from_profile(profile) as operator:
+        found = operator.set_cap(account, Budget(epsilon, delta), request_id)
+    if as_json:
+        print_json(found)
+    else:
+        print_accounts([found])
+
+
+def print_accounts(found: list[Account]) -> None:
+    """A line for each account."""
     print_table(
         ("account", "spent", "committed", "cap"),
         ((each.name, pair(each.spent), pair(each.committed), pair(each.cap)) for each in found),

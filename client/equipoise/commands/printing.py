@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from equipoise.schema import Schema
-from equipoise.views import Budget, Plan, Round, RoundDetail
+from equipoise.views import Budget, JournalEntry, Plan, Round, RoundDetail, RoundState
 
 out = Console()
 err = Console(stderr=True)
@@ -78,6 +78,12 @@ def print_facts(facts: Iterable[tuple[str, object]]) -> None:
         print_line(f"  {name:<22} {value}")
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 query, 2,000 queries."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
 def pair(budget: Budget) -> str:
     """An (epsilon, delta) pair as people write it."""
     return f"({budget.epsilon:.4g}, {budget.delta:.3g})"
@@ -97,8 +103,12 @@ def print_round(shown: Round) -> None:
         ("opened", f"{shown.open_time:%Y-%m-%d %H:%M:%S} UTC"),
     ]
     if shown.share is not None:
-        share = f"{shown.share.statements:,} statements, {shown.share.queries:,} queries"
+        share = f"{counted(shown.share.statements, 'statement')}, {counted(shown.share.queries, 'query')}"
         facts.append(("your share", share))
+    if shown.close_time is not None:
+        facts.append(("closes by itself", f"{shown.close_time:%Y-%m-%d %H:%M:%S} UTC"))
+    if shown.release_grid_seconds:
+        facts.append(("results open every", counted(shown.release_grid_seconds, "second")))
     if shown.release_time is not None:
         facts.append(("results open", f"{shown.release_time:%Y-%m-%d %H:%M:%S} UTC"))
     if shown.abort_reason:
@@ -119,6 +129,58 @@ def print_plan(plan: Plan) -> None:
             ("parameters", plan.parameters),
         ]
     )
+
+
+def print_journal(entries: Iterable[JournalEntry]) -> None:
+    """A line for each entry; `charged for` names what the amount was computed from."""
+    print_table(
+        ("no.", "time (UTC)", "action", "account", "round", "rho", "epsilon", "delta", "charged for", "digest"),
+        (
+            (
+                each.sequence,
+                f"{each.time:%Y-%m-%d %H:%M:%S}",
+                each.action,
+                each.account,
+                each.round_id,
+                f"{each.cost.rho / 1e12:.6g}",
+                f"{each.cost.epsilon / 1e12:.6g}",
+                f"{each.cost.delta / 1e18:.3g}",
+                _charged_for(each),
+                each.digest.hex()[:12],
+            )
+            for each in entries
+        ),
+    )
+
+
+def _charged_for(entry: JournalEntry) -> str:
+    """The mechanism and its events, or the cap that was set."""
+    events = json.loads(entry.events)
+    if "cap" in events:
+        return "cap " + pair(Budget(events["cap"]["epsilon"], events["cap"]["delta"]))
+    if "mechanism" in events:
+        parts = ", ".join(each.get("name", each["event"]) for each in events["events"])
+        return f"{events['mechanism']}: {parts}"
+    return str(events.get("finding", ""))
+
+
+def next_step(detail: RoundDetail) -> str:
+    """What an operator has to do for the round to go on; empty where nothing, or where it goes on by itself."""
+    shown, progress = detail.round, detail.progress
+    if shown.close_time is not None and not progress.phase.startswith("failed"):
+        return ""
+    match shown.state:
+        case RoundState.OPEN:
+            step = "seal"
+        case RoundState.SEALED:
+            step = "run"
+        case RoundState.RUNNING if progress.complete:
+            step = "release"
+        case RoundState.RUNNING if progress.phase.startswith("failed"):
+            step = "run"
+        case _:
+            return ""
+    return f"waits for: equipoise operator round {step} {shown.id}"
 
 
 class RunProgress:
@@ -151,5 +213,5 @@ class RunProgress:
             description=progress.phase or detail.round.state.value,
             completed=progress.done,
             total=progress.total or None,
-            left=f"{progress.seconds_left:.0f} s left" if progress.seconds_left else "",
+            left=next_step(detail) or (f"{progress.seconds_left:.0f} s left" if progress.seconds_left else ""),
         )

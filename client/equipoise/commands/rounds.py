@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 from typing import Annotated
 
 import typer
 
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
-from equipoise.commands.printing import RunProgress, print_json, print_plan, print_round, print_table
+from equipoise.commands.printing import (
+    RunProgress,
+    next_step,
+    print_json,
+    print_line,
+    print_plan,
+    print_round,
+    print_table,
+)
 from equipoise.errors import InvalidArgument
 from equipoise.operator_client import Operator
 from equipoise.views import Budget, RoundDetail, Share, Terms
@@ -40,6 +50,19 @@ Unit = Annotated[
 ]
 Beta = Annotated[float, typer.Option(help="The probability with which any stated bound may fail.")]
 Mechanism = Annotated[str, typer.Option(help="A mechanism's name, or auto.")]
+Close = Annotated[
+    datetime | None,
+    typer.Option(
+        "--close",
+        formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"],
+        help="When the round closes, such as 2030-01-31T18:00Z: from then on the server seals, runs and releases "
+        "it by itself. [default: each step is asked for]",
+        show_default=False,
+    ),
+]
+ReleaseGrid = Annotated[
+    int, typer.Option(help="Results open at multiples of this many seconds since 1970; 0: as the server is set.")
+]
 Options = Annotated[str, typer.Option(help='Options of the mechanism, a JSON object: {"play": "sampled"}.')]
 
 _SHARE = re.compile(r"(?P<analyst>[^=]+)=(?P<statements>[0-9]{1,13})(?:/(?P<queries>[0-9]{1,13}))?", re.ASCII)
@@ -57,6 +80,8 @@ def plan(
     beta: Beta = 0.05,
     mechanism: Mechanism = "auto",
     options: Options = "",
+    close: Close = None,
+    release_grid: ReleaseGrid = 0,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
@@ -66,6 +91,7 @@ def plan(
     """
     data, analysts = Budget(data_epsilon, data_delta), Budget(analyst_epsilon, analyst_delta)
     terms = Terms(dataset, parse_shares(share), data, analysts, unit, beta, mechanism, options)
+    terms = replace(terms, close_time=close, release_grid_seconds=release_grid)
     with Operator.from_profile(profile) as operator:
         found = operator.plan(terms)
     if as_json:
@@ -86,6 +112,8 @@ def open_round(
     beta: Beta = 0.05,
     mechanism: Mechanism = "auto",
     options: Options = "",
+    close: Close = None,
+    release_grid: ReleaseGrid = 0,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
@@ -93,6 +121,7 @@ def open_round(
     """Open a round: the analysts with a share can submit from now on. Its seed is drawn and committed here."""
     data, analysts = Budget(data_epsilon, data_delta), Budget(analyst_epsilon, analyst_delta)
     terms = Terms(dataset, parse_shares(share), data, analysts, unit, beta, mechanism, options)
+    terms = replace(terms, close_time=close, release_grid_seconds=release_grid)
     _act(profile, as_json, lambda operator: operator.open(terms, request_id))
 
 
@@ -142,7 +171,7 @@ def run(
 
 @round_app.command("watch")
 def watch(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Follow a round until it is released or aborted. With --json one object for every change."""
+    """Follow a round until it has ended, and say what it waits for. With --json one object for every change."""
     last = None
     with Operator.from_profile(profile) as operator:
         if as_json:
@@ -210,6 +239,8 @@ def _print_detail(detail: RoundDetail) -> None:
     if detail.progress.phase:
         done = detail.progress
         print_table(("phase", "done", "of"), [(done.phase, done.done, done.total)])
+    if step := next_step(detail):
+        print_line(f"  {step}")
     print_table(
         ("analyst", "statements", "queries"),
         ((share.analyst, f"{share.statements:,}", f"{share.queries:,}") for share in detail.shares),

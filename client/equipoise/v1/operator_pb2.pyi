@@ -7,6 +7,7 @@ from collections import abc as _abc
 from equipoise.v1 import types_pb2 as _types_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 import builtins as _builtins
 import sys
@@ -123,12 +124,19 @@ class RetireDatasetResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    DATASET_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def dataset(self) -> _types_pb2.Dataset:
+        """The dataset."""
+
     def __init__(
         self,
+        *,
+        dataset: _types_pb2.Dataset | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -945,6 +953,64 @@ class ListAccountsResponse(_message.Message):
 Global___ListAccountsResponse: _TypeAlias = ListAccountsResponse  # noqa: Y015
 
 @_typing.final
+class ListAccountHistoryRequest(_message.Message):
+    """What is sent to ListAccountHistory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCOUNT_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    account: _builtins.str
+    """The account."""
+    page_size: _builtins.int
+    """At most this many; 0 for the default of 100, at most 1,000."""
+    page_token: _builtins.str
+    """Where the previous page ended; empty for the first."""
+    def __init__(
+        self,
+        *,
+        account: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account", b"account", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAccountHistoryRequest: _TypeAlias = ListAccountHistoryRequest  # noqa: Y015
+
+@_typing.final
+class ListAccountHistoryResponse(_message.Message):
+    """What comes back from ListAccountHistory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    @_builtins.property
+    def entries(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.JournalEntry]:
+        """The entries."""
+
+    def __init__(
+        self,
+        *,
+        entries: _abc.Iterable[_types_pb2.JournalEntry] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAccountHistoryResponse: _TypeAlias = ListAccountHistoryResponse  # noqa: Y015
+
+@_typing.final
 class SetCapRequest(_message.Message):
     """What is sent to SetCap."""
 
@@ -1111,6 +1177,8 @@ class RoundTerms(_message.Message):
     MECHANISM_FIELD_NUMBER: _builtins.int
     SHARES_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
+    CLOSE_TIME_FIELD_NUMBER: _builtins.int
+    RELEASE_GRID_SECONDS_FIELD_NUMBER: _builtins.int
     dataset: _builtins.str
     """The dataset's name."""
     unit: _types_pb2.ProtectionUnit.ValueType
@@ -1121,6 +1189,8 @@ class RoundTerms(_message.Message):
     """"auto", or a mechanism's name."""
     options: _builtins.str
     """Options of the mechanism as a JSON object, such as {"play": "sampled"}; empty for none."""
+    release_grid_seconds: _builtins.int
+    """Results open at multiples of this many seconds since 1970. 0 for the server's own setting."""
     @_builtins.property
     def data_budget(self) -> _types_pb2.Budget:
         """The most the round may cost the people in the table."""
@@ -1133,6 +1203,10 @@ class RoundTerms(_message.Message):
     def shares(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Share]:
         """Every analyst's share."""
 
+    @_builtins.property
+    def close_time(self) -> _timestamp_pb2.Timestamp:
+        """When the server seals the round by itself, then runs and releases it. Unset: the operator asks for each step."""
+
     def __init__(
         self,
         *,
@@ -1144,10 +1218,12 @@ class RoundTerms(_message.Message):
         mechanism: _builtins.str = ...,
         shares: _abc.Iterable[_types_pb2.Share] | None = ...,
         options: _builtins.str = ...,
+        close_time: _timestamp_pb2.Timestamp | None = ...,
+        release_grid_seconds: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "data_budget", b"data_budget"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "close_time", b"close_time", "data_budget", b"data_budget"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "beta", b"beta", "data_budget", b"data_budget", "dataset", b"dataset", "mechanism", b"mechanism", "options", b"options", "shares", b"shares", "unit", b"unit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "beta", b"beta", "close_time", b"close_time", "data_budget", b"data_budget", "dataset", b"dataset", "mechanism", b"mechanism", "options", b"options", "release_grid_seconds", b"release_grid_seconds", "shares", b"shares", "unit", b"unit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

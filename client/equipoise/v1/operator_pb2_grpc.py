@@ -125,6 +125,11 @@ class OperatorServiceStub(object):
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.ListAccountsRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_operator__pb2.ListAccountsResponse.FromString,
                 _registered_method=True)
+        self.ListAccountHistory = channel.unary_unary(
+                '/equipoise.v1.OperatorService/ListAccountHistory',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.ListAccountHistoryRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.ListAccountHistoryResponse.FromString,
+                _registered_method=True)
         self.SetCap = channel.unary_unary(
                 '/equipoise.v1.OperatorService/SetCap',
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.SetCapRequest.SerializeToString,
@@ -272,8 +277,15 @@ class OperatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListAccountHistory(self, request, context):
+        """Lists the journal entries of one account from its opening, with the names of what was charged.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def SetCap(self, request, context):
-        """Changes the cap of an account.
+        """Changes the cap of an account: an explicit, journaled act.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -385,6 +397,11 @@ def add_OperatorServiceServicer_to_server(servicer, server):
                     servicer.ListAccounts,
                     request_deserializer=equipoise_dot_v1_dot_operator__pb2.ListAccountsRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_operator__pb2.ListAccountsResponse.SerializeToString,
+            ),
+            'ListAccountHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAccountHistory,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.ListAccountHistoryRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.ListAccountHistoryResponse.SerializeToString,
             ),
             'SetCap': grpc.unary_unary_rpc_method_handler(
                     servicer.SetCap,
@@ -889,6 +906,33 @@ class OperatorService(object):
             '/equipoise.v1.OperatorService/ListAccounts',
             equipoise_dot_v1_dot_operator__pb2.ListAccountsRequest.SerializeToString,
             equipoise_dot_v1_dot_operator__pb2.ListAccountsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAccountHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/ListAccountHistory',
+            equipoise_dot_v1_dot_operator__pb2.ListAccountHistoryRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.ListAccountHistoryResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -52,8 +52,10 @@ class OperatorServiceStub:
     """Ends a round without answers."""
     ListAccounts: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListAccountsRequest, _operator_pb2.ListAccountsResponse]
     """Shows the budget accounts of a dataset."""
+    ListAccountHistory: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListAccountHistoryRequest, _operator_pb2.ListAccountHistoryResponse]
+    """Lists the journal entries of one account from its opening, with the names of what was charged."""
     SetCap: _aio.UnaryUnaryMultiCallable[_operator_pb2.SetCapRequest, _operator_pb2.SetCapResponse]
-    """Changes the cap of an account."""
+    """Changes the cap of an account: an explicit, journaled act."""
     OpenSession: _aio.UnaryUnaryMultiCallable[_operator_pb2.OpenSessionRequest, _operator_pb2.OpenSessionResponse]
     """Opens an online session."""
     CloseSession: _aio.UnaryUnaryMultiCallable[_operator_pb2.CloseSessionRequest, _operator_pb2.CloseSessionResponse]
@@ -207,12 +209,20 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Shows the budget accounts of a dataset."""
 
     @_abc_1.abstractmethod
+    def ListAccountHistory(
+        self,
+        request: _operator_pb2.ListAccountHistoryRequest,
+        context: _aio.ServicerContext[_operator_pb2.ListAccountHistoryRequest, _abc.Awaitable[_operator_pb2.ListAccountHistoryResponse]],
+    ) -> _abc.Awaitable[_operator_pb2.ListAccountHistoryResponse]:
+        """Lists the journal entries of one account from its opening, with the names of what was charged."""
+
+    @_abc_1.abstractmethod
     def SetCap(
         self,
         request: _operator_pb2.SetCapRequest,
         context: _aio.ServicerContext[_operator_pb2.SetCapRequest, _abc.Awaitable[_operator_pb2.SetCapResponse]],
     ) -> _abc.Awaitable[_operator_pb2.SetCapResponse]:
-        """Changes the cap of an account."""
+        """Changes the cap of an account: an explicit, journaled act."""
 
     @_abc_1.abstractmethod
     def OpenSession(

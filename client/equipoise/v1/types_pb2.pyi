@@ -650,6 +650,7 @@ class Dataset(_message.Message):
     SCHEMA_FIELD_NUMBER: _builtins.int
     RECORDS_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
+    RETIRE_TIME_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     records: _builtins.int
@@ -662,6 +663,10 @@ class Dataset(_message.Message):
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was registered."""
 
+    @_builtins.property
+    def retire_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was retired; set where no new rounds can be opened on it."""
+
     def __init__(
         self,
         *,
@@ -669,10 +674,11 @@ class Dataset(_message.Message):
         schema: Global___Schema | None = ...,
         records: _builtins.int = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
+        retire_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "schema", b"schema"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "retire_time", b"retire_time", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "name", b"name", "records", b"records", "schema", b"schema"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "name", b"name", "records", b"records", "retire_time", b"retire_time", "schema", b"schema"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -697,6 +703,8 @@ class Round(_message.Message):
     RELEASE_TIME_FIELD_NUMBER: _builtins.int
     ABORT_REASON_FIELD_NUMBER: _builtins.int
     SEED_COMMITMENT_FIELD_NUMBER: _builtins.int
+    CLOSE_TIME_FIELD_NUMBER: _builtins.int
+    RELEASE_GRID_SECONDS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """A random identifier."""
     dataset: _builtins.str
@@ -713,6 +721,8 @@ class Round(_message.Message):
     """Why it was aborted, where it was."""
     seed_commitment: _builtins.bytes
     """SHA-256 of the round's seed under a random salt, fixed before any workload is seen."""
+    release_grid_seconds: _builtins.int
+    """Results open at multiples of this many seconds since 1970."""
     @_builtins.property
     def data_budget(self) -> Global___Budget:
         """The most the round may cost the people in the table."""
@@ -733,6 +743,10 @@ class Round(_message.Message):
     def release_time(self) -> _timestamp_pb2.Timestamp:
         """When the streams open; set once released."""
 
+    @_builtins.property
+    def close_time(self) -> _timestamp_pb2.Timestamp:
+        """When it closes by itself; set where it was opened with a closing time."""
+
     def __init__(
         self,
         *,
@@ -749,10 +763,12 @@ class Round(_message.Message):
         release_time: _timestamp_pb2.Timestamp | None = ...,
         abort_reason: _builtins.str = ...,
         seed_commitment: _builtins.bytes = ...,
+        close_time: _timestamp_pb2.Timestamp | None = ...,
+        release_grid_seconds: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "data_budget", b"data_budget", "open_time", b"open_time", "release_time", b"release_time", "share", b"share"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "close_time", b"close_time", "data_budget", b"data_budget", "open_time", b"open_time", "release_time", b"release_time", "share", b"share"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "analyst_budget", b"analyst_budget", "beta", b"beta", "data_budget", b"data_budget", "dataset", b"dataset", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "share", b"share", "state", b"state", "unit", b"unit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "analyst_budget", b"analyst_budget", "beta", b"beta", "close_time", b"close_time", "data_budget", b"data_budget", "dataset", b"dataset", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_grid_seconds", b"release_grid_seconds", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "share", b"share", "state", b"state", "unit", b"unit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -871,9 +887,9 @@ class JournalEntry(_message.Message):
     sequence: _builtins.int
     """Counts from 1, without gaps."""
     action: _builtins.str
-    """"open-account", "reserve", "spend" or "release"."""
+    """"open-account", "set-cap", "reserve", "run", "spend", "release" or "write-off"."""
     account: _builtins.str
-    """The account, such as "data/NAME" or "analyst/NAME/query"."""
+    """The account, such as "data/DATASET" or "analyst/DATASET/query/NAME"."""
     round_id: _builtins.str
     """The round, where there is one."""
     events: _builtins.str

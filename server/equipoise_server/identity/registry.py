@@ -15,6 +15,7 @@ from sqlalchemy import Connection, select
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated
 from equipoise_server.identity.authority import certificate_to_pem
 from equipoise_server.identity.names import Caller, Role, check_name
+from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import certificates, identities
@@ -59,6 +60,8 @@ class Registry:
             # A crash before the commit means: nobody was added, and the same request will add.
             if request is not None:
                 keep_answer(connection, request, serial, now)
+            reached(CrashPoint.ANALYST_WRITTEN)
+        reached(CrashPoint.ANALYST_COMMITTED)
         return pem
 
     def caller(self, name: str, serial_number: int) -> Caller:

@@ -9,6 +9,7 @@ Every function works in the transaction of the connection it is given and commit
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -47,10 +48,12 @@ def analyst_account(dataset: str, unit: str, analyst: str) -> str:
 def open_account(
     connection: Connection, time: datetime, name: str, *, dataset: str, composition: Composition, cap: Cap
 ) -> None:
-    """Open an account with nothing on it; an account that is there stays as it is."""
+    """Open an account; one that is there stays as it is. It begins with what was written off under its name."""
     if connection.execute(select(accounts.c.name).where(accounts.c.name == name)).first() is not None:
         return
-    limit = limits(cap)
+    lost = written_off(connection, name)
+    begun = worst(lost, cap) if composition is Composition.WORST else sum(lost, Cost())
+    limit = widened(limits(cap), begun)
     connection.execute(
         accounts.insert().values(
             name=name,
@@ -59,17 +62,23 @@ def open_account(
             cap_epsilon=cap.epsilon,
             cap_delta=cap.delta,
             **columns("limit", limit),
-            **columns("spent", Cost()),
-            **columns("committed", Cost()),
+            **columns("spent", begun),
+            **columns("committed", begun),
         )
     )
     events = json.dumps({"cap": {"epsilon": cap.epsilon, "delta": cap.delta}, "composition": composition})
     journal.append(connection, time, "open-account", account=name, cost=Cost(), events=events)
 
 
-def account(connection: Connection, name: str) -> Account:
-    """One account. Raises `NotFound`."""
-    row = connection.execute(select(accounts).where(accounts.c.name == name)).first()
+def written_off(connection: Connection, name: str) -> list[Cost]:
+    """What was written off under an account's name, also while there was no such account."""
+    return [entry.cost for entry in journal.of_account(connection, name, 0, None) if entry.action == "write-off"]
+
+
+def account(connection: Connection, name: str, *, locked: bool = False) -> Account:
+    """One account; `locked` keeps it as it is until the transaction ends. Raises `NotFound`."""
+    query = select(accounts).where(accounts.c.name == name)
+    row = connection.execute(query.with_for_update() if locked else query).first()
     if row is None:
         raise NotFound("there is no such account")
     return _account(row)
@@ -84,6 +93,30 @@ def page(connection: Connection, dataset: str, after_name: str, limit: int) -> l
         .limit(limit)
     )
     return [_account(row) for row in rows]
+
+
+def all_accounts(connection: Connection) -> list[Account]:
+    """Every account in the order of the names."""
+    return [_account(row) for row in connection.execute(select(accounts).order_by(accounts.c.name))]
+
+
+def all_committed(connection: Connection) -> dict[str, Cost]:
+    """What is spent or reserved on every account."""
+    kept = (accounts.c.name, accounts.c.committed_rho, accounts.c.committed_epsilon, accounts.c.committed_delta)
+    rows = connection.execute(select(*kept).order_by(accounts.c.name))
+    return {name: Cost(rho, epsilon, delta) for name, rho, epsilon, delta in rows}
+
+
+def change(connection: Connection, name: str, values: Mapping[str, object]) -> None:
+    """Set columns of an account."""
+    connection.execute(accounts.update().where(accounts.c.name == name).values(values))
+
+
+def widened(limit: Cost, committed: Cost) -> Cost:
+    """The limits of an account on which more was written off than its cap allows: nothing more fits, by the cap."""
+    return Cost(
+        max(limit.rho, committed.rho), max(limit.epsilon, committed.epsilon), max(limit.delta, committed.delta)
+    )
 
 
 def total_with(held: Account, cost: Cost) -> Cost:

@@ -6,6 +6,7 @@ in the transaction of the connection it is given and commits nothing.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +15,7 @@ from sqlalchemy import Connection, select
 
 from equipoise.accounting import Cost
 from equipoise_server.ledger import journal
-from equipoise_server.ledger.accounts import Account, account, columns, total_with
+from equipoise_server.ledger.accounts import Account, account, change, columns, total_with, written_off
 from equipoise_server.ledger.caps import Composition, worst
 from equipoise_server.storage.tables import accounts
 from equipoise_server.storage.tables import charges as charges_table
@@ -54,6 +55,17 @@ def reserve(connection: Connection, round_id: str, asked: Sequence[Charge], time
         _record(connection, time, "reserve", round_id, charge)
 
 
+def start(connection: Connection, round_id: str, data_account_name: str, time: datetime) -> None:
+    """Journal that a round's data may be touched from now on: its charges can no longer be given back.
+
+    Without an entry of its own, a copy of the store from before it would look as good as the store.
+    """
+    events = json.dumps({"round": round_id})
+    journal.append(
+        connection, time, "run", account=data_account_name, cost=Cost(), events=events, round_id=round_id
+    )
+
+
 def spend(connection: Connection, round_id: str, time: datetime) -> None:
     """Spend all that a round has reserved. Never refused: what is reserved fits already.
 
@@ -64,7 +76,7 @@ def spend(connection: Connection, round_id: str, time: datetime) -> None:
         spent = [held.spent, charge.cost]
         total = worst(spent, held.cap) if held.composition is Composition.WORST else held.spent + charge.cost
         _settle(connection, round_id, charge, "spent")
-        _update(connection, held.name, columns("spent", total))
+        change(connection, held.name, columns("spent", total))
         _record(connection, time, "spend", round_id, charge)
 
 
@@ -77,12 +89,23 @@ def release(connection: Connection, round_id: str, time: datetime) -> None:
         held = account(connection, charge.account)
         _settle(connection, round_id, charge, "released")
         total = (
-            worst(_live(connection, held.name), held.cap)
+            worst(live_costs(connection, held.name), held.cap)
             if held.composition is Composition.WORST
             else _difference(held.committed, charge.cost)
         )
-        _update(connection, held.name, columns("committed", total))
+        change(connection, held.name, columns("committed", total))
         _record(connection, time, "release", round_id, charge)
+
+
+def live_costs(connection: Connection, name: str, *, spent_only: bool = False) -> list[Cost]:
+    """Every cost of an account that has not been given back: of rounds, and what was written off."""
+    states = ("spent",) if spent_only else ("spent", "reserved")
+    rows = connection.execute(
+        select(charges_table.c.rho, charges_table.c.epsilon, charges_table.c.delta).where(
+            charges_table.c.account == name, charges_table.c.state.in_(states)
+        )
+    )
+    return [*(Cost(row.rho, row.epsilon, row.delta) for row in rows), *written_off(connection, name)]
 
 
 def _commit(connection: Connection, held: Account, cost: Cost) -> bool:
@@ -122,26 +145,12 @@ def _reserved(connection: Connection, round_id: str) -> list[Charge]:
     return [Charge(row.account, Cost(row.rho, row.epsilon, row.delta), row.events) for row in rows]
 
 
-def _live(connection: Connection, name: str) -> list[Cost]:
-    """Every charge of an account that has not been given back."""
-    rows = connection.execute(
-        select(charges_table.c.rho, charges_table.c.epsilon, charges_table.c.delta).where(
-            charges_table.c.account == name, charges_table.c.state != "released"
-        )
-    )
-    return [Cost(row.rho, row.epsilon, row.delta) for row in rows]
-
-
 def _settle(connection: Connection, round_id: str, charge: Charge, state: str) -> None:
     connection.execute(
         charges_table.update()
         .where(charges_table.c.round_id == round_id, charges_table.c.account == charge.account)
         .values(state=state)
     )
-
-
-def _update(connection: Connection, name: str, columns: dict[str, int]) -> None:
-    connection.execute(accounts.update().where(accounts.c.name == name).values(columns))
 
 
 def _difference(total: Cost, part: Cost) -> Cost:

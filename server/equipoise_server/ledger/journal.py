@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss
@@ -24,7 +25,10 @@ START = bytes(32)  # what the first entry is hashed onto
 
 @dataclass(frozen=True)
 class JournalRecord:
-    """One entry. `action` is "open-account", "reserve", "spend" or "release"; `events` is JSON.
+    """One entry; `events` is JSON. `action` is one of
+
+    "open-account" and "set-cap": an account's cap; "reserve", "spend" and "release": a round's charge; "run": data
+    may be touched from here on; "write-off": what a lost part of the journal may have spent.
 
     `round_id` is empty where there is none; `digest` is SHA-256 over the previous digest and this entry.
     """
@@ -39,6 +43,29 @@ class JournalRecord:
     digest: bytes
 
 
+@dataclass(frozen=True)
+class Head:
+    """The newest entry; 0 and zeros where there is none."""
+
+    sequence: int
+    digest: bytes
+
+
+def head(connection: Connection) -> Head:
+    """How far the journal has come."""
+    row = connection.execute(
+        select(journal.c.sequence, journal.c.digest).order_by(journal.c.sequence.desc()).limit(1)
+    ).first()
+    return Head(0, START) if row is None else Head(row.sequence, row.digest)
+
+
+def digest_at(connection: Connection, sequence: int) -> bytes | None:
+    """The digest of one entry, or None where there is no such entry; entry 0 stands for the beginning."""
+    if sequence == 0:
+        return START
+    return connection.execute(select(journal.c.digest).where(journal.c.sequence == sequence)).scalar_one_or_none()
+
+
 def append(
     connection: Connection,
     time: datetime,
@@ -50,10 +77,8 @@ def append(
     round_id: str = "",
 ) -> None:
     """Write the next entry, in the transaction that changes the account."""
-    last = connection.execute(
-        select(journal.c.sequence, journal.c.digest).order_by(journal.c.sequence.desc()).limit(1)
-    ).first()
-    sequence, previous = (last.sequence + 1, last.digest) if last is not None else (1, START)
+    last = head(connection)
+    sequence, previous = last.sequence + 1, last.digest
     entry = JournalRecord(sequence, time, action, account, round_id, cost, events, digest=b"")
     connection.execute(
         journal.insert().values(
@@ -94,19 +119,14 @@ def page(connection: Connection, after_sequence: int, limit: int) -> list[Journa
     rows = connection.execute(
         select(journal).where(journal.c.sequence > after_sequence).order_by(journal.c.sequence).limit(limit)
     )
-    return [
-        JournalRecord(
-            row.sequence,
-            from_microseconds(row.time),
-            row.action,
-            row.account,
-            row.round_id,
-            Cost(rho=row.rho, epsilon=row.epsilon, delta=row.delta),
-            row.events,
-            row.digest,
-        )
-        for row in rows
-    ]
+    return [_record(row) for row in rows]
+
+
+def of_account(connection: Connection, account: str, after_sequence: int, limit: int | None) -> list[JournalRecord]:
+    """At most `limit` entries of one account after a sequence number, from the oldest."""
+    mine = (journal.c.account == account) & (journal.c.sequence > after_sequence)
+    rows = connection.execute(select(journal).where(mine).order_by(journal.c.sequence).limit(limit))
+    return [_record(row) for row in rows]
 
 
 def verify(entries: Iterable[JournalRecord], previous: bytes = START, first: int = 1) -> bytes:
@@ -118,9 +138,23 @@ def verify(entries: Iterable[JournalRecord], previous: bytes = START, first: int
     return previous
 
 
-def verify_stored(connection: Connection, page_size: int = 1000) -> None:
-    """Check the whole stored journal, page by page. Raises `DataLoss`."""
+def verified(connection: Connection, page_size: int = 1000) -> Iterator[JournalRecord]:
+    """The whole stored journal, read page by page and checked. Raises `DataLoss`."""
     digest, sequence = START, 0
     while entries := page(connection, sequence, page_size):
         digest = verify(entries, digest, sequence + 1)
         sequence = entries[-1].sequence
+        yield from entries
+
+
+def _record(row: Row[Any]) -> JournalRecord:
+    return JournalRecord(
+        row.sequence,
+        from_microseconds(row.time),
+        row.action,
+        row.account,
+        row.round_id,
+        Cost(rho=row.rho, epsilon=row.epsilon, delta=row.delta),
+        row.events,
+        row.digest,
+    )

@@ -1,16 +1,23 @@
-"""What operators and auditors see of both ledgers."""
+"""What operators and auditors see of both ledgers, and how operators change a cap."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
 
 from equipoise.errors import InvalidArgument
 from equipoise_server.ledger import accounts, journal
+from equipoise_server.ledger.adjustments import set_cap
+from equipoise_server.ledger.caps import Cap
 from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.paging import cut_page, page_limit
 from equipoise_server.rounds.records import AccountRecord, JournalRecord
-from equipoise_server.rounds.rows import read_dataset
+from equipoise_server.rounds.rows import canonical, read_dataset
+from equipoise_server.storage.crash_points import CrashPoint, reached
+from equipoise_server.storage.requests import Request, first_answer, keep_answer
 from equipoise_server.storage.store import Store
 
 
@@ -30,12 +37,45 @@ class Budgets:
 
     def journal(self, page_size: int, page_token: str) -> tuple[list[JournalRecord], str]:
         """The journal from its beginning; a page's token is its last sequence number."""
-        limit = page_limit(page_size)
-        if page_token and not (page_token.isascii() and page_token.isdigit() and len(page_token) < 19):
-            raise InvalidArgument("page_token", "is not one that this server gave")
+        limit, after = page_limit(page_size), _sequence(page_token)
         with self.store.read() as connection:
-            found = journal.page(connection, int(page_token or 0), limit + 1)
+            found = journal.page(connection, after, limit + 1)
         return cut_page(found, limit, lambda record: str(record.sequence))
+
+    def history(self, account: str, page_size: int, page_token: str) -> tuple[list[JournalRecord], str]:
+        """The journal's entries of one account. Raises `NotFound`."""
+        limit, after = page_limit(page_size), _sequence(page_token)
+        with self.store.read() as connection:
+            accounts.account(connection, account)
+            found = journal.of_account(connection, account, after, limit + 1)
+        return cut_page(found, limit, lambda record: str(record.sequence))
+
+    def set_cap(self, account: str, cap: Cap, request: Request, now: datetime) -> AccountRecord:
+        """Give an account another cap. Raises `NotFound`, `InvalidArgument`, `AlreadyExists`.
+
+        A crash before the commit means: the old cap holds, and the same request will be carried out.
+        """
+        with self.store.write() as connection:
+            if (known := first_answer(connection, request)) is not None:
+                return _record_from_json(known)
+            set_cap(connection, account, cap, now)
+            record = _converted(accounts.account(connection, account))
+            keep_answer(connection, request, canonical(asdict(record)), now)
+            reached(CrashPoint.CAP_WRITTEN)
+        reached(CrashPoint.CAP_COMMITTED)
+        return record
+
+
+def _sequence(page_token: str) -> int:
+    if page_token and not (page_token.isascii() and page_token.isdigit() and len(page_token) < 19):
+        raise InvalidArgument("page_token", "is not one that this server gave")
+    return int(page_token or 0)
+
+
+def _record_from_json(text: str) -> AccountRecord:
+    fields: dict[str, Any] = json.loads(text)
+    amounts = {name: Budget(**fields[name]) for name in ("cap", "spent", "committed")}
+    return AccountRecord(fields["name"], **amounts)
 
 
 def _converted(account: accounts.Account) -> AccountRecord:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlalchemy import Connection, select
 
-from equipoise.errors import AlreadyExists, InvalidArgument
+from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
 from equipoise.schema import Schema
 from equipoise_server.data.source import load_histogram
 from equipoise_server.identity.names import check_name
@@ -18,6 +18,7 @@ from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.paging import cut_page, page_limit
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.rows import canonical, dataset_record, read_dataset
+from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import datasets
@@ -53,7 +54,7 @@ class Datasets:
         """Count the records, fix their number, and open the data account."""
         with self.store.read() as connection:
             if (known := first_answer(connection, request)) is not None:
-                return read_dataset(connection, known)
+                return _as_registered(connection, known)
         check_name(new.name)
         data_cap = checked_cap("data_cap", new.data_cap.epsilon, new.data_cap.delta)
         analyst_cap = checked_cap("analyst_cap", new.analyst_cap.epsilon, new.analyst_cap.delta)
@@ -62,10 +63,29 @@ class Datasets:
             raise InvalidArgument("table", "has no records")
         with self.store.write() as connection:
             if (known := first_answer(connection, request)) is not None:
-                return read_dataset(connection, known)
+                return _as_registered(connection, known)
             self._insert(connection, new, records, data_cap, analyst_cap)
             keep_answer(connection, request, new.name, self.clock())
-            return read_dataset(connection, new.name)
+            registered = read_dataset(connection, new.name)
+            reached(CrashPoint.DATASET_WRITTEN)
+        reached(CrashPoint.DATASET_COMMITTED)
+        return registered
+
+    def retire(self, name: str, request: Request) -> DatasetRecord:
+        """Allow no new rounds on a dataset; those that are open go on. Raises `NotFound`, `WrongState`."""
+        with self.store.write() as connection:
+            if first_answer(connection, request) is not None:
+                return read_dataset(connection, name)
+            if read_dataset(connection, name).retire_time is not None:
+                raise WrongState("the dataset is retired already")
+            now = self.clock()
+            retired = datasets.update().where(datasets.c.name == name).values(retire_time=to_microseconds(now))
+            connection.execute(retired)
+            keep_answer(connection, request, name, now)
+            record = read_dataset(connection, name)
+            reached(CrashPoint.RETIREMENT_WRITTEN)
+        reached(CrashPoint.RETIREMENT_COMMITTED)
+        return record
 
     def get(self, name: str) -> DatasetRecord:
         """One dataset. Raises `NotFound`."""
@@ -109,3 +129,8 @@ class Datasets:
         )
         account = data_account(new.name)
         open_account(connection, now, account, dataset=new.name, composition=Composition.SUM, cap=data_cap)
+
+
+def _as_registered(connection: Connection, name: str) -> DatasetRecord:
+    """The first answer: the dataset as it was when it had just been registered."""
+    return replace(read_dataset(connection, name), retire_time=None)

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, select
 from equipoise_server.rounds.custody import SealedSeed, open_seed
 from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.rows import read_dataset, read_round, read_workloads
+from equipoise_server.rounds.runs import completed
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rounds.terms import setting_of
 from equipoise_server.rounds.worker import Job
@@ -14,12 +15,12 @@ from equipoise_server.storage.tables import rounds
 
 
 def read_job(connection: Connection, tables: Datasets, round_id: str, storage_key: bytes) -> Job | None:
-    """The job of a running round; None for a round in any other state: data are touched in no other.
+    """The job of a running round that has not been computed; None for any other: data are touched for no other.
 
     Raises `DataLoss` where the seed does not open, `InvalidArgument("source", ...)` where the table is gone.
     """
     record = read_round(connection, round_id)
-    if record.state is not RoundState.RUNNING:
+    if record.state is not RoundState.RUNNING or completed(connection, round_id) is not None:
         return None
     dataset = read_dataset(connection, record.terms.dataset)
     sealed = connection.execute(select(rounds.c.sealed_seed).where(rounds.c.id == round_id)).scalar_one()

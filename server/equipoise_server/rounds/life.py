@@ -12,14 +12,29 @@ from sqlalchemy import Connection, func, select
 
 from equipoise.errors import WrongState
 from equipoise_server.ledger import charges
+from equipoise_server.ledger.accounts import data_account
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.rows import read_round
+from equipoise_server.rounds.runs import discard
 from equipoise_server.rounds.states import Action, RoundState, Settlement, after
 from equipoise_server.rounds.terms import charges_of
-from equipoise_server.rounds.worker import RoundResult
+from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer
-from equipoise_server.storage.tables import result_chunks, rounds, submissions, synopses
+from equipoise_server.storage.tables import rounds, submissions
 from equipoise_server.storage.times import from_microseconds, to_microseconds
+
+WRITTEN = {
+    Action.SEAL: CrashPoint.SEAL_WRITTEN,
+    Action.RUN: CrashPoint.RUN_WRITTEN,
+    Action.RELEASE: CrashPoint.RELEASE_WRITTEN,
+    Action.ABORT: CrashPoint.ABORT_WRITTEN,
+}
+COMMITTED = {
+    Action.SEAL: CrashPoint.SEAL_COMMITTED,
+    Action.RUN: CrashPoint.RUN_COMMITTED,
+    Action.RELEASE: CrashPoint.RELEASE_COMMITTED,
+    Action.ABORT: CrashPoint.ABORT_COMMITTED,
+}
 
 # What belongs to a step: works in its transaction and gives the round's columns that change with the state.
 Step = Callable[[Connection, RoundRecord], Mapping[str, object]]
@@ -42,6 +57,7 @@ def take_step(
     connection.execute(rounds.update().where(rounds.c.id == round_id).values(state=state.value, **columns))
     moved = read_round(connection, round_id)
     keep_answer(connection, request, _answer_to_json(moved), now)
+    reached(WRITTEN[action])
     return moved
 
 
@@ -53,22 +69,18 @@ def check_submitted(connection: Connection, record: RoundRecord) -> Mapping[str,
     return {}
 
 
-def store_results(connection: Connection, record: RoundRecord, result: RoundResult) -> None:
-    """Keep the exact bytes that will be delivered; they are never computed again."""
-    for analyst, chunks in result.streams.items():
-        rows = [
-            {"round_id": record.id, "analyst": analyst, "sequence": sequence, "chunk": chunk}
-            for sequence, chunk in enumerate(chunks, start=1)
-        ]
-        connection.execute(result_chunks.insert(), rows)
-    cells = result.synopsis.astype("<u4").tobytes()
-    connection.execute(synopses.insert().values(round_id=record.id, cells=cells))
+def discarded(reason: str, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+    """What was computed for a round that ends without answers is not kept."""
+    discard(connection, record.id)
+    return {"abort_reason": reason}
 
 
 def _settle(connection: Connection, record: RoundRecord, settlement: Settlement, now: datetime) -> None:
     match settlement:
         case Settlement.RESERVE:
             charges.reserve(connection, record.id, charges_of(record.terms, record.plan), now)
+        case Settlement.START:
+            charges.start(connection, record.id, data_account(record.terms.dataset), now)
         case Settlement.SPEND:
             charges.spend(connection, record.id, now)
         case Settlement.RELEASE:

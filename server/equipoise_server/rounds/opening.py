@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, select
 
-from equipoise.errors import InvalidArgument
+from equipoise.errors import InvalidArgument, WrongState
 from equipoise_server.ledger.accounts import account, analyst_account, open_account, total_with
 from equipoise_server.ledger.caps import Cap
 from equipoise_server.mechanisms.interface import Plan
@@ -18,6 +18,7 @@ from equipoise_server.rounds.records import RoundRecord, Terms
 from equipoise_server.rounds.rows import canonical, plan_to_json, read_dataset, read_round, terms_to_json
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rounds.terms import UNITS, charges_of, check_terms, setting_of
+from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import datasets, identities, rounds, shares
@@ -30,7 +31,8 @@ def open_request(terms: Terms, caller: str, request_id: str) -> Request:
     """The request whose content is all of the terms. Raises `InvalidArgument` where they are malformed."""
     check_terms(terms)
     held = [[share.analyst, share.statements, share.queries] for share in terms.shares]
-    content = canonical([terms.dataset, held])
+    closing = None if terms.close_time is None else to_microseconds(terms.close_time)
+    content = canonical([terms.dataset, held, closing])
     return make_request(caller, request_id, "open", terms_to_json(terms), content)
 
 
@@ -42,13 +44,18 @@ class Opening:
     clock: Clock
     seeds: SeedSource
     storage_key: bytes
+    release_grid_seconds: int
 
     def plan(self, terms: Terms) -> Plan:
         """What the round would do and cost. Raises `InvalidArgument`, `NotFound`, `BudgetExhausted`."""
         check_terms(terms)
         with self.store.read() as connection:
             dataset = read_dataset(connection, terms.dataset)
+            if dataset.retire_time is not None:
+                raise WrongState("the dataset is retired: no new rounds")
             _check_registered(connection, terms)
+        if terms.close_time is not None and terms.close_time <= self.clock():
+            raise InvalidArgument("close_time", "has passed already")
         setting = setting_of(terms, dataset.records, dataset.schema.universe_size)
         return mechanism(terms.mechanism).plan(setting)
 
@@ -58,13 +65,20 @@ class Opening:
             if (known := first_answer(connection, request)) is not None:
                 return _as_opened(connection, known)
         plan = self.plan(terms)
+        terms = replace(terms, release_grid_seconds=terms.release_grid_seconds or self.release_grid_seconds)
         with self.store.write() as connection:
             if (known := first_answer(connection, request)) is not None:
                 return _as_opened(connection, known)
+            # Asked again, now that nothing else can be written.
+            if read_dataset(connection, terms.dataset).retire_time is not None:
+                raise WrongState("the dataset is retired: no new rounds")
             self._check_accounts(connection, terms, plan)
             round_id = self._insert(connection, terms, plan)
             keep_answer(connection, request, round_id, self.clock())
-            return read_round(connection, round_id)
+            opened = read_round(connection, round_id)
+            reached(CrashPoint.OPEN_WRITTEN)
+        reached(CrashPoint.OPEN_COMMITTED)
+        return opened
 
     def _check_accounts(self, connection: Connection, terms: Terms, plan: Plan) -> None:
         """Open the analysts' accounts where they are missing and see that every charge would fit now."""
@@ -105,6 +119,7 @@ class Opening:
                 open_time=to_microseconds(self.clock()),
                 abort_reason="",
                 peak_memory_bytes=0,
+                close_time=None if terms.close_time is None else to_microseconds(terms.close_time),
             )
         )
         rows = [

@@ -30,7 +30,9 @@ __all__ = [
 class Terms:
     """What an operator wants of a round; all of it public.
 
-    `unit` is "query" or "analyst", `mechanism` a mechanism's name or "auto", `options` JSON values.
+    `unit` is "query" or "analyst", `mechanism` a mechanism's name or "auto", `options` JSON values. From
+    `close_time` on the server seals, runs and releases the round by itself; None: the operator asks for each step.
+    Results open at multiples of `release_grid_seconds` since 1970; 0 stands for the server's own setting.
     """
 
     dataset: str
@@ -41,17 +43,23 @@ class Terms:
     mechanism: str
     shares: tuple[Share, ...]
     options: Mapping[str, object]
+    close_time: datetime | None = None
+    release_grid_seconds: int = 0
 
 
 @dataclass(frozen=True)
 class DatasetRecord:
-    """A registered table. `source` is relative to the data directory; `records` is the public n."""
+    """A registered table. `source` is relative to the data directory; `records` is the public n.
+
+    `retire_time` is None while new rounds can be opened on it.
+    """
 
     name: str
     source: str
     schema: Schema
     records: int
     create_time: datetime
+    retire_time: datetime | None = None
 
 
 @dataclass(frozen=True)

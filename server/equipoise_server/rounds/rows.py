@@ -18,6 +18,7 @@ from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.tables import datasets, rounds, shares, submissions
 from equipoise_server.storage.times import from_microseconds
 
+FIRST_GRID_SECONDS = 60  # of rounds that were opened before a round had a grid of its own
 NO_DATASET = "there is no such dataset"
 NO_ROUND = "there is no such round"  # the same words whether it does not exist or is not the caller's
 
@@ -36,6 +37,7 @@ def terms_to_json(terms: Terms) -> str:
         "beta": terms.beta,
         "mechanism": terms.mechanism,
         "options": dict(terms.options),
+        "release_grid_seconds": terms.release_grid_seconds,
     }
     return canonical(fields)
 
@@ -63,7 +65,14 @@ def read_dataset(connection: Connection, name: str) -> DatasetRecord:
 def dataset_record(row: Row[Any]) -> DatasetRecord:
     """A row of `datasets`."""
     schema = Schema.from_json(row.schema)
-    return DatasetRecord(row.name, row.source, schema, row.records, from_microseconds(row.create_time))
+    return DatasetRecord(
+        row.name,
+        row.source,
+        schema,
+        row.records,
+        from_microseconds(row.create_time),
+        None if row.retire_time is None else from_microseconds(row.retire_time),
+    )
 
 
 def read_round(connection: Connection, round_id: str, *, locked: bool = False) -> RoundRecord:
@@ -144,6 +153,8 @@ def _round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
             mechanism=terms["mechanism"],
             shares=held,
             options=terms["options"],
+            close_time=None if row.close_time is None else from_microseconds(row.close_time),
+            release_grid_seconds=terms.get("release_grid_seconds", FIRST_GRID_SECONDS),
         ),
         state=RoundState(row.state),
         plan=plan_from_json(row.plan),

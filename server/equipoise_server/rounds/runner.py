@@ -1,6 +1,6 @@
-"""One worker process a run, started with `spawn`, and what it has told so far. Nothing here is durable.
+"""One worker process a run, started with `spawn`, and how far it has come. Results go to the store as they come.
 
-A crash of the server means: what a worker had computed is gone, and `Rounds.recover` starts it again.
+A crash of the server means: what a worker had not completed is of no use, and `Rounds.recover` starts it again.
 """
 
 from __future__ import annotations
@@ -8,24 +8,27 @@ from __future__ import annotations
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
 import structlog
+from sqlalchemy.exc import IntegrityError
 
+from equipoise.errors import EquipoiseError
 from equipoise_server.rounds.records import ProgressRecord
+from equipoise_server.rounds.runs import Runs
 from equipoise_server.rounds.worker import (
     Advance,
     Failed,
     Finished,
     Job,
     Message,
-    RoundResult,
-    Stream,
+    Part,
     serve_job,
 )
+from equipoise_server.storage.claims import Claims
 
 log = structlog.get_logger(__name__)
 
@@ -39,26 +42,42 @@ class _Run:
     process: SpawnProcess
     progress: ProgressRecord
     phase_start: float
-    streams: dict[str, list[bytes]] = field(default_factory=dict)
-    result: RoundResult | None = None
     problem: str = ""
     ended: bool = False
 
 
 class Runner:
-    """Starts workers and listens to them. Safe to use from several threads."""
+    """Starts workers for the rounds that this server has claimed, and listens to them. Safe to use from threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, runs: Runs, claims: Claims) -> None:
+        self._results = runs
+        self._claims = claims
         self._context = multiprocessing.get_context("spawn")
         self._lock = threading.Lock()
         self._runs: dict[str, _Run] = {}
         self._closed = False
 
+    def claim(self, round_id: str) -> bool:
+        """Make the round this server's, until it is given back; not where it is another's. Raises `Unavailable`."""
+        return self._claims.take(round_id)
+
+    def unclaim(self, round_id: str) -> None:
+        """Leave the round to any server, unless this one has a worker for it, or had one that failed."""
+        with self._lock:
+            known = round_id in self._runs
+        if not known:
+            self._claims.give_back(round_id)
+
+    def holder(self, round_id: str) -> str:
+        """The other server whose round it is, in words for operators; empty if there is none."""
+        return self._claims.holder(round_id)
+
     def start(self, job: Job) -> None:
-        """Start a worker for a round, unless one is at work or has finished."""
+        """Start a worker for a claimed round, unless one is at work or has finished."""
         with self._lock:
             if self._closed or self._active(job.round_id):
                 return
+            run_id = self._results.begin(job.round_id)
             receiver, sender = self._context.Pipe(duplex=False)
             process = self._context.Process(
                 target=serve_job, args=(sender, job), name=f"round-{job.round_id}", daemon=True
@@ -69,19 +88,13 @@ class Runner:
             run = _Run(process, replace(NOTHING, phase="start"), time.monotonic())
             self._runs[job.round_id] = run
         threading.Thread(
-            target=self._listen, args=(job.round_id, run, receiver), name=f"listen-{job.round_id}", daemon=True
+            target=self._listen, args=(run_id, run, receiver), name=f"listen-{job.round_id}", daemon=True
         ).start()
 
     def active(self, round_id: str) -> bool:
         """Whether a worker is at work on the round or has finished it."""
         with self._lock:
             return self._active(round_id)
-
-    def result(self, round_id: str) -> RoundResult | None:
-        """What the worker computed, once it has finished."""
-        with self._lock:
-            run = self._runs.get(round_id)
-            return None if run is None else run.result
 
     def progress(self, round_id: str) -> ProgressRecord | None:
         """How far the run has come, with the time left estimated from the time its phase has taken so far."""
@@ -102,11 +115,20 @@ class Runner:
             return run.process.pid if run is not None and run.process.is_alive() else None
 
     def forget(self, round_id: str) -> None:
-        """End the round's worker, if it still works, and drop what it computed."""
+        """End the round's worker, if it still works, drop what it computed, and leave the round to any server."""
         with self._lock:
             run = self._runs.pop(round_id, None)
         if run is not None:
             _end(run.process)
+        self._claims.give_back(round_id)
+
+    def keep_only(self, running: Collection[str]) -> None:
+        """Forget rounds that are not running any more, and those that another server has taken over."""
+        lost = self._claims.lost()
+        with self._lock:
+            ended = [round_id for round_id in self._runs if round_id not in running or round_id in lost]
+        for round_id in ended:
+            self.forget(round_id)
 
     def close(self) -> None:
         """End every worker. Their rounds stay as they are in the store."""
@@ -116,31 +138,47 @@ class Runner:
             self._runs.clear()
         for run in runs:
             _end(run.process)
+        self._claims.close()
 
     def _active(self, round_id: str) -> bool:
         run = self._runs.get(round_id)
-        return run is not None and (not run.ended or run.result is not None)
+        return run is not None and (not run.ended or run.progress.complete)
 
-    def _listen(self, round_id: str, run: _Run, receiver: Connection) -> None:
+    def _listen(self, run_id: str, run: _Run, receiver: Connection) -> None:
         receive: Callable[[], Message] = receiver.recv
         try:
             while True:
                 message = receive()
+                # Stored before it is told, so that a run that shows as complete is.
+                self._keep(run_id, message)
                 with self._lock:
                     _take(run, message)
         except (EOFError, OSError):
             pass  # the worker has ended, in whatever way
+        except (EquipoiseError, IntegrityError) as error:
+            # The store refuses, or the round was aborted and its results are not wanted any more.
+            run.problem = f"the results could not be stored: {getattr(error, 'message', 'no such run')}"
+            run.process.kill()
         finally:
             receiver.close()
         run.process.join()
         with self._lock:
             run.ended = True
-            if run.result is None:
+            if not run.progress.complete:
                 # Said only now: when a failure shows, the round can be run again.
                 problem = run.problem or f"the worker ended with exit code {run.process.exitcode}"
                 run.progress = replace(NOTHING, phase=f"failed: {problem}")
-                if self._runs.get(round_id) is run:
-                    log.error("worker_failed", round_id=round_id, problem=problem)
+                if run in self._runs.values():
+                    log.error("worker_failed", run_id=run_id, problem=problem)
+
+    def _keep(self, run_id: str, message: Message) -> None:
+        match message:
+            case Part(analyst, first_sequence, chunks):
+                self._results.keep(run_id, analyst, first_sequence, chunks)
+            case Finished(synopsis, peak):
+                self._results.complete(run_id, synopsis, peak)
+            case _:
+                pass
 
 
 def _take(run: _Run, message: Message) -> None:
@@ -149,10 +187,9 @@ def _take(run: _Run, message: Message) -> None:
             if phase != run.progress.phase:
                 run.phase_start = time.monotonic()
             run.progress = replace(run.progress, phase=phase, done=done, total=total)
-        case Stream(analyst, chunks):
-            run.streams[analyst] = chunks
-        case Finished(synopsis, peak):
-            run.result = RoundResult(run.streams, synopsis)
+        case Part():
+            pass
+        case Finished(_, peak):
             run.progress = ProgressRecord("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
         case Failed(problem):
             run.problem = problem

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -11,14 +14,16 @@ from sqlalchemy import Connection, select
 
 from equipoise.errors import EquipoiseError, WrongState
 from equipoise.schema import Schema
-from equipoise_server.ledger import journal
+from equipoise_server.ledger.caps import checked_cap
+from equipoise_server.ledger.guard import Guard
+from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.mechanisms.interface import Budget, Plan
 from equipoise_server.rounds.budgets import Budgets
 from equipoise_server.rounds.clock import Clock, next_grid_point, system_clock
 from equipoise_server.rounds.custody import SeedSource, system_seeds
 from equipoise_server.rounds.datasets import Datasets, NewDataset
 from equipoise_server.rounds.jobs import read_job
-from equipoise_server.rounds.life import Step, check_submitted, store_results, take_step
+from equipoise_server.rounds.life import COMMITTED, Step, check_submitted, discarded, take_step
 from equipoise_server.rounds.opening import Opening, open_request
 from equipoise_server.rounds.paging import cut_page, page_limit
 from equipoise_server.rounds.records import (
@@ -31,17 +36,22 @@ from equipoise_server.rounds.records import (
     RoundRecord,
     Terms,
 )
-from equipoise_server.rounds.rows import check_token, newest_first, read_round, round_records
+from equipoise_server.rounds.rows import canonical, check_token, newest_first, read_round, round_records
 from equipoise_server.rounds.runner import NOTHING, Runner
+from equipoise_server.rounds.runs import Runs, completed, completed_run, expire, kept_since_before
+from equipoise_server.rounds.schedule import due_steps, take_due_step
 from equipoise_server.rounds.states import Action, RoundState
 from equipoise_server.rounds.submissions import Submissions
 from equipoise_server.rounds.terms import check_reason
+from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import rounds
 from equipoise_server.storage.times import to_microseconds
 
 log = structlog.get_logger(__name__)
+
+ELSEWHERE = "the round is run by another server, {}"
 
 Chunks = list[bytes]
 RoundPage = tuple[list[RoundRecord], str]
@@ -64,19 +74,25 @@ class Rounds:
         clock: Clock = system_clock,
         seeds: SeedSource = system_seeds,
         release_grid_seconds: int = 60,
+        *,
+        guard: Guard,
+        retention_days: int = 0,
     ) -> None:
         self._store = store
         self._storage_key = storage_key
         self._clock = clock
         self._grid = release_grid_seconds
         self._datasets = Datasets(store, data_directory, clock)
-        self._opening = Opening(store, clock, seeds, storage_key)
+        self._guard = guard
+        self._retention_days = retention_days
+        self._opening = Opening(store, clock, seeds, storage_key, release_grid_seconds)
         self._budgets = Budgets(store)
         self._submissions = Submissions(store, clock)
-        self._runner = Runner()
+        self._runner = Runner(Runs(store, clock), store.claims())
         # An operator's step and what follows in memory (a worker started or ended) happen as one. Analysts
         # never wait for it.
         self._turn = threading.Lock()
+        self._problems: dict[str, str] = {}  # why a round could not be run when that was last tried
 
     # Datasets
 
@@ -95,7 +111,13 @@ class Rounds:
         Raises `InvalidArgument` (also where the schema refuses records), `AlreadyExists`.
         """
         new = NewDataset(name, source, schema, data_cap, analyst_cap)
-        return self._datasets.register(new, new.request(f"operator/{caller}", request_id))
+        record = self._datasets.register(new, new.request(f"operator/{caller}", request_id))
+        self._guard.advance(self._store)
+        return record
+
+    def retire_dataset(self, name: str, request_id: str, caller: str = "") -> DatasetRecord:
+        """Allow no new rounds on a dataset. Raises `NotFound`, `WrongState` where it is retired already."""
+        return self._datasets.retire(name, make_request(f"operator/{caller}", request_id, "retire_dataset", name))
 
     def get_dataset(self, name: str) -> DatasetRecord:
         """One dataset. Raises `NotFound`."""
@@ -113,61 +135,50 @@ class Rounds:
 
     def open(self, terms: Terms, request_id: str, caller: str = "") -> RoundRecord:
         """Open a round. Raises as `plan` does, and `BudgetExhausted` naming the account it does not fit."""
-        return self._opening.open(terms, open_request(terms, f"operator/{caller}", request_id))
+        record = self._opening.open(terms, open_request(terms, f"operator/{caller}", request_id))
+        self._guard.advance(self._store)
+        return record
 
     def seal(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
         """Fix the workloads and reserve both budgets. Raises `WrongState`, also without any submission."""
         request = make_request(f"operator/{caller}", request_id, "seal", round_id)
-        with self._turn:
-            return self._step(request, round_id, Action.SEAL, check_submitted)
+        return self._advanced(request, round_id, Action.SEAL, check_submitted)
 
     def run(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
         """Start the worker; again, where it has died. Raises `WrongState` while one is at work."""
-
-        def check_idle(_: Connection, record: RoundRecord) -> Mapping[str, object]:
-            if self._runner.active(record.id):
-                raise WrongState("the round is being run, or has been, and waits for its release")
-            return {}
-
         request = make_request(f"operator/{caller}", request_id, "run", round_id)
-        with self._turn:
-            record = self._step(request, round_id, Action.RUN, check_idle)
-            # A crash here means: RUNNING without a worker, which is what `recover` looks for.
-            self._start(round_id)
-        return record
+        return self.take(request, round_id, Action.RUN)
 
     def release(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
-        """Store answers and charges in one transaction; streams open at the next point of the grid."""
+        """Make the stored results the answers, and spend; streams open at the next point of the round's grid."""
         request = make_request(f"operator/{caller}", request_id, "release", round_id)
-        with self._turn:
-            result = self._runner.result(round_id)
-            progress = self._runner.progress(round_id) or NOTHING
-
-            def keep(connection: Connection, record: RoundRecord) -> Mapping[str, object]:
-                if result is None:
-                    raise WrongState("the round has not been computed yet")
-                store_results(connection, record, result)
-                release_time = next_grid_point(self._clock(), self._grid)
-                return {
-                    "release_time": to_microseconds(release_time),
-                    "peak_memory_bytes": progress.peak_memory_bytes,
-                }
-
-            # A crash before the commit means: RUNNING, reserved, nothing delivered; `recover` computes the
-            # same bytes again. After it: every chunk is stored, and nothing is ever computed again.
-            record = self._step(request, round_id, Action.RELEASE, keep)
-            self._runner.forget(round_id)
-        return record
+        return self.take(request, round_id, Action.RELEASE)
 
     def abort(self, round_id: str, reason: str, request_id: str, caller: str = "") -> RoundRecord:
         """End a round without answers. `reason` is shown to its analysts; charges are spent once it ran."""
         check_reason(reason)
         request = make_request(f"operator/{caller}", request_id, "abort", round_id, reason)
-        with self._turn:
-            # A crash after the commit means: aborted, and the worker died with the server.
-            record = self._step(request, round_id, Action.ABORT, lambda *_: {"abort_reason": reason})
-            self._runner.forget(round_id)
-        return record
+        return self.take(request, round_id, Action.ABORT, reason)
+
+    def take(self, request: Request, round_id: str, action: Action, reason: str = "") -> RoundRecord:
+        """Take a step that was asked for by an operator, or by the time.
+
+        Unlike an operator's, a seal by the time does not ask whether anybody has submitted: the analysts would see
+        from what follows that nobody has.
+        """
+        match action:
+            case Action.SEAL:
+                return self._advanced(request, round_id, action, lambda *_: {})
+            case Action.RUN:
+                try:
+                    return self._advanced(request, round_id, action, self._check_idle, self._start)
+                finally:
+                    self._runner.unclaim(round_id)
+            case Action.RELEASE:
+                return self._advanced(request, round_id, action, self._released, self._runner.forget)
+            case Action.ABORT:
+                aborted = partial(discarded, reason)
+                return self._advanced(request, round_id, action, aborted, self._runner.forget)
 
     def get(self, round_id: str) -> RoundRecord:
         """One round as operators and auditors see it. Raises `NotFound`."""
@@ -187,9 +198,15 @@ class Rounds:
         with self._store.read() as connection:
             query = select(rounds.c.peak_memory_bytes).where(rounds.c.id == round_id)
             record, peak = read_round(connection, round_id), connection.execute(query).scalar_one()
+            run = completed(connection, round_id)
         if record.state is RoundState.RELEASED:
             return ProgressRecord("released", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
-        return self._runner.progress(round_id) or NOTHING
+        if record.state is RoundState.RUNNING and run is not None:
+            return ProgressRecord("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=run[1])
+        known = self._runner.progress(round_id)
+        if known is None and record.state is RoundState.RUNNING and (holder := self._runner.holder(round_id)):
+            return replace(NOTHING, phase=ELSEWHERE.format(holder))
+        return known or NOTHING
 
     # The analysts' side of a round
 
@@ -200,6 +217,10 @@ class Rounds:
         workload, `BudgetExhausted` beyond the share, `AlreadyExists` for another request under the same id.
         """
         return self._submissions.submit(analyst, round_id, request_id, workload)
+
+    def withdraw(self, analyst: str, round_id: str, request_id: str) -> None:
+        """Take the analyst's workload back. Raises `NotFound` without a share or a workload, `WrongState`."""
+        self._submissions.withdraw(analyst, round_id, request_id)
 
     def dry_run(self, analyst: str, round_id: str, workload: bytes) -> DryRun:
         """Check a workload as `submit` does, without leaving a trace."""
@@ -231,37 +252,115 @@ class Rounds:
         """The budget journal from its beginning."""
         return self._budgets.journal(page_size, page_token)
 
+    def account_history(self, account: str, page_size: int = 0, page_token: str = "") -> JournalPage:
+        """The journal's entries of one account from its opening. Raises `NotFound`."""
+        return self._budgets.history(account, page_size, page_token)
+
+    def set_cap(self, account: str, cap: Budget, request_id: str, caller: str = "") -> AccountRecord:
+        """Give an account another cap: journaled. Raises `InvalidArgument` below what is committed already."""
+        checked = checked_cap("cap", cap.epsilon, cap.delta)
+        request = make_request(f"operator/{caller}", request_id, "set_cap", account, canonical(asdict(checked)))
+        record = self._budgets.set_cap(account, checked, request, self._clock())
+        self._guard.advance(self._store)
+        return record
+
     # The service itself
 
     def recover(self) -> None:
-        """At start: check the journal, and run again what was running. Raises `DataLoss`.
+        """At start: check guard, journal and accounts, and run again what was running. Raises `DataLoss`.
 
         The same seed, data, workloads and parameters give the same bytes, so nothing is answered twice.
         """
         with self._store.read() as connection:
-            journal.verify_stored(connection)
-            query = select(rounds.c.id).where(rounds.c.state == RoundState.RUNNING.value)
-            running = list(connection.execute(query.order_by(rounds.c.position)).scalars())
+            check_accounts(connection)
+        self._guard.advance(self._store)
+        self.take_over()
+
+    def take_over(self) -> None:
+        """Run what is running by the store, and by no server: at start, and whenever another may have died.
+
+        Where this server's own worker failed, the round waits for an operator. Raises `Unavailable`.
+        """
         with self._turn:
+            with self._store.read() as connection:
+                query = select(rounds.c.id).where(rounds.c.state == RoundState.RUNNING.value)
+                running = list(connection.execute(query.order_by(rounds.c.position)).scalars())
+            self._runner.keep_only(running)
             for round_id in running:
+                if self._runner.progress(round_id) is not None:
+                    continue
                 try:
                     self._start(round_id)
                 except EquipoiseError as error:
                     # One round whose table is gone must not keep the others from being served: it stays
-                    # RUNNING and charged, and an operator can run it again or abort it.
-                    log.error("round_not_recovered", round_id=round_id, problem=error.message)
+                    # RUNNING and charged, and an operator can abort it.
+                    self._tell_once(round_id, error.message)
+
+    def keep_schedule(self) -> None:
+        """Do what is due now: steps of rounds whose closing time has come, and the removal of old results."""
+        now = self._clock()
+        with self._store.read() as connection:
+            steps = due_steps(connection, now)
+            kept = timedelta(days=self._retention_days)
+            old = kept_since_before(connection, now - kept) if kept else []
+        for round_id, step in steps:
+            take_due_step(self, round_id, step)
+        for round_id in old:
+            with self._store.write() as connection:
+                expire(connection, round_id)
+            log.info("results_expired", round_id=round_id)
 
     def close(self) -> None:
         """End the workers. A round that was running stays RUNNING and is run again after the next start."""
         self._runner.close()
 
-    def _step(self, request: Request, round_id: str, action: Action, step: Step) -> RoundRecord:
-        with self._store.write() as connection:
-            return take_step(connection, request, round_id, action, step, self._clock())
+    def _advanced(
+        self, request: Request, round_id: str, action: Action, step: Step, then: Callable[[str], None] | None = None
+    ) -> RoundRecord:
+        """One step, then the guard, and only then what follows: data touched, anything told."""
+        with self._turn:
+            with self._store.write() as connection:
+                record = take_step(connection, request, round_id, action, step, self._clock())
+            reached(COMMITTED[action])
+            self._guard.advance(self._store)
+            if then is not None:
+                then(round_id)
+        return record
+
+    def _check_idle(self, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+        # Claimed before it shows as RUNNING: other servers look for such rounds that nobody has.
+        if (
+            completed(connection, record.id) is not None
+            or self._runner.active(record.id)
+            or not self._runner.claim(record.id)
+        ):
+            raise WrongState("the round is being run, or has been, and waits for its release")
+        return {}
+
+    def _released(self, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+        run_id, peak_memory_bytes = completed_run(connection, record.id)
+        release_time = next_grid_point(self._clock(), record.terms.release_grid_seconds or self._grid)
+        return {
+            "run_id": run_id,
+            "release_time": to_microseconds(release_time),
+            "peak_memory_bytes": peak_memory_bytes,
+        }
 
     def _start(self, round_id: str) -> None:
-        with self._store.read() as connection:
-            job = read_job(connection, self._datasets, round_id, self._storage_key)
-        # None where an old request was answered again and the round has moved on since.
-        if job is not None:
-            self._runner.start(job)
+        """Claimed before it is read, so that the server that had it cannot have released it in between."""
+        if self._runner.active(round_id) or not self._runner.claim(round_id):
+            return
+        try:
+            with self._store.read() as connection:
+                job = read_job(connection, self._datasets, round_id, self._storage_key)
+            # None where an old request was answered again and the round has moved on since, or is complete.
+            if job is not None:
+                self._runner.start(job)
+                reached(CrashPoint.RUN_STARTED)
+        finally:
+            self._runner.unclaim(round_id)
+
+    def _tell_once(self, round_id: str, problem: str) -> None:
+        if self._problems.get(round_id) != problem:
+            self._problems[round_id] = problem
+            log.error("round_not_recovered", round_id=round_id, problem=problem)

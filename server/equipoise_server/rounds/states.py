@@ -4,6 +4,10 @@ OPEN --seal--> SEALED --run--> RUNNING --release--> RELEASED
   |              |               | ^
   |              |               +-+ run again, where the worker died
   +----abort-----+----abort------+------------> ABORTED
+
+A round with a closing time takes the steps after OPEN by itself from then on (`due`). The points of the code at
+which a kill matters are named in `storage.crash_points`: before and after the commit of each of these steps, and
+around what follows a commit.
 """
 
 from __future__ import annotations
@@ -43,13 +47,15 @@ class Settlement(StrEnum):
 
     NONE = "none"
     RESERVE = "reserve"
+    START = "start"
     SPEND = "spend"
     RELEASE = "release"
 
 
 TRANSITIONS: dict[tuple[RoundState, Action], tuple[RoundState, Settlement]] = {
     (RoundState.OPEN, Action.SEAL): (RoundState.SEALED, Settlement.RESERVE),
-    (RoundState.SEALED, Action.RUN): (RoundState.RUNNING, Settlement.NONE),
+    # From here on data may be touched. That is journaled, so that no older copy of the store can undo it.
+    (RoundState.SEALED, Action.RUN): (RoundState.RUNNING, Settlement.START),
     # The worker died: the same seed and the same inputs give the same bytes, so nothing is charged anew.
     (RoundState.RUNNING, Action.RUN): (RoundState.RUNNING, Settlement.NONE),
     (RoundState.RUNNING, Action.RELEASE): (RoundState.RELEASED, Settlement.SPEND),
@@ -69,13 +75,40 @@ def after(state: RoundState, action: Action) -> tuple[RoundState, Settlement]:
         raise WrongState(f"the round is {state.value}, so it cannot be {action.value}") from None
 
 
+def closed(close_time: datetime | None, now: datetime) -> bool:
+    """Whether a round's closing time has come, whether or not it has been sealed already."""
+    return close_time is not None and now >= close_time
+
+
+def due(state: RoundState, close_time: datetime | None, complete: bool, now: datetime) -> Action | None:
+    """What the server does by itself to a round that has a closing time; None where nothing, or nothing yet.
+
+    `complete`: the answers are there. A run that ended without answers is left to the operator.
+    """
+    if not closed(close_time, now):
+        return None
+    match state:
+        case RoundState.OPEN:
+            return Action.SEAL
+        case RoundState.SEALED:
+            return Action.RUN
+        case RoundState.RUNNING if complete:
+            return Action.RELEASE
+        case _:
+            return None
+
+
 def streams_open(state: RoundState, release_time: datetime | None, now: datetime) -> bool:
     """Whether results may be read: the round is released and its release time has come."""
     return state is RoundState.RELEASED and release_time is not None and now >= release_time
 
 
-def shown_to_analysts(state: RoundState, release_time: datetime | None, now: datetime) -> RoundState:
-    """The state as analysts see it: SEALED from sealing until the streams open, so that no run time shows."""
+def shown_to_analysts(
+    state: RoundState, close_time: datetime | None, release_time: datetime | None, now: datetime
+) -> RoundState:
+    """The state as analysts see it: SEALED from closing until the streams open, so that no run time shows."""
+    if state is RoundState.OPEN and closed(close_time, now):
+        return RoundState.SEALED
     if state is RoundState.RUNNING:
         return RoundState.SEALED
     if state is RoundState.RELEASED and not streams_open(state, release_time, now):

@@ -28,7 +28,8 @@ from equipoise_server.rounds.rows import (
     read_share,
     round_records,
 )
-from equipoise_server.rounds.states import RoundState, shown_to_analysts, streams_open
+from equipoise_server.rounds.states import RoundState, closed, shown_to_analysts, streams_open
+from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import result_chunks, rounds, shares, submissions
@@ -65,15 +66,34 @@ class Submissions:
             # request will be carried out. After it: the same request gets this receipt.
             _replace(connection, analyst, workload, receipt)
             keep_answer(connection, request, _receipt_to_json(receipt), receipt.accept_time)
+            reached(CrashPoint.SUBMIT_WRITTEN)
+        reached(CrashPoint.SUBMIT_COMMITTED)
         return receipt
+
+    def withdraw(self, analyst: str, round_id: str, request_id: str) -> None:
+        """Take the analyst's workload back, while the round still accepts workloads.
+
+        Raises `NotFound` without a share or a workload, `WrongState` when sealed.
+        """
+        request = make_request(f"analyst/{analyst}", request_id, "withdraw", round_id)
+        with self.store.write() as connection:
+            read_share(connection, round_id, analyst)
+            if first_answer(connection, request) is not None:
+                return
+            self._check_open(read_round(connection, round_id, locked=True))
+            mine = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
+            if connection.execute(submissions.delete().where(mine)).rowcount == 0:
+                raise NotFound("there is no workload of yours in this round")
+            keep_answer(connection, request, "", self.clock())
+            reached(CrashPoint.WITHDRAWAL_WRITTEN)
+        reached(CrashPoint.WITHDRAWAL_COMMITTED)
 
     def dry_run(self, analyst: str, round_id: str, workload: bytes) -> DryRun:
         """Check a workload as `submit` does, and leave no trace."""
         with self.store.read() as connection:
             share = read_share(connection, round_id, analyst)
             record = read_round(connection, round_id)
-            if record.state is not RoundState.OPEN:
-                raise WrongState(CLOSED)
+            self._check_open(record)
             schema = read_dataset(connection, record.terms.dataset).schema
         compiled = compile_workload(workload_from_bytes(workload), schema)
         _check_share(compiled, share)
@@ -102,14 +122,18 @@ class Submissions:
         """At most `limit` stored chunks after a sequence number; none at the end of the stream.
 
         Raises `NotFound` without a share, and where the analyst submitted nothing and so has no stream;
-        `WrongState` before the streams open; `OutOfRange` beyond the end.
+        `WrongState` before the streams open, or when they are no longer kept; `OutOfRange` beyond the end.
         """
-        mine = (result_chunks.c.round_id == round_id, result_chunks.c.analyst == analyst)
+        released = select(rounds.c.run_id).where(rounds.c.id == round_id)
         with self.store.read() as connection:
             read_share(connection, round_id, analyst)
             record = read_round(connection, round_id)
             if not streams_open(record.state, record.release_time, self.clock()):
                 raise WrongState("the round's results cannot be read yet, or there are none")
+            run_id = connection.execute(released).scalar_one()
+            if run_id is None:
+                raise WrongState("the round's results are no longer kept")
+            mine = (result_chunks.c.run_id == run_id, result_chunks.c.analyst == analyst)
             last = connection.execute(select(func.max(result_chunks.c.sequence)).where(*mine)).scalar()
             if last is None:
                 raise NotFound("there is no such stream")
@@ -127,12 +151,16 @@ class Submissions:
         if (known := first_answer(connection, request)) is not None:
             return share, _receipt_from_json(known)
         record = read_round(connection, round_id, locked=locked)
-        if record.state is not RoundState.OPEN:
-            raise WrongState(CLOSED)
+        self._check_open(record)
         return share, record
 
+    def _check_open(self, record: RoundRecord) -> None:
+        # Late is late, also where the server has not come to sealing the round yet.
+        if record.state is not RoundState.OPEN or closed(record.terms.close_time, self.clock()):
+            raise WrongState(CLOSED)
+
     def _shown(self, record: RoundRecord, share: Share) -> RoundRecord:
-        state = shown_to_analysts(record.state, record.release_time, self.clock())
+        state = shown_to_analysts(record.state, record.terms.close_time, record.release_time, self.clock())
         return replace(
             record,
             terms=replace(record.terms, shares=(share,)),

@@ -15,6 +15,7 @@ from equipoise_server.rounds.rows import canonical
 UNITS = {"query": Composition.WORST, "analyst": Composition.SUM}
 LARGEST_SHARE = 1 << 40  # queries of one analyst: far beyond any memory, far within every integer column
 LONGEST_REASON = 500
+LONGEST_GRID_SECONDS = 7 * 86_400
 
 
 def check_terms(terms: Terms) -> None:
@@ -36,6 +37,8 @@ def check_terms(terms: Terms) -> None:
             raise InvalidArgument(
                 f"shares[{index}]", "must have at least 1 statement, and at least as many queries"
             )
+    if not 0 <= terms.release_grid_seconds <= LONGEST_GRID_SECONDS:
+        raise InvalidArgument("release_grid_seconds", f"must be at most {LONGEST_GRID_SECONDS:,}")
     try:
         canonical(dict(terms.options))
     except (TypeError, ValueError):

@@ -6,6 +6,7 @@ is started again and computes the same bytes.
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import resource
@@ -13,8 +14,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -26,10 +27,11 @@ from equipoise.schema import Schema
 from equipoise.wire import results_to_chunks, workload_from_bytes
 from equipoise.workload import compile_workload
 from equipoise_server.data.source import load_histogram
-from equipoise_server.mechanisms.interface import Plan, Progress, Setting
+from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, Setting
 from equipoise_server.mechanisms.registry import mechanism
 
 REPORT_SECONDS = 0.2  # progress is told at most this often within a phase
+CHUNKS_IN_PART = 64  # about 1.1 MB: the store's writer is not held for long, and memory stays constant
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,6 @@ class Job:
 
 
 @dataclass(frozen=True)
-class RoundResult:
-    """Every analyst's stream as serialized chunks, and the synopsis's records as universe cells."""
-
-    streams: Mapping[str, list[bytes]]
-    synopsis: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
 class Advance:
     """Told while the worker computes: `done` of `total` steps of a phase."""
 
@@ -63,10 +57,11 @@ class Advance:
 
 
 @dataclass(frozen=True)
-class Stream:
-    """One analyst's finished stream."""
+class Part:
+    """The next messages of one analyst's stream; `first_sequence` is the first one's sequence number."""
 
     analyst: str
+    first_sequence: int
     chunks: list[bytes]
 
 
@@ -85,11 +80,11 @@ class Failed:
     problem: str
 
 
-Message = Advance | Stream | Finished | Failed
+Message = Advance | Part | Finished | Failed
 
 
-def compute_round(job: Job, progress: Progress) -> RoundResult:
-    """Compute a round: a pure function of the job and of the table it names.
+def compute_round(job: Job, progress: Progress) -> Outcome:
+    """Compute a round's answers and synopsis: a pure function of the job and of the table it names.
 
     Raises `InvalidArgument` for a table that its schema refuses, `DataLoss` for one that has another number
     of records than were registered.
@@ -105,14 +100,23 @@ def compute_round(job: Job, progress: Progress) -> RoundResult:
         progress("compile", done, len(job.workloads))
         workloads[analyst] = compile_workload(workload_from_bytes(workload), schema)
     progress("compile", len(workloads), len(workloads))
-    outcome = mechanism(job.plan.mechanism).run(
-        job.setting, job.plan, loaded.histogram, workloads, job.seed, progress
-    )
-    streams = {
-        analyst: results_to_chunks(job.round_id, answers.values, answers.methods, answers.bounds)
-        for analyst, answers in outcome.answers.items()
-    }
-    return RoundResult(streams, outcome.synopsis)
+    if not workloads:
+        # The round's analysts must not see that nobody has asked: there is a synopsis, of a game without questions.
+        workloads[job.setting.shares[0].analyst] = compile_workload((), schema)
+    run = mechanism(job.plan.mechanism).run
+    outcome = run(job.setting, job.plan, loaded.histogram, workloads, job.seed, progress)
+    return replace(outcome, answers={analyst: outcome.answers[analyst] for analyst in job.workloads})
+
+
+def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[Part]:
+    """Every analyst's stream, some messages at a time, so that never more than these are held."""
+    for done, (analyst, answers) in enumerate(outcome.answers.items()):
+        progress("store", done, len(outcome.answers))
+        chunks = results_to_chunks(job.round_id, answers.values, answers.methods, answers.bounds)
+        first_sequence = 1
+        while part := list(itertools.islice(chunks, CHUNKS_IN_PART)):
+            yield Part(analyst, first_sequence, part)
+            first_sequence += len(part)
 
 
 def serve_job(pipe: Connection, job: Job) -> None:
@@ -121,10 +125,12 @@ def serve_job(pipe: Connection, job: Job) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        result = compute_round(job, _throttled(pipe))
-        for analyst, chunks in result.streams.items():
-            pipe.send(Stream(analyst, chunks))
-        pipe.send(Finished(result.synopsis, peak_memory_bytes()))
+        progress = _throttled(pipe)
+        outcome = compute_round(job, progress)
+        # A full pipe holds the worker until the server has stored what was sent before.
+        for part in stream_parts(job, outcome, progress):
+            pipe.send(part)
+        pipe.send(Finished(outcome.synopsis, peak_memory_bytes()))
     except EquipoiseError as error:
         pipe.send(Failed(error.message))
     except MemoryError:

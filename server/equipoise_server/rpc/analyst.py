@@ -86,6 +86,13 @@ class AnalystMethods:
             uncertified_at_most=record.uncertified_at_most,
         )
 
+    def withdraw_workload(
+        self, caller: Caller, request: analyst_pb2.WithdrawWorkloadRequest
+    ) -> analyst_pb2.WithdrawWorkloadResponse:
+        """Withdraws the caller's workload before sealing."""
+        self.rounds.withdraw(caller.name, request.round_id, request.request_id)
+        return analyst_pb2.WithdrawWorkloadResponse()
+
     async def stream_results(
         self, caller: Caller, request: analyst_pb2.StreamResultsRequest
     ) -> AsyncIterator[analyst_pb2.StreamResultsResponse]:

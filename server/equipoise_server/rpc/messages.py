@@ -50,6 +50,7 @@ def dataset(record: DatasetRecord) -> types_pb2.Dataset:
         schema=wire.schema_to_message(record.schema),
         records=record.records,
         create_time=_time(record.create_time),
+        retire_time=None if record.retire_time is None else _time(record.retire_time),
     )
 
 
@@ -143,6 +144,8 @@ def _round(record: RoundRecord) -> types_pb2.Round:
         release_time=None if record.release_time is None else _time(record.release_time),
         abort_reason=record.abort_reason,
         seed_commitment=record.seed_commitment,
+        close_time=None if record.terms.close_time is None else _time(record.terms.close_time),
+        release_grid_seconds=record.terms.release_grid_seconds,
     )
 
 

@@ -92,9 +92,23 @@ def _made(make: Any, behaviour: Any) -> Handler:
 
 def _parse(request_class: type[Message], raw: bytes) -> Message:
     try:
-        return request_class.FromString(raw)
+        request = request_class.FromString(raw)
     except DecodeError:
         raise InvalidArgument("request", f"is not a {request_class.DESCRIPTOR.name}") from None
+    _check_texts(request, "")
+    return request
+
+
+def _check_texts(message: Message, path: str) -> None:
+    """No text has a NUL: PostgreSQL cannot hold one, and both stores answer alike."""
+    for field, value in message.ListFields():
+        if field.type not in (field.TYPE_MESSAGE, field.TYPE_STRING):
+            continue
+        for each in (value,) if isinstance(value, str | Message) else value:
+            if isinstance(each, Message):
+                _check_texts(each, f"{path}{field.name}.")
+            elif "\0" in each:
+                raise InvalidArgument(path + field.name, "must not have NUL characters")
 
 
 def _serialize(response: Message) -> bytes:

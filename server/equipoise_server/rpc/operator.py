@@ -56,6 +56,13 @@ class OperatorMethods:
             datasets=[messages.dataset(record) for record in records], next_page_token=token
         )
 
+    def retire_dataset(
+        self, caller: Caller, request: operator_pb2.RetireDatasetRequest
+    ) -> operator_pb2.RetireDatasetResponse:
+        """Allows no new rounds on a dataset."""
+        record = self.rounds.retire_dataset(request.name, request.request_id, caller.name)
+        return operator_pb2.RetireDatasetResponse(dataset=messages.dataset(record))
+
     def add_analyst(
         self, caller: Caller, request: operator_pb2.AddAnalystRequest
     ) -> operator_pb2.AddAnalystResponse:
@@ -137,6 +144,21 @@ class OperatorMethods:
         return operator_pb2.ListAccountsResponse(
             accounts=[messages.account(record) for record in records], next_page_token=token
         )
+
+    def list_account_history(
+        self, _: Caller, request: operator_pb2.ListAccountHistoryRequest
+    ) -> operator_pb2.ListAccountHistoryResponse:
+        """Lists the journal entries of one account from its opening."""
+        records, token = self.rounds.account_history(request.account, request.page_size, request.page_token)
+        return operator_pb2.ListAccountHistoryResponse(
+            entries=[messages.journal_entry(record) for record in records], next_page_token=token
+        )
+
+    def set_cap(self, caller: Caller, request: operator_pb2.SetCapRequest) -> operator_pb2.SetCapResponse:
+        """Changes the cap of an account."""
+        cap = budget_from_message(request.cap, "cap")
+        record = self.rounds.set_cap(request.account, cap, request.request_id, caller.name)
+        return operator_pb2.SetCapResponse(account=messages.account(record))
 
     def _detail(self, record: RoundRecord) -> types_pb2.RoundDetail:
         return messages.round_detail(record, self.rounds.progress(record.id))

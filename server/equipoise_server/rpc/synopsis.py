@@ -15,7 +15,7 @@ from equipoise.errors import DataLoss, WrongState
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import synopses
+from equipoise_server.storage.tables import rounds, synopses
 
 RECORDS_A_MESSAGE = 4096
 
@@ -38,7 +38,10 @@ class Synopses:
             raise WrongState("the round's synopsis cannot be read yet, or there is none")
         sizes = self.rounds.get_dataset(record.terms.dataset).schema.sizes
         with self.store.read() as connection:
-            query = select(synopses.c.cells).where(synopses.c.round_id == round_id)
+            run_id = connection.execute(select(rounds.c.run_id).where(rounds.c.id == round_id)).scalar_one()
+            if run_id is None:
+                raise WrongState("the round's results are no longer kept")
+            query = select(synopses.c.cells).where(synopses.c.run_id == run_id)
             stored = connection.execute(query).scalar_one_or_none()
         if stored is None:
             raise DataLoss("the round's synopsis is not in the store")

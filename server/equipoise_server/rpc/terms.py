@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import UTC, datetime
+
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from equipoise.errors import InvalidArgument
 from equipoise.v1 import operator_pb2, types_pb2
@@ -33,6 +36,8 @@ def terms_from_message(message: operator_pb2.RoundTerms) -> Terms:
         mechanism=message.mechanism,
         shares=tuple(_share(share, f"terms.shares[{position}]") for position, share in enumerate(message.shares)),
         options=_options(message.options),
+        close_time=_time(message.close_time, "terms.close_time") if message.HasField("close_time") else None,
+        release_grid_seconds=message.release_grid_seconds,
     )
 
 
@@ -43,6 +48,13 @@ def budget_from_message(message: types_pb2.Budget, field: str) -> Budget:
     if not 0 <= message.delta < 1:
         raise InvalidArgument(f"{field}.delta", "must be at least 0 and less than 1")
     return Budget(message.epsilon, message.delta)
+
+
+def _time(message: Timestamp, field: str) -> datetime:
+    try:
+        return message.ToDatetime(tzinfo=UTC)
+    except ValueError:
+        raise InvalidArgument(field, "is not a time") from None
 
 
 def _share(message: types_pb2.Share, field: str) -> Share:

@@ -1,39 +1,36 @@
-"""Connections to the store: who may write, and how durable a commit is.
-
-SQLite in WAL mode with `synchronous=FULL`: when a transaction has been committed, it has been synced. One
-connection writes, in transactions that hold the write lock from their beginning; readers see the last commit.
+"""The store: transactions, one that writes at a time, and how durable a commit is.
 
     store = open_store("sqlite:////var/lib/equipoise/equipoise.db")
     with store.write() as connection: ...   # commits at the end, rolls back on any exception
     with store.read() as connection: ...
+
+Transactions that write take turns from their beginning, on both databases and across all servers of one store.
+So whatever a transaction has read stays as it is until it ends, and code that is right for one writer is right.
+What SQLite and PostgreSQL each do for that is in the modules of their names.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, InterfaceError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
+from sqlalchemy.exc import ArgumentError
 
-from equipoise.errors import DataLoss, EquipoiseError, InvalidArgument, Unavailable
+from equipoise.errors import InvalidArgument
+from equipoise_server.storage import postgresql, sqlite
+from equipoise_server.storage.claims import Claims, SharedClaims, SoleClaims
+from equipoise_server.storage.failures import translated
 from equipoise_server.storage.migrate import migrate
-
-READERS = 8  # connections that read at the same time
-BUSY_SECONDS = 15  # how long to wait for another process's write lock
 
 
 class Store:
     """An open store. Safe to use from several threads."""
 
-    def __init__(self, writer: Engine, reader: Engine) -> None:
+    def __init__(self, url: URL, writer: Engine, reader: Engine) -> None:
+        self._url = url
         self._writer = writer
         self._reader = reader
         self._turn = threading.Lock()
@@ -50,6 +47,10 @@ class Store:
         with translated(), self._reader.begin() as connection:
             yield connection
 
+    def claims(self) -> Claims:
+        """Which rounds this server runs, if several servers can share the store; to be closed by the caller."""
+        return SharedClaims(self._url) if self._url.drivername == postgresql.DRIVER else SoleClaims()
+
     def close(self) -> None:
         """Close every connection."""
         self._writer.dispose()
@@ -59,84 +60,51 @@ class Store:
 def open_store(url: str) -> Store:
     """Open the store at an SQLAlchemy URL, made and migrated if need be.
 
-    Raises `InvalidArgument("store", ...)` for a URL that cannot be used, a file that is not ours, or a store
-    written by a newer version; `Unavailable` where it cannot be opened; `DataLoss` where it is damaged.
+    Raises `InvalidArgument("store", ...)` for a URL that cannot be used, a database that is not ours or cannot
+    keep what is promised, or a store written by a newer version; `Unavailable` where it cannot be opened;
+    `DataLoss` where it is damaged.
     """
+    parsed = _parsed(url)
+    database = postgresql if parsed.drivername == postgresql.DRIVER else sqlite
+    database.prepare(parsed)
+    writer, reader = database.engine(parsed, writes=True), database.engine(parsed, writes=False)
+    store = Store(parsed, writer, reader)
     try:
-        parsed = make_url(url)
-    except ArgumentError:
-        raise InvalidArgument("store", "is not a database URL; write sqlite:///PATH") from None
-    if parsed.get_backend_name() != "sqlite" or not parsed.database or parsed.database == ":memory:":
-        raise InvalidArgument("store", "must be the URL of an SQLite file, sqlite:///PATH")
-    _make_private(Path(parsed.database))
-    store = Store(_engine(parsed, writes=True), _engine(parsed, writes=False))
-    try:
-        with store.write() as connection:
+        with translated(), database.migrating(parsed, writer) as connection:
             migrate(connection)
-    except EquipoiseError:
+        # The settings that a writing connection must have are read back before anyone relies on them.
+        with store.write():
+            pass
+    except BaseException:
         store.close()
         raise
     return store
 
 
-@contextmanager
-def translated() -> Iterator[None]:
-    """Turn the database's errors into ours. A broken constraint stays: it is a defect, not a condition."""
+def held(url: str) -> AbstractContextManager[None]:
+    """Holds a store for a server: an SQLite store for one only, as two would run the same rounds twice.
+
+    On PostgreSQL several servers share a store, and claims say which one runs a round. Raises
+    `InvalidArgument("store", ...)` where another server, or a repair, holds the store.
+    """
+    parsed = _parsed(url)
+    return (postgresql.shared if parsed.drivername == postgresql.DRIVER else sqlite.held)(parsed)
+
+
+def held_alone(url: str) -> AbstractContextManager[None]:
+    """Holds a store for what no server may see half done. Raises `InvalidArgument("store", ...)` as `held` does."""
+    parsed = _parsed(url)
+    return (postgresql.alone if parsed.drivername == postgresql.DRIVER else sqlite.held)(parsed)
+
+
+def _parsed(url: str) -> URL:
     try:
-        yield
-    except IntegrityError:
-        raise
-    except (DatabaseError, InterfaceError) as error:
-        problem = str(error.orig).lower()
-        if "malformed" in problem or "not a database" in problem:
-            raise DataLoss("the store is damaged") from error
-        raise Unavailable("the store cannot be used now") from error
-    except PoolTimeoutError as error:
-        raise Unavailable("the store is busy") from error
+        parsed = make_url(url)
+    except ArgumentError:
+        raise InvalidArgument("store", f"is not a database URL; write {_FORMS}") from None
+    if parsed.drivername not in ("sqlite", postgresql.DRIVER) or parsed.database in (None, "", ":memory:"):
+        raise InvalidArgument("store", f"must be the URL of a database, {_FORMS}")
+    return parsed
 
 
-def _engine(url: URL, writes: bool) -> Engine:
-    engine = create_engine(
-        url,
-        poolclass=QueuePool,
-        pool_size=1 if writes else READERS,
-        max_overflow=0,
-        connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
-    )
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
-        # The driver's own guesses at where transactions begin are switched off; `begin` below says it.
-        connection.isolation_level = None
-        _pragma(connection, "foreign_keys", "ON", 1)
-        _pragma(connection, "journal_mode", "WAL", "wal")
-        _pragma(connection, "synchronous", "FULL", 2)
-        if not writes:
-            _pragma(connection, "query_only", "ON", 1)
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    return engine
-
-
-def _pragma(connection: DBAPIConnection, name: str, value: str, expected: object) -> None:
-    """Set a pragma and read it back: SQLite ignores what it cannot do without a word."""
-    cursor = connection.cursor()
-    try:
-        cursor.execute(f"PRAGMA {name} = {value}")
-        cursor.execute(f"PRAGMA {name}")
-        row = cursor.fetchone()
-    finally:
-        cursor.close()
-    if row is None or row[0] != expected:
-        raise Unavailable(f"the store does not keep {name} = {value}; its file system may not allow it")
-
-
-def _make_private(path: Path) -> None:
-    """Make the file readable by its owner only before anything is in it; SQLite's own files follow it."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    except OSError as error:
-        raise InvalidArgument("store", f"cannot be opened: {error.strerror}") from None
+_FORMS = "sqlite:///PATH or postgresql+psycopg://USER@HOST/DATABASE"

@@ -77,10 +77,12 @@ datasets = Table(
     Column("analyst_epsilon", Double, nullable=False),
     Column("analyst_delta", Double, nullable=False),
     Column("create_time", BigInteger, nullable=False),
+    Column("retire_time", BigInteger),
     CheckConstraint("records > 0", name="records"),
 )
 
-# `terms` is JSON without the shares; `sealed_seed` is encrypted under a key that is not in the store.
+# `terms` is JSON without the shares; `sealed_seed` is encrypted under a key that is not in the store. `close_time`:
+# when the server seals the round by itself. `run_id`: the run whose results were released; null before.
 rounds = Table(
     "rounds",
     metadata,
@@ -98,6 +100,8 @@ rounds = Table(
     Column("release_time", BigInteger),
     Column("abort_reason", Text, nullable=False),
     Column("peak_memory_bytes", BigInteger, nullable=False),
+    Column("close_time", BigInteger),
+    Column("run_id", Text),
     CheckConstraint("state IN ('open', 'sealed', 'running', 'released', 'aborted')", name="state"),
     CheckConstraint("(state = 'released') = (release_time IS NOT NULL)", name="release_time"),
 )
@@ -126,21 +130,34 @@ submissions = Table(
     ForeignKeyConstraint(["round_id", "analyst"], ["shares.round_id", "shares.analyst"]),
 )
 
+# A computation of a round. Its results are stored as it makes them; `complete_time` is null until all are there. Of
+# runs that a crash cut off nothing is ever shown, and the next run removes them.
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("round_id", Text, ForeignKey("rounds.id"), nullable=False),
+    Column("start_time", BigInteger, nullable=False),
+    Column("complete_time", BigInteger),
+    Column("peak_memory_bytes", BigInteger, nullable=False),
+    Index("ix_runs_round_id", "round_id"),
+)
+
+# On SQLite, triggers refuse any change of a message, and the removal of one that was released.
 result_chunks = Table(
     "result_chunks",
     metadata,
-    Column("round_id", Text, primary_key=True),
-    Column("analyst", Text, primary_key=True),
+    Column("run_id", Text, ForeignKey("runs.id"), primary_key=True),
+    Column("analyst", Text, ForeignKey("identities.name"), primary_key=True),
     Column("sequence", BigInteger, primary_key=True, autoincrement=False),
     Column("chunk", LargeBinary, nullable=False),
-    ForeignKeyConstraint(["round_id", "analyst"], ["submissions.round_id", "submissions.analyst"]),
 )
 
-# The released synopsis: universe cell numbers of its records, each 4 bytes, little endian.
+# A run's synopsis: universe cell numbers of its records, each 4 bytes, little endian.
 synopses = Table(
     "synopses",
     metadata,
-    Column("round_id", Text, ForeignKey("rounds.id"), primary_key=True),
+    Column("run_id", Text, ForeignKey("runs.id"), primary_key=True),
     Column("cells", LargeBinary, nullable=False),
 )
 
@@ -191,7 +208,7 @@ charges = Table(
     Index("ix_charges_account", "account"),
 )
 
-# Append-only: on SQLite, triggers refuse any change of an entry.
+# Append-only: triggers refuse any change of an entry.
 journal = Table(
     "journal",
     metadata,
@@ -205,5 +222,8 @@ journal = Table(
     Column("delta", BigInteger, nullable=False),
     Column("events", Text, nullable=False),
     Column("digest", LargeBinary, nullable=False),
-    CheckConstraint("action IN ('open-account', 'reserve', 'spend', 'release')", name="action"),
+    CheckConstraint(
+        "action IN ('open-account', 'set-cap', 'reserve', 'run', 'spend', 'release', 'write-off')", name="action"
+    ),
+    Index("ix_journal_account", "account"),
 )

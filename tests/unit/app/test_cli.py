@@ -41,7 +41,16 @@ def all_commands() -> list[tuple[str, ...]]:
 
 
 def test_the_commands() -> None:
-    assert all_commands() == [("init",), ("check",), ("serve",), ("demo",), ("simulate",), ("data", "check")]
+    assert all_commands() == [
+        ("init",),
+        ("check",),
+        ("serve",),
+        ("demo",),
+        ("simulate",),
+        ("data", "check"),
+        ("ledger", "verify"),
+        ("ledger", "write-off"),
+    ]
 
 
 @pytest.mark.parametrize("path", all_commands())

@@ -13,7 +13,7 @@ from equipoise.errors import InvalidArgument
 from equipoise_server.identity.authority import Authority, certificate_to_pem
 from equipoise_server.identity.names import Role, certified_name
 from equipoise_server.identity.registry import Registry
-from equipoise_server.state import create_state, held, open_deployment
+from equipoise_server.state import create_state, open_deployment
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -46,6 +46,20 @@ def test_the_first_profiles_are_in_force(state: Path, role: Role) -> None:
     store = deployment.open_store()
     assert Registry(store).caller(role.value, certificate.serial_number).role is role
     store.close()
+
+
+def test_one_of_several_servers_may_listen_elsewhere(state: Path) -> None:
+    assert open_deployment(state, NOW, "127.0.0.1:9").config.listen == "127.0.0.1:9"
+    with pytest.raises(InvalidArgument, match=r"^listen: must be HOST:PORT"):
+        open_deployment(state, NOW, "nowhere")
+
+
+def test_a_new_deployment_needs_an_empty_store(tmp_path: Path, store_url: str) -> None:
+    create_state(tmp_path / "one", store=store_url)
+    assert open_deployment(tmp_path / "one", datetime.now(UTC)).config.store == store_url
+    with pytest.raises(InvalidArgument, match=r"^store: belongs to a deployment already"):
+        create_state(tmp_path / "two", store=store_url)
+    assert not (tmp_path / "two").exists()
 
 
 def test_two_deployments_share_nothing(state: Path, tmp_path: Path) -> None:
@@ -109,10 +123,3 @@ def test_a_missing_data_directory_is_named(state: Path) -> None:
     (state / "data").rmdir()
     with pytest.raises(InvalidArgument, match="data_directory"):
         open_deployment(state, NOW)
-
-
-def test_one_server_at_a_time(state: Path) -> None:
-    with held(state), pytest.raises(InvalidArgument, match="in use by another server"), held(state):
-        pass
-    with held(state):
-        pass

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from equipoise.cli import main
-from equipoise.commands.printing import plain, print_json, print_table
+from equipoise.commands.printing import counted, plain, print_json, print_table
 from equipoise.commands.rounds import parse_shares
 from equipoise.errors import InvalidArgument
 from equipoise.schema import Schema
@@ -73,6 +73,19 @@ def test_json_says_it_plainly(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_schema_is_printed_as_its_file() -> None:
     schema = Schema.from_json('{"a": 2}')
     assert Schema.from_json(json.dumps(plain(schema))) == schema
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "words"),
+    [
+        (1, "statement", "1 statement"),
+        (0, "statement", "0 statements"),
+        (1, "query", "1 query"),
+        (2000, "query", "2,000 queries"),
+    ],
+)
+def test_numbers_and_nouns_agree(number: int, noun: str, words: str) -> None:
+    assert counted(number, noun) == words
 
 
 def test_tables_cut_nothing_off_and_read_no_markup(capsys: pytest.CaptureFixture[str]) -> None:

@@ -219,8 +219,8 @@ def columns(count: int) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...
 @pytest.mark.parametrize("count", [0, 1, ANSWERS_IN_CHUNK, ANSWERS_IN_CHUNK + 1, 3 * ANSWERS_IN_CHUNK])
 def test_results_come_back_in_order(count: int) -> None:
     values, methods, bounds = columns(count)
-    chunks = results_to_chunks("r-1", values, methods.astype(np.uint8), bounds)
-    assert chunks == results_to_chunks("r-1", values, methods.astype(np.uint8), bounds)
+    chunks = list(results_to_chunks("r-1", values, methods.astype(np.uint8), bounds))
+    assert chunks == list(results_to_chunks("r-1", values, methods.astype(np.uint8), bounds))
     read = [chunk_from_bytes(chunk) for chunk in chunks]
     assert [each.sequence for each in read] == list(range(1, len(chunks) + 1))
     assert [each.first_query for each in read] == list(range(0, max(count, 1), ANSWERS_IN_CHUNK))
@@ -233,19 +233,19 @@ def test_results_come_back_in_order(count: int) -> None:
 
 def test_the_length_of_a_message_does_not_depend_on_the_answers() -> None:
     zeros = np.zeros(100, dtype=np.int64)
-    one = results_to_chunks("r", zeros, np.ones(100, dtype=np.uint8), zeros)
-    other = results_to_chunks("r", zeros - 1, np.full(100, 5, dtype=np.uint8), zeros + NO_BOUND)
+    one = list(results_to_chunks("r", zeros, np.ones(100, dtype=np.uint8), zeros))
+    other = list(results_to_chunks("r", zeros - 1, np.full(100, 5, dtype=np.uint8), zeros + NO_BOUND))
     assert len(one[0]) == len(other[0])
 
 
 def test_unequal_columns_are_a_mistake_of_the_caller() -> None:
     with pytest.raises(ValueError, match="equally long"):
-        results_to_chunks("r", np.zeros(2, dtype=np.int64), np.ones(2, dtype=np.uint8), np.zeros(1, dtype=np.int64))
+        next(results_to_chunks("r", np.zeros(2, np.int64), np.ones(2, dtype=np.uint8), np.zeros(1, np.int64)))
 
 
 def damaged(damage: Callable[[types_pb2.ResultChunk], object]) -> bytes:
     values, methods, bounds = columns(ANSWERS_IN_CHUNK + 5)
-    chunks = results_to_chunks("r", values, methods.astype(np.uint8), bounds)
+    chunks = list(results_to_chunks("r", values, methods.astype(np.uint8), bounds))
     message = types_pb2.ResultChunk.FromString(chunks[0])
     damage(message)
     return message.SerializeToString()

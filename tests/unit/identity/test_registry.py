@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -22,8 +21,8 @@ KEY = new_key().public_key()
 
 
 @pytest.fixture
-def registry(tmp_path: Path) -> Iterator[Registry]:
-    store = open_store(f"sqlite:///{tmp_path / 'test.db'}")
+def registry(store_url: str) -> Iterator[Registry]:
+    store = open_store(store_url)
     yield Registry(store)
     store.close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 from equipoise.accounting import Cost
 from equipoise_server.ledger import accounts, charges
@@ -14,9 +13,9 @@ from equipoise_server.storage.tables import datasets, rounds
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
 
-def ledger_store(directory: Path, round_ids: list[str]) -> Store:
+def ledger_store(url: str, round_ids: list[str]) -> Store:
     """A fresh store in which a ledger can be kept for the dataset `t` and these rounds."""
-    store = open_store(f"sqlite:///{directory / 'equipoise.db'}")
+    store = open_store(url)
     dataset = {"name": "t", "source": "t.csv", "schema": "{}", "records": 10, "create_time": 0}
     with store.write() as connection:
         connection.execute(datasets.insert().values(analyst_epsilon=1, analyst_delta=1e-6, **dataset))

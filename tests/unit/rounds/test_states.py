@@ -13,6 +13,7 @@ from equipoise_server.rounds.states import (
     RoundState,
     Settlement,
     after,
+    due,
     shown_to_analysts,
     streams_open,
 )
@@ -23,7 +24,7 @@ LATER = NOW + timedelta(seconds=30)
 LEGAL = {
     (RoundState.OPEN, Action.SEAL): (RoundState.SEALED, Settlement.RESERVE),
     (RoundState.OPEN, Action.ABORT): (RoundState.ABORTED, Settlement.NONE),
-    (RoundState.SEALED, Action.RUN): (RoundState.RUNNING, Settlement.NONE),
+    (RoundState.SEALED, Action.RUN): (RoundState.RUNNING, Settlement.START),
     (RoundState.SEALED, Action.ABORT): (RoundState.ABORTED, Settlement.RELEASE),
     (RoundState.RUNNING, Action.RUN): (RoundState.RUNNING, Settlement.NONE),
     (RoundState.RUNNING, Action.RELEASE): (RoundState.RELEASED, Settlement.SPEND),
@@ -52,21 +53,37 @@ def test_nothing_follows_an_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "release_time", "shown"),
+    ("state", "close_time", "release_time", "shown"),
     [
-        (RoundState.OPEN, None, RoundState.OPEN),
-        (RoundState.SEALED, None, RoundState.SEALED),
-        (RoundState.RUNNING, None, RoundState.SEALED),
-        (RoundState.RELEASED, LATER, RoundState.SEALED),
-        (RoundState.RELEASED, NOW, RoundState.RELEASED),
-        (RoundState.ABORTED, None, RoundState.ABORTED),
+        (RoundState.OPEN, None, None, RoundState.OPEN),
+        (RoundState.OPEN, LATER, None, RoundState.OPEN),
+        (RoundState.OPEN, NOW, None, RoundState.SEALED),
+        (RoundState.SEALED, LATER, None, RoundState.SEALED),
+        (RoundState.RUNNING, None, None, RoundState.SEALED),
+        (RoundState.RELEASED, NOW, LATER, RoundState.SEALED),
+        (RoundState.RELEASED, None, NOW, RoundState.RELEASED),
+        (RoundState.ABORTED, NOW, None, RoundState.ABORTED),
     ],
 )
 def test_analysts_do_not_see_how_long_a_run_takes(
-    state: RoundState, release_time: datetime | None, shown: RoundState
+    state: RoundState, close_time: datetime | None, release_time: datetime | None, shown: RoundState
 ) -> None:
-    assert shown_to_analysts(state, release_time, NOW) is shown
+    assert shown_to_analysts(state, close_time, release_time, NOW) is shown
     assert streams_open(state, release_time, NOW) is (shown is RoundState.RELEASED)
+
+
+@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize("state", RoundState)
+def test_from_its_closing_time_on_a_round_goes_on_by_itself(state: RoundState, complete: bool) -> None:
+    step = due(state, NOW, complete, NOW)
+    expected = {RoundState.OPEN: Action.SEAL, RoundState.SEALED: Action.RUN}
+    if complete:
+        expected[RoundState.RUNNING] = Action.RELEASE
+    assert step is expected.get(state)
+    # Whatever is due is legal, and nothing is due before the time, or without one.
+    assert step is None or (state, step) in LEGAL
+    assert due(state, LATER, complete, NOW) is None
+    assert due(state, None, complete, NOW) is None
 
 
 @pytest.mark.parametrize(

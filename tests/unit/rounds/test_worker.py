@@ -14,10 +14,10 @@ from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.queries import Marginal, attribute
 from equipoise.schema import Attribute, Schema
 from equipoise.wire import chunk_from_bytes, workload_to_bytes
-from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise_server.mechanisms.interface import Answers, Budget, Outcome, Setting, Share
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds import worker
-from equipoise_server.rounds.worker import Advance, Job, compute_round, peak_memory_bytes
+from equipoise_server.rounds.worker import Advance, Job, Part, compute_round, peak_memory_bytes, stream_parts
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")),))
 
@@ -31,6 +31,15 @@ class Pipe:
     def send(self, message: object) -> None:
         """Keep a message."""
         self.sent.append(message)
+
+
+def silent(*_: object) -> None:
+    """Hears no progress."""
+
+
+def parts(job: Job, outcome: Outcome) -> list[Part]:
+    """What the worker sends of an outcome."""
+    return list(stream_parts(job, outcome, silent))
 
 
 @pytest.fixture
@@ -62,15 +71,33 @@ def job(tmp_path: Path) -> Job:
 def test_the_same_job_gives_the_same_bytes_and_another_seed_others(job: Job) -> None:
     phases: list[str] = []
     first = compute_round(job, lambda phase, *_: phases.append(phase))
-    again = compute_round(job, lambda *_: None)
-    other = compute_round(replace(job, seed=b"\1" * 32), lambda *_: None)
-    assert first.streams == again.streams
+    again = compute_round(job, silent)
+    other = compute_round(replace(job, seed=b"\1" * 32), silent)
+    assert parts(job, first) == parts(job, again)
     assert first.synopsis.tolist() != other.synopsis.tolist()  # the three answers may agree by chance
     np.testing.assert_array_equal(first.synopsis, again.synopsis)
     assert phases[:2] == ["load", "load"]
-    assert set(first.streams) == {"ann"}
-    chunk = chunk_from_bytes(first.streams["ann"][-1])
+    (part,) = parts(job, first)
+    assert (part.analyst, part.first_sequence) == ("ann", 1)
+    chunk = chunk_from_bytes(part.chunks[-1])
     assert (chunk.round_id, len(chunk.values), chunk.last) == ("r", 3, True)
+
+
+def test_streams_are_sent_some_messages_at_a_time(job: Job) -> None:
+    """However long a stream is, at most 64 of its messages exist at once."""
+    columns = {
+        name: Answers(np.arange(count), np.ones(count, dtype=np.uint8), np.zeros(count, dtype=np.int64))
+        for name, count in (("ann", 100 * 1024 + 1), ("bob", 1))
+    }
+    sent = parts(job, Outcome(columns, np.zeros(0, dtype=np.int64)))
+    assert [(part.analyst, part.first_sequence, len(part.chunks)) for part in sent] == [
+        ("ann", 1, 64),
+        ("ann", 65, 37),
+        ("bob", 1, 1),
+    ]
+    read = [chunk_from_bytes(chunk) for part in sent[:2] for chunk in part.chunks]
+    assert [chunk.sequence for chunk in read] == list(range(1, 102))
+    np.testing.assert_array_equal(np.concatenate([chunk.values for chunk in read]), columns["ann"].values)
 
 
 def test_another_number_of_records_is_refused(job: Job) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from google.protobuf.message import Message
 
 from equipoise.errors import InvalidArgument, NotServed
-from equipoise.v1 import auditor_pb2
+from equipoise.v1 import auditor_pb2, operator_pb2, types_pb2
 from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.policy import POLICY, Row
 from equipoise_server.rpc import authentication
 from equipoise_server.rpc.guards import Context
-from equipoise_server.rpc.methods import bind
+from equipoise_server.rpc.methods import _parse, bind
 
 SERVICE = auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]
 PREFIX = "/equipoise.v1.AuditorService/"
@@ -52,6 +54,26 @@ async def test_a_request_is_parsed_answered_and_serialized_inside_the_handler() 
     assert auditor_pb2.ListAuditRoundsResponse.FromString(raw).next_page_token == "eve 7"
     with pytest.raises(InvalidArgument, match="is not a ListAuditRoundsRequest"):
         await handler.unary_unary(b"\xff\xff", CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        (operator_pb2.GetRoundRequest(round_id="a\0"), "round_id"),
+        (operator_pb2.OpenRoundRequest(terms=operator_pb2.RoundTerms(dataset="\0")), "terms.dataset"),
+        (
+            operator_pb2.OpenRoundRequest(
+                terms=operator_pb2.RoundTerms(
+                    shares=[types_pb2.Share(analyst="ann"), types_pb2.Share(analyst="b\0b")]
+                )
+            ),
+            "terms.shares.analyst",
+        ),
+    ],
+)
+def test_texts_that_one_of_the_stores_cannot_hold_are_refused_for_both(message: Message, field: str) -> None:
+    with pytest.raises(InvalidArgument, match=rf"^{re.escape(field)}: must not have NUL"):
+        _parse(type(message), message.SerializeToString())
 
 
 def test_a_method_without_a_row_keeps_the_server_from_starting() -> None:

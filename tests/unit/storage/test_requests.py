@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +15,8 @@ NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = open_store(f"sqlite:///{tmp_path / 'equipoise.db'}")
+def store(store_url: str) -> Iterator[Store]:
+    store = open_store(store_url)
     yield store
     store.close()
 

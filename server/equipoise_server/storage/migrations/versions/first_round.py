@@ -190,10 +190,25 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("round_id", "analyst", "sequence", name="pk_result_chunks"),
     )
+    for table in APPEND_ONLY:
+        _refuse_changes(table)
+
+
+def _refuse_changes(table: str) -> None:
     if op.get_bind().dialect.name == "sqlite":
-        for table in APPEND_ONLY:
-            for change in ("UPDATE", "DELETE"):
-                op.execute(
-                    f"CREATE TRIGGER {table}_no_{change.lower()} BEFORE {change} ON {table} "
-                    f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
-                )
+        for change in ("UPDATE", "DELETE"):
+            op.execute(
+                f"CREATE TRIGGER {table}_no_{change.lower()} BEFORE {change} ON {table} "
+                f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+            )
+        return
+    op.execute(
+        f"CREATE FUNCTION {table}_refuses() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE '{table} is append-only' USING ERRCODE = 'integrity_constraint_violation'; END $$"
+    )
+    # TRUNCATE deletes without looking at rows.
+    for change in ("UPDATE", "DELETE", "TRUNCATE"):
+        op.execute(
+            f"CREATE TRIGGER {table}_no_{change.lower()} BEFORE {change} ON {table} "
+            f"FOR EACH STATEMENT EXECUTE FUNCTION {table}_refuses()"
+        )

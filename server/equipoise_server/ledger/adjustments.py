@@ -1,0 +1,120 @@
+"""What changes accounts other than rounds: a cap that is set anew, and a loss that is written off.
+
+Both are explicit acts of an operator, and in the journal. Every function works in the transaction of the connection
+it is given and commits nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from equipoise.accounting import Cost
+from equipoise.errors import InvalidArgument
+from equipoise_server.ledger import journal
+from equipoise_server.ledger.accounts import Account, account, all_accounts, change, columns, widened
+from equipoise_server.ledger.caps import Cap, Composition, fits, limits, worst
+from equipoise_server.ledger.charges import live_costs
+from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.ledger.guard import Finding, Mark
+
+
+@dataclass(frozen=True)
+class WrittenOff:
+    """What was marked as spent on one account."""
+
+    account: str
+    cost: Cost
+
+
+def set_cap(connection: Connection, name: str, cap: Cap, time: datetime) -> None:
+    """Give an account another cap. Raises `NotFound`, and `InvalidArgument` below what is committed already."""
+    held = account(connection, name, locked=True)
+    spent, committed = held.spent, held.committed
+    if held.composition is Composition.WORST:
+        # Which round is the worst depends on the cap's delta.
+        spent = worst(live_costs(connection, name, spent_only=True), cap)
+        committed = worst(live_costs(connection, name), cap)
+    limit = limits(cap)
+    if not fits(committed, cap, limit):
+        reached = epsilon_for(committed, cap.delta)
+        raise InvalidArgument("cap", f"is below what is spent or reserved: epsilon {reached:.6g} at its delta")
+    change(
+        connection,
+        name,
+        {
+            "cap_epsilon": cap.epsilon,
+            "cap_delta": cap.delta,
+            **columns("limit", limit),
+            **columns("spent", spent),
+            **columns("committed", committed),
+        },
+    )
+    events = json.dumps({"cap": {"epsilon": cap.epsilon, "delta": cap.delta}})
+    journal.append(connection, time, "set-cap", account=name, cost=Cost(), events=events)
+
+
+def write_off(connection: Connection, mark: Mark | None, finding: Finding, time: datetime) -> list[WrittenOff]:
+    """Mark as spent whatever the store does not know of, but which may have been spent.
+
+    From a store that is behind the mark, what the mark knows beyond it is missing. A store that went another way
+    shares an unknown part with the mark, so the whole of the mark is added. Without a mark nothing is known, and
+    all that is left of every account is taken. In doubt means spent.
+    """
+    header = {
+        "sequence": 0 if mark is None else mark.sequence,
+        "digest": "" if mark is None else mark.digest.hex(),
+        "finding": finding,
+    }
+    # The entry of no account says which mark was written off, also where nothing was missing.
+    journal.append(connection, time, "write-off", account="", cost=Cost(), events=json.dumps(header))
+    held = {each.name: each for each in all_accounts(connection)}
+    known = {} if mark is None else mark.committed
+    done = []
+    for name in sorted(held.keys() | known.keys()):
+        missing = _missing(held.get(name), known.get(name, Cost()), finding)
+        if missing == Cost():
+            continue
+        if name in held:
+            _add(connection, held[name], missing)
+        # Where the account itself is lost, it will be opened again with this on it.
+        journal.append(connection, time, "write-off", account=name, cost=missing, events=json.dumps(header))
+        done.append(WrittenOff(name, missing))
+    return done
+
+
+def _missing(held: Account | None, known: Cost, finding: Finding) -> Cost:
+    if finding is Finding.MISSING:
+        return Cost() if held is None else _rest(held)
+    if held is None or finding is Finding.FORKED:
+        return known
+    if held.composition is Composition.WORST:
+        return Cost() if worst([held.committed, known], held.cap) == held.committed else known
+    return _difference(known, held.committed)
+
+
+def _rest(held: Account) -> Cost:
+    """All that is left: whatever was spent, together with what is known it was within the cap, as a pair."""
+    whole = Cost(epsilon=held.limit.epsilon, delta=held.limit.delta)
+    return whole if held.composition is Composition.WORST else _difference(whole, held.committed)
+
+
+def _add(connection: Connection, held: Account, missing: Cost) -> None:
+    if held.composition is Composition.WORST:
+        spent = worst([held.spent, missing], held.cap)
+        committed = worst([held.committed, missing], held.cap)
+    else:
+        spent, committed = held.spent + missing, held.committed + missing
+    limit = widened(held.limit, committed)
+    values = {**columns("limit", limit), **columns("spent", spent), **columns("committed", committed)}
+    change(connection, held.name, values)
+
+
+def _difference(total: Cost, part: Cost) -> Cost:
+    """What `total` has beyond `part`, amount by amount."""
+    return Cost(
+        max(0, total.rho - part.rho), max(0, total.epsilon - part.epsilon), max(0, total.delta - part.delta)
+    )

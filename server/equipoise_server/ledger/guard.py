@@ -1,0 +1,188 @@
+"""The rollback guard: a small file outside the store that remembers how far the budget journal had come.
+
+A copy of yesterday's database is consistent in itself, and would let today's budget be spent again. So the guard
+holds the journal's newest entry that anything was done upon, and what was committed on every account then. A store
+whose journal does not contain that entry is not the store that the server left: it is refused.
+
+Order matters, and makes a crash at any point harmless:
+
+1. the journal is committed in the store;
+2. the guard is advanced to the journal's head;
+3. only then are data touched, or is anything told.
+
+A crash between 1 and 2 leaves a guard that the journal extends: the next start accepts and advances it. If
+instead a copy from before 1 is restored, that reservation is lost, but nothing was done upon it. After 2 the copy
+is refused.
+
+Servers that share a store must share the directory of the guard: whoever advances it looks at the whole store,
+under a lock. Trusted: who can write this file can hide a rollback; who restores store and guard together is not
+noticed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from equipoise.accounting import Cost
+from equipoise.errors import DataLoss, Unavailable
+from equipoise_server.ledger import accounts, journal
+from equipoise_server.storage.crash_points import CrashPoint, reached
+from equipoise_server.storage.store import Store
+
+GUARD_FILE = "guard"
+VERSION = 1
+REPAIR = "the runbook says what to do; equipoise-server ledger write-off repairs it"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The journal's entry `sequence` with its digest (0 and zeros: none yet), and what was committed then."""
+
+    sequence: int
+    digest: bytes
+    committed: Mapping[str, Cost]
+
+
+class Finding(StrEnum):
+    """How a store stands to its guard, by the words that are journaled."""
+
+    CONTAINED = "contained"  # the journal contains the mark: all is well
+    MISSING = "missing"  # there is no guard though there is a journal
+    BEHIND = "behind"  # the journal ends before the mark: an older copy
+    FORKED = "forked"  # the journal has another entry in the mark's place
+
+
+@dataclass(frozen=True)
+class Guard:
+    """The guard file of one deployment. Safe to use from several threads and processes."""
+
+    path: Path
+
+    def check(self, connection: Connection) -> None:
+        """Raises `DataLoss` saying why, unless the store is the one that was left, or has gone on from there."""
+        mark = self.read()
+        finding, head = compare(connection, mark), journal.head(connection)
+        if finding is Finding.CONTAINED:
+            return
+        if mark is None:
+            problem = f"the guard {self.path} is missing, though the budget journal has {head.sequence} entries"
+        elif finding is Finding.BEHIND:
+            problem = (
+                f"the budget journal ends at entry {head.sequence}, but entry {mark.sequence} had been written "
+                "(see the guard): the store was restored from an older copy, and budget may be missing"
+            )
+        else:
+            problem = (
+                f"entry {mark.sequence} of the budget journal is not the one that had been written (see the "
+                "guard): the store is a copy that went another way, and budget may be missing"
+            )
+        raise DataLoss(f"{problem}; {REPAIR}")
+
+    def advance(self, store: Store) -> None:
+        """Move the guard to the journal's head; nothing happens where it is there. Never backwards.
+
+        A crash before the file is replaced means: the guard is behind the journal, which extends it. Raises
+        `DataLoss` as `check` does, `Unavailable` where the file cannot be written.
+        """
+        with self._locked(), store.read() as connection:
+            self.check(connection)
+            self._move(connection)
+
+    def set(self, store: Store) -> None:
+        """Set the guard to the journal's head, wherever it was; only after what is missing was written off."""
+        with self._locked(), store.read() as connection:
+            self._move(connection)
+
+    def read(self) -> Mark | None:
+        """What the file says; None where there is no file. Raises `DataLoss` for one that is damaged."""
+        try:
+            fields = json.loads(self.path.read_text(encoding="utf-8"))
+            if fields["version"] != VERSION:
+                raise DataLoss(
+                    f"the guard {self.path} has version {fields['version']}, this server knows {VERSION}"
+                )
+            committed = {name: Cost(*amounts) for name, amounts in fields["committed"].items()}
+            return Mark(int(fields["sequence"]), bytes.fromhex(fields["digest"]), committed)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Unavailable(f"the guard {self.path} cannot be read: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise DataLoss(f"the guard {self.path} is damaged; {REPAIR}") from None
+
+    def _move(self, connection: Connection) -> None:
+        # The head first: amounts that are newer than it can only count more.
+        head = journal.head(connection)
+        mark = self.read()
+        if mark is None or mark.sequence != head.sequence or mark.digest != head.digest:
+            self._write(Mark(head.sequence, head.digest, accounts.all_committed(connection)))
+
+    def _write(self, mark: Mark) -> None:
+        fields = {
+            "version": VERSION,
+            "sequence": mark.sequence,
+            "digest": mark.digest.hex(),
+            "committed": {name: [cost.rho, cost.epsilon, cost.delta] for name, cost in mark.committed.items()},
+        }
+        prepared = self.path.with_name(f"{self.path.name}.new")
+        try:
+            descriptor = os.open(prepared, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(json.dumps(fields, sort_keys=True) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            reached(CrashPoint.GUARD_PREPARED)
+            prepared.replace(self.path)
+            _sync_directory(self.path.parent)
+        except OSError as error:
+            raise Unavailable(f"the guard {self.path} cannot be written: {error.strerror}") from None
+        reached(CrashPoint.GUARD_ADVANCED)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One at a time, over all threads and processes; the operating system frees it after a crash."""
+        try:
+            descriptor = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise Unavailable(f"the guard {self.path} cannot be locked: {error.strerror}") from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def compare(connection: Connection, mark: Mark | None) -> Finding:
+    """How the store's journal stands to a mark. A mark that was written off already counts as contained."""
+    head = journal.head(connection)
+    if mark is None:
+        return Finding.MISSING if head.sequence else Finding.CONTAINED
+    if journal.digest_at(connection, mark.sequence) == mark.digest:
+        return Finding.CONTAINED
+    # A crash came between the write-off and the setting of the guard: nothing happened in between.
+    if resolved(connection, mark):
+        return Finding.CONTAINED
+    return Finding.BEHIND if head.sequence < mark.sequence else Finding.FORKED
+
+
+def resolved(connection: Connection, mark: Mark) -> bool:
+    """Whether the journal says that what this mark knew, and the store did not, was written off."""
+    known = [json.loads(entry.events) for entry in journal.of_account(connection, "", 0, None)]
+    return any((each["sequence"], each["digest"]) == (mark.sequence, mark.digest.hex()) for each in known)
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

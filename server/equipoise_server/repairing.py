@@ -1,0 +1,67 @@
+"""What a custodian does to the ledger of a state directory while no server runs: check it, write off a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from equipoise_server.ledger import journal
+from equipoise_server.ledger.accounts import all_accounts
+from equipoise_server.ledger.guard import Guard
+from equipoise_server.ledger.replay import check_accounts
+from equipoise_server.rounds.clock import Clock, system_clock
+from equipoise_server.rounds.restoring import write_off_losses
+from equipoise_server.state import open_deployment
+from equipoise_server.storage.store import Store
+
+
+def verify(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
+    """Checks guard, chain and accounts. Raises `DataLoss` saying what does not agree, and `InvalidArgument`."""
+    deployment = open_deployment(state, clock())
+    store = deployment.open_store()
+    try:
+        with store.read() as connection:
+            deployment.guard.check(connection)
+            check_accounts(connection)
+            head = journal.head(connection)
+            found = {
+                "entries": head.sequence,
+                "accounts": len(all_accounts(connection)),
+                "digest": head.digest.hex(),
+            }
+    finally:
+        store.close()
+    return found
+
+
+def write_off_state(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
+    """Writes off what the store of `state` may have forgotten; says what was found and done.
+
+    Raises `InvalidArgument` while a server runs on the directory, `DataLoss` for a journal or accounts that are
+    damaged in themselves: these must be restored first.
+    """
+    with _alone(state, clock) as (store, guard):
+        with store.read() as connection:
+            check_accounts(connection)
+        done = write_off_losses(store, guard, clock())
+    return {
+        "finding": done.finding.value,
+        "written_off": [
+            {"account": lost.account, "rho": lost.cost.rho, "epsilon": lost.cost.epsilon, "delta": lost.cost.delta}
+            for lost in done.written_off
+        ],
+        "aborted": done.aborted,
+    }
+
+
+@contextmanager
+def _alone(state: Path, clock: Clock) -> Iterator[tuple[Store, Guard]]:
+    deployment = open_deployment(state, clock())
+    with deployment.held_alone():
+        store = deployment.open_store()
+        try:
+            yield store, deployment.guard
+        finally:
+            store.close()

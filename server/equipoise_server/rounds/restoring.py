@@ -1,0 +1,61 @@
+"""Going on after the store was restored from an older copy: the runbook's repair, while no server runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, select
+
+from equipoise_server.ledger import charges
+from equipoise_server.ledger.adjustments import WrittenOff, write_off
+from equipoise_server.ledger.guard import Finding, Guard, compare
+from equipoise_server.rounds.runs import discard
+from equipoise_server.rounds.states import RoundState
+from equipoise_server.storage.crash_points import CrashPoint, reached
+from equipoise_server.storage.store import Store
+from equipoise_server.storage.tables import rounds
+
+RESTORED = "the server was restored from a backup"
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was found and done: `written_off` by account, and the rounds that were ended."""
+
+    finding: Finding
+    written_off: list[WrittenOff]
+    aborted: list[str]
+
+
+def write_off_losses(store: Store, guard: Guard, now: datetime) -> Restored:
+    """Mark as spent what the store may have forgotten, end every round, and set the guard. Nothing, if all is well.
+
+    Every round that has not ended is aborted, and all that it holds is spent: it may have been run in the part that
+    was lost, and its seed must never be used for another set of workloads. A crash before the commit means: nothing
+    was done, and the store is still refused. After it: the journal says that the mark was written off, so the next
+    start accepts the store and sets the guard.
+    """
+    mark = guard.read()
+    with store.write() as connection:
+        finding = compare(connection, mark)
+        done = Restored(finding, [], [])
+        if finding is not Finding.CONTAINED:
+            aborted = _end_rounds(connection, now)
+            done = Restored(finding, write_off(connection, mark, finding, now), aborted)
+            reached(CrashPoint.WRITE_OFF_WRITTEN)
+    reached(CrashPoint.WRITE_OFF_COMMITTED)
+    guard.set(store)
+    return done
+
+
+def _end_rounds(connection: Connection, now: datetime) -> list[str]:
+    ended = [state.value for state in RoundState if state.ended]
+    query = select(rounds.c.id).where(rounds.c.state.not_in(ended)).order_by(rounds.c.position)
+    found = list(connection.execute(query).scalars())
+    for round_id in found:
+        charges.spend(connection, round_id, now)
+        discard(connection, round_id)
+        changed = {"state": RoundState.ABORTED.value, "abort_reason": RESTORED}
+        connection.execute(rounds.update().where(rounds.c.id == round_id).values(changed))
+    return found

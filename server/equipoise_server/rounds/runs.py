@@ -1,0 +1,106 @@
+"""What runs compute, kept in the store while they compute it, and seen by nobody before the release.
+
+So neither the server nor its worker ever holds all the messages of a round, and a run that has been completed is
+never computed again. Of a run that was cut off nothing is used: the next one begins anew, with the same seed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, select
+
+from equipoise.errors import WrongState
+from equipoise_server.rounds.clock import Clock
+from equipoise_server.storage.crash_points import CrashPoint, reached
+from equipoise_server.storage.store import Store
+from equipoise_server.storage.tables import result_chunks, rounds, runs, synopses
+from equipoise_server.storage.times import to_microseconds
+
+ID_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Where workers' results go. Synchronous; safe to use from several threads."""
+
+    store: Store
+    clock: Clock
+
+    def begin(self, round_id: str) -> str:
+        """The id of a fresh run; what unfinished runs of the round left behind is removed."""
+        run_id = os.urandom(ID_BYTES).hex()
+        with self.store.write() as connection:
+            unfinished = (runs.c.round_id == round_id) & runs.c.complete_time.is_(None)
+            _remove(connection, list(connection.execute(select(runs.c.id).where(unfinished)).scalars()))
+            row = {"id": run_id, "round_id": round_id, "start_time": to_microseconds(self.clock())}
+            connection.execute(runs.insert().values(peak_memory_bytes=0, **row))
+        return run_id
+
+    def keep(self, run_id: str, analyst: str, first_sequence: int, chunks: Sequence[bytes]) -> None:
+        """Keep the next messages of one stream, exactly as they will be delivered."""
+        rows = [
+            {"run_id": run_id, "analyst": analyst, "sequence": sequence, "chunk": chunk}
+            for sequence, chunk in enumerate(chunks, start=first_sequence)
+        ]
+        with self.store.write() as connection:
+            connection.execute(result_chunks.insert(), rows)
+        reached(CrashPoint.RESULTS_PART_COMMITTED)
+
+    def complete(self, run_id: str, synopsis: NDArray[np.int64], peak_memory_bytes: int) -> None:
+        """Keep the synopsis and say that all of the run's messages are there."""
+        with self.store.write() as connection:
+            connection.execute(synopses.insert().values(run_id=run_id, cells=synopsis.astype("<u4").tobytes()))
+            told = {"complete_time": to_microseconds(self.clock()), "peak_memory_bytes": peak_memory_bytes}
+            connection.execute(runs.update().where(runs.c.id == run_id).values(told))
+            reached(CrashPoint.RESULTS_WRITTEN)
+        reached(CrashPoint.RESULTS_COMMITTED)
+
+
+def completed(connection: Connection, round_id: str) -> tuple[str, int] | None:
+    """The round's completed run and the peak memory of its worker in bytes, or None."""
+    row = connection.execute(
+        select(runs.c.id, runs.c.peak_memory_bytes).where(
+            runs.c.round_id == round_id, runs.c.complete_time.is_not(None)
+        )
+    ).first()
+    return None if row is None else (row.id, row.peak_memory_bytes)
+
+
+def completed_run(connection: Connection, round_id: str) -> tuple[str, int]:
+    """As `completed`. Raises `WrongState` where there is no completed run."""
+    found = completed(connection, round_id)
+    if found is None:
+        raise WrongState("the round has not been computed yet")
+    return found
+
+
+def discard(connection: Connection, round_id: str) -> None:
+    """Remove what was computed for a round that will not be released."""
+    _remove(connection, list(connection.execute(select(runs.c.id).where(runs.c.round_id == round_id)).scalars()))
+
+
+def kept_since_before(connection: Connection, time: datetime) -> list[str]:
+    """The rounds whose results are still kept, and could be read before a time already."""
+    old = (rounds.c.run_id.is_not(None)) & (rounds.c.release_time < to_microseconds(time))
+    return list(connection.execute(select(rounds.c.id).where(old)).scalars())
+
+
+def expire(connection: Connection, round_id: str) -> None:
+    """Remove the results of a released round. What it was charged stays, of course."""
+    query = select(rounds.c.run_id).where(rounds.c.id == round_id).with_for_update()
+    run_id = connection.execute(query).scalar_one()
+    connection.execute(rounds.update().where(rounds.c.id == round_id).values(run_id=None))
+    if run_id is not None:
+        _remove(connection, [run_id])
+
+
+def _remove(connection: Connection, run_ids: list[str]) -> None:
+    connection.execute(result_chunks.delete().where(result_chunks.c.run_id.in_(run_ids)))
+    connection.execute(synopses.delete().where(synopses.c.run_id.in_(run_ids)))
+    connection.execute(runs.delete().where(runs.c.id.in_(run_ids)))

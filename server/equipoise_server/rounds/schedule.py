@@ -1,0 +1,59 @@
+"""What the server does by itself: rounds with a closing time go their way, old results expire.
+
+Everything is decided from the store and the clock, through the same steps that an operator takes. So it survives
+restarts, and several servers on one store may all look: the state machine lets each step happen once.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import structlog
+from sqlalchemy import Connection, select
+
+from equipoise.errors import BudgetExhausted, EquipoiseError
+from equipoise_server.rounds.runs import completed
+from equipoise_server.rounds.states import Action, RoundState, due
+from equipoise_server.storage.requests import Request, make_request
+from equipoise_server.storage.tables import rounds
+from equipoise_server.storage.times import from_microseconds, to_microseconds
+
+if TYPE_CHECKING:
+    from equipoise_server.rounds.service import Rounds
+
+CALLER = "schedule"  # operators' requests are kept under "operator/NAME"
+# Depends on public things only: what earlier rounds were sealed with.
+NO_BUDGET = "at its closing time the privacy budget of the dataset no longer allowed the round"
+
+log = structlog.get_logger(__name__)
+
+
+def due_steps(connection: Connection, now: datetime) -> list[tuple[str, Action]]:
+    """The rounds that have something to do now, in the order of their closing."""
+    waiting = (rounds.c.close_time <= to_microseconds(now)) & rounds.c.state.in_(
+        [state.value for state in RoundState if not state.ended]
+    )
+    query = select(rounds.c.id, rounds.c.state, rounds.c.close_time).where(waiting).order_by(rounds.c.close_time)
+    found = []
+    for row in connection.execute(query):
+        complete = completed(connection, row.id) is not None
+        step = due(RoundState(row.state), from_microseconds(row.close_time), complete, now)
+        if step is not None:
+            found.append((row.id, step))
+    return found
+
+
+def take_due_step(service: Rounds, round_id: str, step: Action) -> None:
+    """Take one step of one round. Where it cannot be taken now, it stays due; an operator may abort the round."""
+    try:
+        service.take(request_for(round_id, step), round_id, step)
+    except BudgetExhausted:
+        service.take(request_for(round_id, Action.ABORT), round_id, Action.ABORT, NO_BUDGET)
+    except EquipoiseError as error:
+        log.error("step_not_taken", round_id=round_id, step=step.value, problem=error.message)
+
+
+def request_for(round_id: str, step: Action) -> Request:
+    """The one request with which the server itself takes this step of this round."""
+    return make_request(CALLER, f"{round_id} {step.value}", step.value, round_id)

@@ -1,0 +1,72 @@
+"""Every point at which a kill matters, by name: what has just happened, and what has not.
+
+The code says where it is; a test that starts the composition root with a hook is told, and may kill there. A server
+that is started in any other way has no hook, and no option or configuration installs one.
+
+`..._WRITTEN`: in the transaction, not committed: after a crash it never happened. `..._COMMITTED`: durable, and
+nothing that follows in memory, in the guard or on the wire has happened yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+
+
+class CrashPoint(StrEnum):
+    """A point of the code. The comments say what a crash there means."""
+
+    ANALYST_WRITTEN = "analyst written"  # nobody was admitted
+    ANALYST_COMMITTED = "analyst committed"  # admitted; the same request gets the certificate
+    DATASET_WRITTEN = "dataset written"  # no dataset, no account
+    DATASET_COMMITTED = "dataset committed"
+    RETIREMENT_WRITTEN = "retirement written"
+    RETIREMENT_COMMITTED = "retirement committed"
+    CAP_WRITTEN = "cap written"  # the old cap holds
+    CAP_COMMITTED = "cap committed"
+    OPEN_WRITTEN = "open written"  # no round; its seed is lost, and a new one will be drawn
+    OPEN_COMMITTED = "open committed"  # the seed is fixed before any workload can be seen
+    SUBMIT_WRITTEN = "submit written"  # the earlier workload, if any, stands
+    SUBMIT_COMMITTED = "submit committed"  # the same request gets this receipt
+    WITHDRAWAL_WRITTEN = "withdrawal written"
+    WITHDRAWAL_COMMITTED = "withdrawal committed"
+    SEAL_WRITTEN = "seal written"  # open, nothing reserved
+    SEAL_COMMITTED = "seal committed"  # reserved, and counts; no data have been touched
+    RUN_WRITTEN = "run written"  # sealed; an abort may still give the charge back
+    RUN_COMMITTED = "run committed"  # running without a worker; charged whatever happens
+    RUN_STARTED = "run started"  # a worker is at work; it is started again with the same seed
+    RESULTS_PART_COMMITTED = "results part committed"  # of no use: the next run begins anew
+    RESULTS_WRITTEN = "results written"
+    RESULTS_COMMITTED = "results committed"  # complete: never computed again, seen by nobody before the release
+    RELEASE_WRITTEN = "release written"  # running, reserved, nothing delivered
+    RELEASE_COMMITTED = "release committed"  # spent, and delivered from the store for ever
+    ABORT_WRITTEN = "abort written"  # the round goes on
+    ABORT_COMMITTED = "abort committed"
+    GUARD_PREPARED = "guard prepared"  # the guard is behind the journal, which extends it
+    GUARD_ADVANCED = "guard advanced"
+    WRITE_OFF_WRITTEN = "write-off written"  # the store is still refused
+    WRITE_OFF_COMMITTED = "write-off committed"  # written off; refused until the guard is set, again without loss
+
+
+Hook = Callable[[CrashPoint], None]
+
+_hooks: list[Hook] = []
+
+
+def reached(point: CrashPoint) -> None:
+    """Called by the code at `point`."""
+    for hook in _hooks:
+        hook(point)
+
+
+@contextmanager
+def told(hook: Hook | None) -> Iterator[None]:
+    """While the block runs, `hook` is told of every point that is reached, in whatever thread."""
+    if hook is not None:
+        _hooks.append(hook)
+    try:
+        yield
+    finally:
+        if hook is not None:
+            _hooks.remove(hook)

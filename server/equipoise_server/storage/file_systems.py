@@ -1,0 +1,40 @@
+"""What kind of file system a file lies on, as Linux tells; elsewhere nothing is known."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+MOUNTS = Path("/proc/self/mountinfo")
+
+# Those that show one directory to several machines: file locks and shared mappings are not what they are locally.
+SHARED = frozenset(
+    """
+    9p acfs afs beegfs ceph cifs coda gfs gfs2 glusterfs gpfs kafs lustre ncpfs nfs nfs4 ocfs2 orangefs panfs smb3
+    smbfs vboxsf vmhgfs fuse.ceph-fuse fuse.curlftpfs fuse.davfs fuse.gcsfuse fuse.glusterfs fuse.goofys
+    fuse.juicefs fuse.moosefs fuse.mountpoint-s3 fuse.rclone fuse.s3fs fuse.seaweedfs fuse.smbnetfs fuse.sshfs
+    fuse.vmhgfs-fuse
+    """.split()  # noqa: SIM905
+)
+
+
+def file_system(path: Path) -> str | None:
+    """The kernel's name for the file system of an absolute path, which need not exist; None where none is told."""
+    try:
+        lines = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return None
+    found, longest = None, -1
+    for line in lines:
+        # proc(5): the fields of the mount, a lone hyphen, the fields of the file system.
+        mount, _, kind = line.partition(" - ")
+        point = Path(_unescaped(mount.split(" ")[4]))
+        # Of several mounts on one directory the last one covers the others.
+        if path.is_relative_to(point) and len(point.parts) >= longest:
+            found, longest = kind.split(" ")[0], len(point.parts)
+    return found
+
+
+def _unescaped(text: str) -> str:
+    """Spaces, tabs, newlines and backslashes are written as three octal digits."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

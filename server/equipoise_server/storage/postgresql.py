@@ -1,0 +1,163 @@
+"""PostgreSQL as the store: one database, shared by several servers.
+
+Transactions that write are serializable, and take turns besides: each locks the same table first, before it sees
+anything, so that none ever has to be repeated. The lock alone keeps budgets and the journal's chain right; should
+it ever be missing, the database refuses one of two transactions that would not fit one after the other.
+Readers see the state of one commit. `synchronous_commit` and `fsync` are on and read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool, QueuePool
+
+from equipoise.errors import InvalidArgument, Unavailable
+
+DRIVER = "postgresql+psycopg"
+READERS = 8  # connections that read at the same time, of each server
+# A database that has vanished is noticed within half a minute, and whoever asked is told.
+CONNECTING = {
+    "connect_timeout": 10,
+    "client_encoding": "utf8",
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+
+# So is a server whose machine has vanished, and what it held is free.
+KEEPALIVES = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
+
+# A server that waits for its turn gives up after 15 s, as on SQLite; one that hangs during its turn loses it.
+_SETTINGS = f"""
+SET synchronous_commit = on;
+SET lock_timeout = '15s';
+SET idle_in_transaction_session_timeout = '60s';
+{KEEPALIVES}
+"""
+_READ_BACK = (
+    "SELECT current_setting('fsync'), current_setting('synchronous_commit'), "
+    "current_setting('server_encoding'), 'B' < 'a' AND 'a-c' < 'ab'"
+)
+# This table is in every store of ours and hardly ever written, so nothing but a migration waits for it, too.
+_TURN = "LOCK TABLE alembic_version IN EXCLUSIVE MODE"
+# Any two numbers that every server takes: here the letters "equipois" and the next.
+_MIGRATION = 0x65717569706F6973
+_SERVING = _MIGRATION + 1
+_OTHERS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+    "AND backend_type = 'client backend'"
+)
+
+
+def prepare(url: URL) -> None:
+    """Raises `InvalidArgument("store", ...)` without the driver, `Unavailable` where nothing answers."""
+    try:
+        probe = create_engine(url, poolclass=NullPool, connect_args=CONNECTING)
+    except ModuleNotFoundError:
+        raise InvalidArgument(
+            "store", "PostgreSQL needs its driver: pip install 'equipoise[server,postgres]'"
+        ) from None
+    try:
+        with probe.connect():
+            pass
+    except OperationalError as error:
+        # The driver's first line says where it tried and why that failed, and never the password.
+        raise Unavailable(f"the store cannot be reached: {str(error.orig).partition(chr(10))[0]}") from error
+
+
+def engine(url: URL, writes: bool) -> Engine:
+    """The one connection of this server that writes, or those that read."""
+    made = create_engine(
+        url,
+        poolclass=QueuePool,
+        pool_size=1 if writes else READERS,
+        max_overflow=0,
+        pool_pre_ping=True,
+        isolation_level="SERIALIZABLE" if writes else "REPEATABLE READ",
+        connect_args=CONNECTING,
+    )
+
+    @event.listens_for(made, "connect")
+    def connected(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        _configure(connection)
+        connection.read_only = not writes
+
+    if writes:
+
+        @event.listens_for(made, "begin")
+        def begin(connection: Connection) -> None:
+            # The first statement of the transaction: LOCK takes no snapshot, so what follows sees all that was
+            # committed before the lock was granted.
+            connection.exec_driver_sql(_TURN)
+
+    return made
+
+
+@contextmanager
+def migrating(url: URL, _: Engine) -> Iterator[Connection]:
+    """The transaction in which the store is migrated: servers that start at the same time take turns."""
+    made = create_engine(url, poolclass=NullPool, connect_args=CONNECTING)
+    event.listen(made, "connect", lambda connection, _: _configure(connection))
+    with made.begin() as connection:
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION})")
+        yield connection
+
+
+@contextmanager
+def shared(url: URL) -> Iterator[None]:
+    """Holds the store together with other servers."""
+    with _session(url) as connection:
+        if not connection.exec_driver_sql(f"SELECT pg_try_advisory_lock_shared({_SERVING})").scalar():
+            raise InvalidArgument("store", "is being repaired by another process")
+        yield
+
+
+@contextmanager
+def alone(url: URL) -> Iterator[None]:
+    """Holds the store while no server does; one that starts now is refused."""
+    with _session(url) as connection:
+        free = connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({_SERVING})").scalar()
+        # A server may have lost its lock with its connection, but hardly all of its connections.
+        others = connection.exec_driver_sql(_OTHERS).scalar()
+        if not free or others:
+            raise InvalidArgument("store", "is in use by a server, or somebody is connected to the database")
+        yield
+
+
+@contextmanager
+def _session(url: URL) -> Iterator[Connection]:
+    """A connection whose locks last as long as the block; the database frees them after a crash."""
+    prepare(url)
+    made = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=CONNECTING)
+    with made.connect() as connection:
+        connection.exec_driver_sql(KEEPALIVES)
+        yield connection
+
+
+def _configure(connection: DBAPIConnection) -> None:
+    """Set what can be set, and read back what a commit and an order of names depend on."""
+    cursor = connection.cursor()
+    try:
+        cursor.execute(_SETTINGS)
+        cursor.execute(_READ_BACK)
+        fsync, synchronous, encoding, ordered = cursor.fetchone() or ("", "", "", False)
+    finally:
+        cursor.close()
+    # Settings of a transaction that is rolled back would be rolled back, too.
+    connection.commit()
+    for name, value in (("fsync", fsync), ("synchronous_commit", synchronous)):
+        if value != "on":
+            raise InvalidArgument("store", f"the database runs with {name} = {value}, so a commit can be lost")
+    if encoding != "UTF8" or not ordered:
+        raise InvalidArgument(
+            "store",
+            "the database must hold UTF-8 and order by bytes; make it with: "
+            "CREATE DATABASE name TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'",
+        )

@@ -1,0 +1,46 @@
+"""Fixtures of all tests: the stores that they run on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stores import KINDS, MISSING, Cluster, cluster
+
+# What is about PostgreSQL alone.
+collect_ignore = (
+    []
+    if "postgresql" in KINDS
+    else [
+        "unit/storage/test_claims.py",
+        "unit/storage/test_postgresql.py",
+        "integration/test_several_servers.py",
+        "integration/test_shared_rounds.py",
+    ]
+)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Cluster]:
+    """The PostgreSQL of these tests; started by the first test that needs it."""
+    with cluster() as started:
+        yield started
+
+
+@pytest.fixture(params=KINDS)
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty store; every test that takes it runs on both kinds."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'equipoise.db'}"
+        return
+    started: Cluster = request.getfixturevalue("postgresql")
+    url = started.create()
+    yield url
+    started.drop(url)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line what was left out."""
+    if "postgresql" not in KINDS:
+        terminalreporter.write_line(MISSING, yellow=True)

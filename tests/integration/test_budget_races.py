@@ -1,0 +1,163 @@
+"""Sixty-four clients at once for the last budget: exactly as many get it as fit, on both stores."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from contextlib import AsyncExitStack, ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from grpc import aio
+from integration.rounds_bench import write_table
+from integration.server_process import Refusal, make_state, running
+from integration.test_server_round import WORKLOADS, registration, terms, uploaded
+from sqlalchemy import select
+from unit.ledger.ledger_store import ledger_store, open_with, totals
+
+from equipoise.accounting import Cost
+from equipoise.v1 import analyst_pb2_grpc, operator_pb2, types_pb2
+from equipoise.v1.operator_pb2_grpc import OperatorServiceStub
+from equipoise.wire import workload_to_bytes
+from equipoise_server.config import load_config
+from equipoise_server.ledger import accounts
+from equipoise_server.ledger.caps import Cap, Composition, fits
+from equipoise_server.ledger.conversion import largest_rho
+from equipoise_server.ledger.replay import check_accounts
+from equipoise_server.rounds.rows import read_round
+from equipoise_server.state import open_deployment
+from equipoise_server.storage.tables import charges
+
+CLIENTS, PROCESSES, FITTING = 64, 4, 23
+CAP = Cap(1.0, 1e-6)
+PART = largest_rho(CAP.epsilon, CAP.delta) // FITTING
+DATA, ANN = "data/t", "analyst/t/query/ann"
+
+# Each client has an engine, and so connections, of its own; all begin when they are told to.
+RACE = """
+import sys, threading
+from datetime import UTC, datetime
+from equipoise.accounting import Cost
+from equipoise.errors import BudgetExhausted, Unavailable
+from equipoise_server.ledger.charges import Charge, reserve
+from equipoise_server.storage.store import open_store
+
+url, part, clients = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+asked = [Charge("data/t", Cost(rho=part), "{}"), Charge("analyst/t/query/ann", Cost(rho=1), "{}")]
+stores = [open_store(url) for _ in clients]
+fitting, go = [], threading.Event()
+
+def race(store, round_id):
+    go.wait()
+    while True:
+        try:
+            with store.write() as connection:
+                reserve(connection, round_id, asked, datetime.now(UTC))
+            fitting.append(round_id)
+        except Unavailable:
+            continue  # it took too long to get a turn
+        except BudgetExhausted:
+            pass
+        return
+
+threads = [threading.Thread(target=race, args=pair) for pair in zip(stores, clients)]
+for thread in threads: thread.start()
+print("ready", flush=True)
+sys.stdin.readline()
+go.set()
+for thread in threads: thread.join()
+print(*fitting, flush=True)
+"""
+
+
+def test_processes_racing_for_the_last_budget_get_exactly_what_fits(store_url: str) -> None:
+    rounds = [f"r{number}" for number in range(CLIENTS)]
+    store = ledger_store(store_url, rounds)
+    open_with(store, DATA, Composition.SUM, CAP)
+    open_with(store, ANN, Composition.WORST, CAP)
+    with ExitStack() as stack:
+        racers = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", RACE, store_url, str(PART), *rounds[number::PROCESSES]],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for number in range(PROCESSES)
+        ]
+        for racer in racers:
+            assert racer.stdout is not None
+            assert racer.stdout.readline() == "ready\n"
+        told = [racer.communicate("go\n", timeout=300)[0].split() for racer in racers]
+    assert all(racer.returncode == 0 for racer in racers)
+    fitting = {round_id for each in told for round_id in each}
+    assert len(fitting) == sum(map(len, told)) == FITTING
+    assert totals(store, DATA)[1] == Cost(rho=FITTING * PART)
+    with store.read() as connection:
+        check_accounts(connection)
+        assert set(connection.execute(select(charges.c.round_id)).scalars()) == fitting
+    store.close()
+
+
+@pytest.fixture
+def state(tmp_path: Path, store_url: str) -> Path:
+    """A state directory whose server lets one operator make every call at once."""
+    made = make_state(tmp_path / "state", [f"calls_per_caller = {2 * CLIENTS}"], store_url)
+    write_table(made / "data")
+    return made
+
+
+async def test_clients_racing_at_servers_get_exactly_what_fits(state: Path) -> None:
+    """64 rounds are sealed at once, each by a client of its own; on PostgreSQL at two servers."""
+    shared = load_config(state).store.startswith("postgresql")
+    async with AsyncExitStack() as stack:
+        servers = [stack.enter_context(running(state)) for _ in range(2 if shared else 1)]
+        credentials = servers[0].operator()
+        analysts = {name: await servers[0].admit(name) for name in WORKLOADS}
+        channels = [
+            await stack.enter_async_context(servers[number % len(servers)].channel(credentials))
+            for number in range(CLIENTS)
+        ]
+        clients = [OperatorServiceStub(channel) for channel in channels]
+        ann = analyst_pb2_grpc.AnalystServiceStub(
+            await stack.enter_async_context(servers[-1].channel(analysts["ann"]))
+        )
+        await clients[0].RegisterDataset(registration())
+        asked = terms()
+        asked.data_budget.epsilon = 2.0
+        ids = []
+        for number in range(CLIENTS):
+            request = operator_pb2.OpenRoundRequest(terms=asked, request_id=f"open {number}")
+            ids.append((await clients[number].OpenRound(request)).detail.round.id)
+            await ann.SubmitWorkload(uploaded(ids[-1], f"s {number}", workload_to_bytes(WORKLOADS["ann"])))
+
+        async def seals(client: OperatorServiceStub, round_id: str) -> bool:
+            request = operator_pb2.SealRoundRequest(round_id=round_id, request_id=f"seal {round_id}")
+            try:
+                return (await client.SealRound(request)).detail.round.state == types_pb2.ROUND_STATE_SEALED
+            except aio.AioRpcError as error:
+                if Refusal.of(error).reason != "BUDGET":
+                    raise
+                return False
+
+        sealed = sum(await asyncio.gather(*map(seals, clients, ids)))
+        assert sealed == await asyncio.to_thread(fitting_rounds, state, ids[0])
+        assert 1 < sealed < CLIENTS
+
+
+def fitting_rounds(state: Path, round_id: str) -> int:
+    """How many rounds of this cost the data account has room for, by the ledger's arithmetic alone."""
+    store = open_deployment(state, datetime.now(UTC)).open_store()
+    with store.read() as connection:
+        check_accounts(connection)
+        cost = read_round(connection, round_id).plan.data_cost
+        held = accounts.account(connection, "data/shop")
+    store.close()
+    total, count = cost, 0
+    while fits(total, held.cap, held.limit):
+        total, count = total + cost, count + 1
+    return count

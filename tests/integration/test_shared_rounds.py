@@ -1,0 +1,133 @@
+"""Two servers' services on one PostgreSQL: who runs a round, what the other says, and who takes over."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from integration.rounds_bench import KEY, SEED, Bench
+from stores import Cluster
+
+from equipoise.errors import NotFound, WrongState
+from equipoise_server.rounds.service import Rounds
+from equipoise_server.rounds.states import RoundState
+from equipoise_server.storage.store import Store, open_store
+
+ELSEWHERE = f"the round is run by another server, process {os.getpid()} on "
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A bench, and a second service on its store and data."""
+
+    bench: Bench
+    store: Store
+    other: Rounds
+
+
+@pytest.fixture
+def pair(tmp_path: Path, postgresql: Cluster) -> Iterator[Pair]:
+    url = postgresql.create()
+    bench = Bench(tmp_path, url)
+    store = open_store(url)
+    other = Rounds(store, tmp_path / "data", KEY, clock=bench.clock, seeds=lambda: SEED, guard=bench.guard)
+    yield Pair(bench, store, other)
+    other.close()
+    store.close()
+    bench.stop()
+    postgresql.drop(url)
+
+
+def wait(rounds: Rounds, round_id: str) -> None:
+    end = time.monotonic() + 120
+    while not rounds.progress(round_id).complete:
+        assert time.monotonic() < end, rounds.progress(round_id)
+        time.sleep(0.05)
+
+
+def streams(rounds: Rounds, round_id: str) -> dict[str, list[bytes]]:
+    return {analyst: rounds.results(analyst, round_id, 0, 100) for analyst in ("ann", "bob")}
+
+
+def test_one_server_runs_a_round_and_the_other_says_which(pair: Pair) -> None:
+    rounds, other = pair.bench.rounds, pair.other
+    round_id = pair.bench.sealed()
+    rounds.run(round_id, "run")
+    with pytest.raises(WrongState, match="the round is being run"):
+        other.run(round_id, "again")
+    assert other.progress(round_id).phase.startswith(ELSEWHERE)
+    other.take_over()
+    assert other._runner.process_id(round_id) is None
+    pair.bench.wait(round_id)
+    rounds.release(round_id, "release")
+    pair.bench.clock.move(60)
+    assert streams(other, round_id) == streams(rounds, round_id)
+    assert other.progress(round_id).phase == "released"
+
+
+def test_a_refused_run_claims_nothing(pair: Pair) -> None:
+    round_id = pair.bench.opened()
+    with pytest.raises(WrongState, match="the round is open, so it cannot be run"):
+        pair.bench.rounds.run(round_id, "early")
+    with pytest.raises(NotFound):
+        pair.bench.rounds.run("nowhere", "nowhere")
+    assert pair.other._runner.claim(round_id)
+    assert pair.other._runner.claim("nowhere")
+
+
+def test_an_abort_at_one_server_ends_the_worker_of_the_other(pair: Pair) -> None:
+    round_id = pair.bench.sealed()
+    pair.bench.rounds.run(round_id, "run")
+    process_id = pair.bench.rounds._runner.process_id(round_id)
+    assert process_id is not None
+    assert pair.other.abort(round_id, "too slow", "abort").state is RoundState.ABORTED
+    pair.bench.rounds.take_over()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process_id, 0)
+
+
+def test_a_round_of_a_server_that_stopped_is_run_by_the_other(pair: Pair) -> None:
+    round_id = pair.bench.sealed()
+    pair.bench.rounds.run(round_id, "run")
+    before = pair.bench.charged()
+    pair.other.take_over()
+    assert pair.other.progress(round_id).phase.startswith(ELSEWHERE)
+    pair.bench.rounds.close()
+    pair.other.take_over()
+    wait(pair.other, round_id)
+    assert pair.bench.charged() == before
+    assert pair.other.release(round_id, "release").state is RoundState.RELEASED
+    pair.bench.clock.move(60)
+    assert all(streams(pair.other, round_id).values())
+
+
+def test_what_one_server_computed_is_released_by_the_other(pair: Pair) -> None:
+    round_id = pair.bench.completed()
+    assert pair.other.progress(round_id).complete
+    with pytest.raises(WrongState, match="has been, and waits for its release"):
+        pair.other.run(round_id, "again")
+    pair.bench.rounds.close()
+    pair.other.take_over()
+    assert pair.other._runner.process_id(round_id) is None
+    assert pair.other.release(round_id, "release").state is RoundState.RELEASED
+    pair.bench.clock.move(60)
+    assert all(streams(pair.other, round_id).values())
+
+
+def test_a_round_whose_worker_failed_waits_for_an_operator_at_its_server(pair: Pair) -> None:
+    table = pair.bench.directory / "data" / "shop.csv"
+    content = table.read_text()
+    round_id = pair.bench.sealed()
+    table.write_text("colour,size\nred,s\n")
+    pair.bench.rounds.run(round_id, "run")
+    assert pair.bench.wait(round_id).phase.startswith("failed: the table has 1 records")
+    table.write_text(content)
+    for rounds in (pair.bench.rounds, pair.other):
+        rounds.take_over()
+        assert rounds._runner.process_id(round_id) is None
+    pair.bench.rounds.run(round_id, "again")
+    assert pair.bench.wait(round_id).complete

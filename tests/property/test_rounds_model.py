@@ -1,0 +1,331 @@
+"""Ledger and life cycle against a simple model: any order of steps, caps, retries, crashes and restarts.
+
+The real service on a real SQLite file. The table is not there, so no worker starts; a run's results are stored by
+the same functions that store a worker's.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import structlog
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from integration.rounds_bench import ANN, CAP, TERMS, Bench
+from structlog.testing import capture_logs
+
+from equipoise.accounting import Cost
+from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
+from equipoise.wire import workload_to_bytes
+from equipoise_server.ledger.accounts import account
+from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.ledger.replay import check_accounts
+from equipoise_server.mechanisms.interface import Budget
+from equipoise_server.rounds.runs import Runs
+from equipoise_server.storage.crash_points import CrashPoint, told
+
+DATA = "data/shop"
+CHUNKS = [b"first", b"second"]
+
+
+class Killed(BaseException):
+    """What a kill is here: nothing of the process goes on."""
+
+
+@dataclass
+class Account:
+    """The model of an account: what each round has on it."""
+
+    sums: bool
+    cap: Budget
+    reserved: dict[str, Cost] = field(default_factory=dict)
+    spent: dict[str, Cost] = field(default_factory=dict)
+
+    def total(self, costs: list[Cost]) -> Cost:
+        """All costs together, or the one with the largest epsilon."""
+        if self.sums:
+            return sum(costs, Cost())
+        return max(costs, key=lambda cost: epsilon_for(cost, self.cap.delta), default=Cost())
+
+    @property
+    def committed(self) -> Cost:
+        """What counts against the cap."""
+        return self.total([*self.spent.values(), *self.reserved.values()])
+
+    def takes(self, cost: Cost) -> bool:
+        """Whether one more charge stays within the cap."""
+        total = self.committed + cost if self.sums else cost
+        return epsilon_for(total, self.cap.delta) <= self.cap.epsilon
+
+
+@dataclass
+class Round:
+    """The model of a round."""
+
+    costs: dict[str, Cost]
+    state: str = "open"
+    complete: bool = False
+    withdrawn: bool = False
+
+
+class Life(RuleBasedStateMachine):
+    """One service, restarted at will, and the model of what it must say."""
+
+    crashes = st.sampled_from([None, None, None, "WRITTEN", "COMMITTED", "GUARD_PREPARED", "GUARD_ADVANCED"])
+
+    def __init__(self) -> None:
+        super().__init__()
+        structlog.configure(processors=[structlog.testing.LogCapture()])
+        self.directory = Path(tempfile.mkdtemp(prefix="equipoise-model-"))
+        self.bench = Bench(self.directory, f"sqlite:///{self.directory / 'equipoise.db'}")
+        (self.directory / "data" / "shop.csv").unlink()
+        self.rounds: dict[str, Round] = {}
+        self.accounts = {DATA: Account(sums=True, cap=CAP)}
+        self.requests = 0
+
+    def teardown(self) -> None:
+        """Close and remove everything."""
+        self.bench.stop()
+        shutil.rmtree(self.directory)
+        structlog.reset_defaults()
+
+    def done(self, crash: str | None, step: str, act: Callable[[str], Any]) -> Any:
+        """Ask for something; where the server is killed meanwhile, restart it and ask again, as a client does."""
+        self.requests += 1
+        request_id = f"request {self.requests}"
+        if crash is None:
+            return act(request_id)
+        point = CrashPoint[crash if crash.startswith("GUARD") else f"{step}_{crash}"]
+
+        def kill(reached: CrashPoint) -> None:
+            if reached is point:
+                raise Killed
+
+        try:
+            with told(kill):
+                return act(request_id)
+        except Killed:
+            self.restart()
+        answer = act(request_id)
+        assert act(request_id) == answer
+        return answer
+
+    @initialize(unit=st.sampled_from(["query", "analyst"]))
+    def begin(self, unit: str) -> None:
+        """There is always a round."""
+        self.open(unit, 8.0, None)
+
+    @precondition(lambda self: len(self.rounds) < 6)
+    @rule(
+        unit=st.sampled_from(["query", "analyst"]),
+        epsilon=st.sampled_from([2.0, 4.0, 8.0]),
+        crash=crashes,
+    )
+    def open(self, unit: str, epsilon: float, crash: str | None) -> None:
+        """A round that every account could take now; otherwise it is refused."""
+        terms = replace(TERMS, unit=unit, data_budget=Budget(epsilon, 1e-4), analyst_budget=Budget(epsilon, 1e-4))
+        plan = self.bench.rounds.plan(terms)
+        mine = {f"analyst/shop/{unit}/{name}": plan.charged_analyst_cost for name in ("ann", "bob")}
+        costs = {DATA: plan.data_cost, **mine}
+        new = {name: Account(sums=unit == "analyst", cap=CAP) for name in mine}
+        fits = all((self.accounts | new | self.accounts)[name].takes(cost) for name, cost in costs.items())
+        try:
+            opened = self.done(crash, "OPEN", lambda request_id: self.bench.rounds.open(terms, request_id))
+        except BudgetExhausted:
+            assert not fits
+            return
+        assert fits
+        self.accounts = new | self.accounts
+        self.rounds[opened.id] = Round(costs)
+        submit = self.bench.rounds.submit
+        sent = workload_to_bytes(ANN)
+        self.done(None, "SUBMIT", lambda request_id: submit("ann", opened.id, request_id, sent))
+
+    def withdraw(self, name: str, crash: str | None) -> None:
+        """Nothing is left to seal then."""
+        held = self.rounds[name]
+        if held.state != "open" or held.withdrawn:
+            return
+        crash = None if crash and crash.startswith("GUARD") else crash
+        self.done(crash, "WITHDRAWAL", lambda request_id: self.bench.rounds.withdraw("ann", name, request_id))
+        held.withdrawn = True
+
+    def seal(self, name: str, crash: str | None) -> None:
+        """All accounts are charged, or none."""
+        held = self.rounds[name]
+        legal = held.state == "open" and not held.withdrawn
+        fits = all(self.accounts[each].takes(cost) for each, cost in held.costs.items())
+        try:
+            self.done(crash, "SEAL", lambda request_id: self.bench.rounds.seal(name, request_id))
+        except WrongState:
+            assert not legal
+        except BudgetExhausted:
+            assert legal
+            assert not fits
+        else:
+            assert legal
+            assert fits
+            held.state = "sealed"
+            for each, cost in held.costs.items():
+                self.accounts[each].reserved[name] = cost
+
+    def run(self, name: str, crash: str | None) -> None:
+        """From here on the charge can no longer be given back."""
+        held = self.rounds[name]
+        try:
+            self.done(crash, "RUN", lambda request_id: self.run_without_a_table(name, request_id))
+        except WrongState:
+            assert held.complete or held.state not in ("sealed", "running")
+        else:
+            assert held.state in ("sealed", "running")
+            assert not held.complete
+            held.state = "running"
+
+    def run_without_a_table(self, name: str, request_id: str) -> None:
+        """The state moves before the table is looked for."""
+        with suppress(InvalidArgument):
+            self.bench.rounds.run(name, request_id)
+
+    def compute(self, name: str, crash: str | None) -> None:  # noqa: ARG002
+        """All of what a worker would have stored."""
+        self.compute_parts(name, 2)
+
+    def compute_in_vain(self, name: str, crash: str | None) -> None:
+        """A worker that is cut off after its first message."""
+        self.compute_parts(name, 1)
+        if crash is not None:
+            self.restart()
+
+    def compute_parts(self, name: str, parts: int) -> None:
+        """What a worker would have stored: all of it, or some before it was cut off."""
+        held = self.rounds[name]
+        if held.state != "running" or held.complete:
+            return
+        runs = Runs(self.bench.store, self.bench.clock)
+        run_id = runs.begin(name)
+        for sequence in range(1, parts + 1):
+            runs.keep(run_id, "ann", sequence, [CHUNKS[sequence - 1]])
+        if parts == 2:
+            runs.complete(run_id, np.arange(3), 1)
+            held.complete = True
+
+    def release(self, name: str, crash: str | None) -> None:
+        """Answers and charges at once."""
+        held = self.rounds[name]
+        try:
+            self.done(crash, "RELEASE", lambda request_id: self.bench.rounds.release(name, request_id))
+        except WrongState:
+            assert held.state != "running" or not held.complete
+        else:
+            assert held.state == "running"
+            assert held.complete
+            held.state = "released"
+            self.settle(name, spent=True)
+            self.bench.clock.move(60)
+
+    def abort(self, name: str, crash: str | None) -> None:
+        """Given back only where no run was ever started."""
+        held = self.rounds[name]
+        try:
+            self.done(crash, "ABORT", lambda request_id: self.bench.rounds.abort(name, "a reason", request_id))
+        except WrongState:
+            assert held.state in ("released", "aborted")
+        else:
+            assert held.state in ("open", "sealed", "running")
+            self.settle(name, spent=held.state == "running")
+            held.state = "aborted"
+
+    @precondition(lambda self: self.rounds)
+    @rule(
+        data=st.data(),
+        epsilon=st.sampled_from([5.0, 9.0, 20.0]),
+        delta=st.sampled_from([1e-3, 1e-5]),
+        crash=crashes,
+    )
+    def set_cap(self, data: st.DataObject, epsilon: float, delta: float, crash: str | None) -> None:
+        """Never below what is committed."""
+        name = data.draw(st.sampled_from(sorted(self.accounts)))
+        held, cap = self.accounts[name], Budget(epsilon, delta)
+        under = replace(held, cap=cap)
+        fits = epsilon_for(under.committed, delta) <= epsilon
+        try:
+            self.done(crash, "CAP", lambda request_id: self.bench.rounds.set_cap(name, cap, request_id))
+        except InvalidArgument:
+            assert not fits
+        else:
+            assert fits
+            self.accounts[name] = under
+
+    @precondition(lambda self: self.rounds)
+    @rule(data=st.data(), crash=crashes)
+    def go_on(self, data: st.DataObject, crash: str | None) -> None:
+        """The next step of a life that ends well."""
+        name = data.draw(st.sampled_from(sorted(self.rounds)))
+        held = self.rounds[name]
+        match held.state:
+            case "open":
+                self.seal(name, crash)
+            case "sealed":
+                self.run(name, crash)
+            case "running" if held.complete:
+                self.release(name, crash)
+            case "running":
+                self.compute(name, crash)
+
+    @precondition(lambda self: self.rounds)
+    @rule(
+        data=st.data(),
+        step=st.sampled_from(["withdraw", "seal", "run", "compute", "compute_in_vain", "release", "abort"]),
+        crash=crashes,
+    )
+    def any_step(self, data: st.DataObject, step: str, crash: str | None) -> None:
+        """Any step of any round, legal or not."""
+        getattr(self, step)(data.draw(st.sampled_from(sorted(self.rounds))), crash)
+
+    @rule()
+    def restart(self) -> None:
+        """As after a crash: everything in memory is gone."""
+        with capture_logs():
+            self.bench.restart()
+
+    @invariant()
+    def accounts_say_what_they_must(self) -> None:
+        """To the last unit, and within the caps."""
+        with self.bench.store.read() as connection:
+            check_accounts(connection)
+            self.bench.guard.check(connection)
+            for name, held in self.accounts.items():
+                stored = account(connection, name)
+                assert stored.spent == held.total(list(held.spent.values()))
+                assert stored.committed == held.committed
+                assert epsilon_for(stored.committed, stored.cap.delta) <= stored.cap.epsilon
+
+    @invariant()
+    def rounds_stand_where_they_must(self) -> None:
+        """And deliver nothing but what was stored, and only when they were released."""
+        for name, held in self.rounds.items():
+            assert self.bench.state(name).value == held.state
+            try:
+                assert self.bench.rounds.results("ann", name, 0, 9) == CHUNKS
+                assert held.state == "released"
+            except WrongState:
+                assert held.state != "released"
+
+    def settle(self, name: str, *, spent: bool) -> None:
+        """End what a round has reserved."""
+        for held in self.accounts.values():
+            cost = held.reserved.pop(name, None)
+            if spent and cost is not None:
+                held.spent[name] = cost
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=15, stateful_step_count=40)

@@ -1,0 +1,189 @@
+"""Caps set anew, losses written off, and accounts recomputed from the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+from unit.ledger.ledger_store import NOW, ledger_store, open_with, release, reserve, spend, totals
+
+from equipoise.accounting import Cost
+from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, NotFound
+from equipoise_server.ledger.adjustments import WrittenOff, set_cap, write_off
+from equipoise_server.ledger.caps import Cap, Composition
+from equipoise_server.ledger.conversion import epsilon_for, largest_rho
+from equipoise_server.ledger.guard import Finding, Mark, compare
+from equipoise_server.ledger.replay import check_accounts
+from equipoise_server.storage.store import Store
+
+CAP = Cap(1.0, 1e-6)
+DATA, ANN, WHOLE = "data/t", "analyst/t/query/ann", "analyst/t/analyst/ann"
+LIMIT = largest_rho(CAP.epsilon, CAP.delta)
+
+
+@pytest.fixture
+def unchecked(store_url: str) -> Iterator[Store]:
+    store = ledger_store(store_url, [f"r{number}" for number in range(9)])
+    open_with(store, DATA, Composition.SUM, CAP)
+    open_with(store, ANN, Composition.WORST, CAP)
+    open_with(store, WHOLE, Composition.SUM, CAP)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def store(unchecked: Store) -> Iterator[Store]:
+    """A store whose accounts say at the end what its journal says."""
+    yield unchecked
+    agrees(unchecked)
+
+
+def agrees(store: Store) -> None:
+    """Every account says what the journal says."""
+    with store.read() as connection:
+        check_accounts(connection)
+
+
+def cap(store: Store, name: str, epsilon: float, delta: float) -> None:
+    with store.write() as connection:
+        set_cap(connection, name, Cap(epsilon, delta), NOW)
+
+
+def lose(store: Store, committed: dict[str, Cost], finding: Finding) -> list[WrittenOff]:
+    mark = Mark(99, b"\1" * 32, committed)
+    with store.write() as connection:
+        return write_off(connection, None if finding is Finding.MISSING else mark, finding, NOW)
+
+
+def test_rounds_of_whole_analysts_add_up_to_their_cap(store: Store) -> None:
+    third = Cost(epsilon=333_333_333_333, delta=3 * 10**11)
+    for round_id in ("r0", "r1", "r2"):
+        reserve(store, round_id, {WHOLE: third})
+        spend(store, round_id)
+    assert totals(store, WHOLE)[0] == third + third + third
+    with pytest.raises(BudgetExhausted, match="account analyst/t/analyst/ann: "):
+        reserve(store, "r3", {WHOLE: Cost(epsilon=2)})
+
+
+def test_amounts_of_every_kind_add_up_as_one(store: Store) -> None:
+    """Rhos compose as zCDP, pairs by adding; what is shown is the sum of both at the cap's delta."""
+    parts = [Cost(rho=LIMIT // 9), Cost(epsilon=10**11, delta=10**11), Cost(rho=LIMIT // 9, delta=1)]
+    for number, part in enumerate(parts):
+        reserve(store, f"r{number}", {WHOLE: part})
+    _, committed = totals(store, WHOLE)
+    assert committed == Cost(rho=2 * (LIMIT // 9), epsilon=10**11, delta=10**11 + 1)
+    alone = sum(epsilon_for(part, CAP.delta) for part in parts)
+    assert epsilon_for(committed, CAP.delta) < alone
+
+
+def test_a_raised_cap_lets_more_in_and_a_lowered_one_does_not(store: Store) -> None:
+    reserve(store, "r0", {DATA: Cost(rho=LIMIT)})
+    with pytest.raises(BudgetExhausted):
+        reserve(store, "r1", {DATA: Cost(rho=LIMIT)})
+    cap(store, DATA, 2.0, 1e-6)
+    reserve(store, "r1", {DATA: Cost(rho=LIMIT)})
+    with pytest.raises(InvalidArgument, match="cap: is below what is spent or reserved: epsilon 1"):
+        cap(store, DATA, 1.1, 1e-6)
+    with pytest.raises(NotFound):
+        cap(store, "data/other", 1.0, 1e-6)
+    release(store, "r1")
+    cap(store, DATA, 1.0, 1e-6)
+
+
+def test_which_round_is_the_worst_follows_the_delta_of_the_cap(store: Store) -> None:
+    """A pair does not depend on delta, a rho does: so they change places."""
+    rho, pair = Cost(rho=LIMIT // 4), Cost(epsilon=int(epsilon_for(Cost(rho=LIMIT // 4), 1e-4) * 1e12) + 10**9)
+    assert epsilon_for(rho, 1e-6) > epsilon_for(pair, 1e-6) > epsilon_for(rho, 1e-4)
+    reserve(store, "r0", {ANN: rho})
+    spend(store, "r0")
+    reserve(store, "r1", {ANN: pair})
+    assert totals(store, ANN) == (rho, rho)
+    cap(store, ANN, 1.0, 1e-4)
+    assert totals(store, ANN) == (rho, pair)
+    agrees(store)
+    release(store, "r1")
+    assert totals(store, ANN) == (rho, rho)
+
+
+def test_what_the_store_forgot_is_spent(store: Store) -> None:
+    reserve(store, "r0", {DATA: Cost(rho=5), ANN: Cost(epsilon=5), WHOLE: Cost(rho=9)})
+    known = {DATA: Cost(rho=12, delta=3), ANN: Cost(epsilon=7), WHOLE: Cost(rho=4), "data/gone": Cost(rho=2)}
+    done = lose(store, known, Finding.BEHIND)
+    assert done == [
+        WrittenOff(ANN, Cost(epsilon=7)),
+        WrittenOff("data/gone", Cost(rho=2)),
+        WrittenOff(DATA, Cost(rho=7, delta=3)),
+    ]
+    assert totals(store, DATA) == (Cost(rho=7, delta=3), Cost(rho=12, delta=3))
+    assert totals(store, ANN) == (Cost(epsilon=7), Cost(epsilon=7))
+    # The worst round stays the worst, also when a charge is given back, or a cap set.
+    release(store, "r0")
+    assert totals(store, ANN) == (Cost(epsilon=7), Cost(epsilon=7))
+    cap(store, ANN, 1.0, 1e-5)
+    assert totals(store, ANN) == (Cost(epsilon=7), Cost(epsilon=7))
+    # An account that the copy does not have begins with what was lost under its name.
+    open_with(store, "data/gone", Composition.SUM, CAP)
+    assert totals(store, "data/gone") == (Cost(rho=2), Cost(rho=2))
+
+
+def test_of_a_store_that_went_another_way_all_of_the_mark_is_added(store: Store) -> None:
+    reserve(store, "r0", {DATA: Cost(rho=5), ANN: Cost(epsilon=5)})
+    lose(store, {DATA: Cost(rho=5), ANN: Cost(epsilon=3)}, Finding.FORKED)
+    assert totals(store, DATA)[1] == Cost(rho=10)
+    assert totals(store, ANN)[1] == Cost(epsilon=5)
+
+
+def test_without_a_guard_nothing_is_left(store: Store) -> None:
+    reserve(store, "r0", {DATA: Cost(rho=5)})
+    lose(store, {}, Finding.MISSING)
+    for number, name in enumerate((DATA, WHOLE), start=1):
+        with pytest.raises(BudgetExhausted):
+            reserve(store, f"r{number}", {name: Cost(rho=1)})
+        with pytest.raises(BudgetExhausted):
+            reserve(store, f"r{number}", {name: Cost(epsilon=1)})
+    assert epsilon_for(totals(store, ANN)[0], CAP.delta) == CAP.epsilon
+
+
+def test_more_than_a_cap_allows_can_be_written_off_and_then_nothing_fits(store: Store) -> None:
+    lose(store, {DATA: Cost(rho=2 * LIMIT)}, Finding.BEHIND)
+    assert totals(store, DATA)[1] == Cost(rho=2 * LIMIT)
+    with pytest.raises(BudgetExhausted):
+        reserve(store, "r0", {DATA: Cost(rho=1)})
+    cap(store, DATA, 3.0, 1e-6)
+    reserve(store, "r0", {DATA: Cost(rho=1)})
+
+
+def test_a_mark_that_was_written_off_is_good_again_and_another_is_not(store: Store) -> None:
+    with store.read() as connection:
+        assert compare(connection, Mark(99, b"\1" * 32, {})) is Finding.BEHIND
+    lose(store, {}, Finding.BEHIND)
+    with store.read() as connection:
+        assert compare(connection, Mark(99, b"\1" * 32, {})) is Finding.CONTAINED
+        assert compare(connection, Mark(99, b"\2" * 32, {})) is Finding.BEHIND
+        assert compare(connection, Mark(1, b"\1" * 32, {})) is Finding.FORKED
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["committed_rho = committed_rho - 1", "cap_epsilon = 2", "spent_rho = spent_rho - 1", "spent_delta = 1"],
+)
+def test_an_account_that_was_changed_beside_the_journal_is_noticed(unchecked: Store, change: str) -> None:
+    reserve(unchecked, "r0", {ANN: Cost(rho=5)})
+    spend(unchecked, "r0")
+    agrees(unchecked)
+    with unchecked.write() as connection:
+        connection.execute(text(f"UPDATE accounts SET {change} WHERE name = '{ANN}'"))
+    with pytest.raises(DataLoss, match=f"account {ANN} does not say what the budget journal says"):
+        agrees(unchecked)
+
+
+def test_an_account_without_an_opening_and_one_that_is_gone_are_noticed(unchecked: Store) -> None:
+    with unchecked.write() as connection:
+        connection.execute(text(f"UPDATE accounts SET name = 'data/x' WHERE name = '{WHOLE}'"))
+    with pytest.raises(DataLoss, match="account data/x does not"):
+        agrees(unchecked)
+    with unchecked.write() as connection:
+        connection.execute(text("DELETE FROM accounts WHERE name = 'data/x'"))
+    with pytest.raises(DataLoss, match=f"account {WHOLE} is in the budget journal, but not in the store"):
+        agrees(unchecked)

@@ -1,0 +1,127 @@
+"""SQLite as the store: durable settings, a private file, and what it refuses to open."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from equipoise.errors import DataLoss, InvalidArgument
+from equipoise_server.storage import file_systems
+from equipoise_server.storage.file_systems import SHARED, file_system
+from equipoise_server.storage.store import Store, held, held_alone, open_store
+
+# As proc(5) describes it: a file system over another, one below it, a name with a space, two on one directory.
+MOUNTS = """\
+21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+30 21 0:30 / /srv rw shared:2 - nfs4 files:/srv rw,vers=4.2
+31 30 8:2 / /srv/local rw - xfs /dev/sdb1 rw
+32 21 0:32 / /mnt/a\\040b rw - fuse.sshfs host: rw
+33 21 8:3 / /var/lib rw - ext4 /dev/sdc1 rw
+34 21 0:34 / /var/lib rw - cifs //files/lib rw
+"""
+
+
+def url(directory: Path) -> str:
+    return f"sqlite:///{directory / 'equipoise.db'}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = open_store(url(tmp_path))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def mounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table of mounts instead of this machine's."""
+    table = tmp_path / "mounts"
+    monkeypatch.setattr(file_systems, "MOUNTS", table)
+    return table
+
+
+def test_durability_is_what_was_asked_for(store: Store) -> None:
+    with store.write() as connection:
+        pragmas = ("journal_mode", "synchronous", "foreign_keys")
+        values = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in pragmas]
+    assert values == ["wal", 2, 1]
+
+
+def test_only_the_owner_can_read_the_files(store: Store, tmp_path: Path) -> None:
+    with store.write() as connection, held(url(tmp_path)):
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = version_num")
+        names = {path.name for path in tmp_path.iterdir()}
+        assert names == {"equipoise.db", "equipoise.db-wal", "equipoise.db-shm", "equipoise.db-server"}
+        for path in tmp_path.iterdir():
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "equipoise.db").write_bytes(b"not a database at all" * 200)
+    with pytest.raises(DataLoss, match="the store is damaged"):
+        open_store(url(tmp_path))
+
+
+def test_a_missing_directory_is_named(tmp_path: Path) -> None:
+    for opening in (open_store, lambda missing: held(missing).__enter__()):
+        with pytest.raises(InvalidArgument, match="store: cannot be opened: No such file or directory"):
+            opening(url(tmp_path / "missing"))
+
+
+def test_one_server_at_a_time_by_whatever_name(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    with held(url(tmp_path)):
+        for again in (tmp_path, tmp_path / "link"):
+            for opening in (held, held_alone):
+                refused = pytest.raises(InvalidArgument, match=r"store: .* is in use by another server")
+                with refused, opening(url(again)):
+                    pass
+        # Looking at the store is not serving it.
+        open_store(url(tmp_path)).close()
+    with held(url(tmp_path)):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "shared"),
+    [
+        ("/home/x.db", "ext4", False),
+        ("/srv/state/x.db", "nfs4", True),
+        ("/srvother/x.db", "ext4", False),
+        ("/srv/local/x.db", "xfs", False),
+        ("/mnt/a b/x.db", "fuse.sshfs", True),
+        ("/var/lib/x.db", "cifs", True),
+    ],
+)
+def test_the_file_system_of_a_path(mounts: Path, path: str, name: str, shared: bool) -> None:
+    mounts.write_text(MOUNTS)
+    assert file_system(Path(path)) == name
+    assert (name in SHARED) is shared
+
+
+def test_where_nothing_is_told_nothing_is_known(mounts: Path) -> None:
+    assert not mounts.exists()
+    assert file_system(Path("/home/x.db")) is None
+
+
+def test_this_machine_tells_of_a_file_system_that_the_kernel_knows(tmp_path: Path) -> None:
+    found = file_system(tmp_path.resolve())
+    known = {line.split()[-1] for line in Path("/proc/filesystems").read_text().splitlines()}
+    assert found in known
+
+
+def test_a_network_file_system_is_refused_and_nothing_made(mounts: Path, tmp_path: Path) -> None:
+    local = f"20 1 8:1 / / rw - ext4 /dev/sda1 rw\n21 20 0:9 / {tmp_path.resolve()} rw - ext4 /dev/sdb rw\n"
+    mounts.write_text(local)
+    open_store(url(tmp_path)).close()
+    place = tmp_path / "far"
+    place.mkdir()
+    (tmp_path / "near").symlink_to(place)
+    mounts.write_text(local + f"22 21 0:10 / {place.resolve()} rw - nfs4 files:/far rw\n")
+    for directory in (place, tmp_path / "near"):
+        with pytest.raises(InvalidArgument, match=r"^store: lies on a network file system \(nfs4\)"):
+            open_store(url(directory))
+    assert list(place.iterdir()) == []
