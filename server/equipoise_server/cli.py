@@ -45,8 +45,8 @@ State = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, the last line of the output.")]
 
 DEFAULT_STATE = Path("equipoise-state")
-_out = Console()
-_err = Console(stderr=True)
+_out = Console(emoji=False)
+_err = Console(stderr=True, emoji=False)
 
 
 @app.command()

@@ -180,6 +180,6 @@ def checked(game: GameParameters, setting: Setting) -> GameParameters:
     problem = game.problem(size.records, size.units)
     if problem:
         raise InvalidArgument("options", problem)
-    if not tuning.within_budgets(game, size, setting, 1.0):
-        raise BudgetExhausted("options: the forced game costs more than the round's budgets")
+    if not tuning.within_budgets(game, size, setting, tuning.forced_share(setting) or 1.0):
+        raise BudgetExhausted("options: the forced game costs more than its part of the round's budgets")
     return game

@@ -68,7 +68,7 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
     """Parameters by `choosing`, or forced through the options; refused where a budget would be exceeded."""
     check(setting)
     size, places = Size.of(setting), None
-    if setting.unit == "analyst":
+    if setting.unit == "analyst" and tuning.forced_share(setting) != 1:
         places = analyst_repair_plan.plan_places(setting)
     choice = choose(setting, places)
     game, playing = choice.game, choice.playing
@@ -104,7 +104,9 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
         ("analyst_budget", analyst_cost, setting.analyst_budget),
     ):
         if cost is not None and epsilon_for(cost, budget.delta) > budget.epsilon:
-            raise BudgetExhausted(f"{field}: the round would cost more; allow more or ask for less")
+            raise BudgetExhausted(
+                f"{field}: the round would cost more, with the truncation of its samplers; see delta too"
+            )
     return Plan(
         mechanism=name,
         parameters=parameters.to_json(),
