@@ -54,8 +54,8 @@ _FINDINGS = {
     "behind": "The store is an older copy.",
     "forked": "The store is a copy that went another way.",
 }
-_out = Console()
-_err = Console(stderr=True)
+_out = Console(emoji=False)
+_err = Console(stderr=True, emoji=False)
 
 
 @app.command()

@@ -51,7 +51,7 @@ def failures(unit: str, epsilon: float, part_of_bound: float, **options: object)
             certified = answers.bounds != NO_BOUND
             wrong = np.abs(answers.values / 2.0**GRID_BITS - truth)[certified]
             broken |= bool((wrong > part_of_bound * answers.bounds[certified] / 2.0**GRID_BITS).any())
-            afresh += int(np.count_nonzero(np.isin(answers.methods, (2, 4))))
+            afresh += int(np.count_nonzero(np.isin(answers.methods, (2, 3, 4))))
         failed += broken
     return failed, afresh
 

@@ -19,8 +19,8 @@ from rich.text import Text
 from equipoise.schema import Schema
 from equipoise.views import Budget, JournalEntry, Plan, Round, RoundDetail, RoundState
 
-out = Console()
-err = Console(stderr=True)
+out = Console(emoji=False)
+err = Console(stderr=True, emoji=False)
 
 _WIDEST = 1_000  # columns
 _BEGIN_NUMBERS = set("0123456789-(")
@@ -69,7 +69,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     for row in texts:
         shown.add_row(*map(Text, row))
     natural = Measurement.get(out, out.options.update(width=_WIDEST), shown).maximum
-    Console(width=max(natural, out.width)).print(shown)
+    Console(width=max(natural, out.width), emoji=False).print(shown)
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:

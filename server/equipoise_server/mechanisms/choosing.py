@@ -7,6 +7,8 @@ settled under the exact accounting. Options force single parameters, and the oth
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -60,11 +62,12 @@ def choose(setting: Setting, places: RepairPlaces | None) -> Choice:
     cannot be played.
     """
     check_forced(setting)
-    ranked = []
+    ranked, settings = [], []
     for play in plays(setting):
         playing = replace(setting, options={**setting.options, "play": play})
         if places is not None:
             playing = analyst_repair_plan.game_setting(playing, places)
+        settings.append(playing)
         forced = tuning.forced_share(setting)
         for share in SHARES if forced is None else (forced,):
             for fewest in FEWEST if places is None else FEWEST_OF_ANALYSTS:
@@ -74,7 +77,7 @@ def choose(setting: Setting, places: RepairPlaces | None) -> Choice:
         game = search.settle(each.proposal, each.playing, each.share)
         if game is not None:
             return Choice(checked(force_rates(game, each.playing), each.playing), each.playing)
-    return Choice(forced_game(playing), playing)
+    return forced_choice(settings)
 
 
 def plays(setting: Setting) -> tuple[str, ...]:
@@ -138,11 +141,15 @@ def force_rates(game: GameParameters, setting: Setting) -> GameParameters:
     return tuning.with_steps(game, query_rate, real(options, "data_rate", game.data_rate), size.records)
 
 
-def forced_game(playing: Setting) -> GameParameters:
-    """A game all of whose parameters are forced, where the search found none that keeps to the budgets."""
-    if not {"rounds", "batch", "density", "query_rate", "data_rate"} <= set(playing.options):
+def forced_choice(settings: Sequence[Setting]) -> Choice:
+    """A game all of whose parameters are forced, where the search found none: in the first play that allows it."""
+    if not {"rounds", "batch", "density", "query_rate", "data_rate"} <= set(settings[0].options):
         raise BudgetExhausted("no game of this size keeps to both budgets; allow more or ask for less")
-    return checked(force_rates(forced_structure(playing), playing), playing)
+    *others, last = settings
+    for playing in others:
+        with suppress(BudgetExhausted):
+            return Choice(checked(force_rates(forced_structure(playing), playing), playing), playing)
+    return Choice(checked(force_rates(forced_structure(last), last), last), last)
 
 
 def forced_structure(setting: Setting) -> GameParameters:
@@ -173,6 +180,6 @@ def checked(game: GameParameters, setting: Setting) -> GameParameters:
     problem = game.problem(size.records, size.units)
     if problem:
         raise InvalidArgument("options", problem)
-    if not tuning.within_budgets(game, size, setting, 1.0):
-        raise BudgetExhausted("options: the forced game costs more than the round's budgets")
+    if not tuning.within_budgets(game, size, setting, tuning.forced_share(setting) or 1.0):
+        raise BudgetExhausted("options: the forced game costs more than its part of the round's budgets")
     return game

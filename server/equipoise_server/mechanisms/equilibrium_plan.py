@@ -30,9 +30,9 @@ from equipoise_server.mechanisms.interface import GRID_BITS, Plan, Setting
 from equipoise_server.mechanisms.options import check_options
 from equipoise_server.mechanisms.repair import RepairParameters
 from equipoise_server.mechanisms.tuning import Size
-from equipoise_server.randomness.weighted import LARGEST_SIZE
 
 SMALLEST_BETA = 1e-12
+LARGEST_UNIVERSE = 2**40  # that can be planned for; tables are read up to a limit of their own
 LARGEST_SHARE = 2**40  # queries of one analyst: far beyond what any round can answer
 
 
@@ -68,7 +68,7 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
     """Parameters by `choosing`, or forced through the options; refused where a budget would be exceeded."""
     check(setting)
     size, places = Size.of(setting), None
-    if setting.unit == "analyst":
+    if setting.unit == "analyst" and tuning.forced_share(setting) != 1:
         places = analyst_repair_plan.plan_places(setting)
     choice = choose(setting, places)
     game, playing = choice.game, choice.playing
@@ -104,7 +104,9 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
         ("analyst_budget", analyst_cost, setting.analyst_budget),
     ):
         if cost is not None and epsilon_for(cost, budget.delta) > budget.epsilon:
-            raise BudgetExhausted(f"{field}: the round would cost more; allow more or ask for less")
+            raise BudgetExhausted(
+                f"{field}: the round would cost more, with the truncation of its samplers; see delta too"
+            )
     return Plan(
         mechanism=name,
         parameters=parameters.to_json(),
@@ -137,8 +139,8 @@ def check(setting: Setting) -> None:
         raise InvalidArgument("beta", f"must lie between {SMALLEST_BETA} and 1")
     if not 1 <= setting.records < 2**40:
         raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
-    if not 1 <= setting.universe_size <= LARGEST_SIZE:
-        raise InvalidArgument("universe_size", f"must lie between 1 and {LARGEST_SIZE}")
+    if not 1 <= setting.universe_size <= LARGEST_UNIVERSE:
+        raise InvalidArgument("universe_size", f"must lie between 1 and {LARGEST_UNIVERSE}")
     check_options(setting)
     if Size.of(setting).units < 2:
         protected = "analysts" if setting.unit == "analyst" else "statements in all"

@@ -1,10 +1,11 @@
 """Proposing sampled play where nobody protects the analysts from one another.
 
-Without the analysts' constraint the density is 1, the data player's rate is free, and in sampled play so are the
-records: they are post-processing of the drawn actions. What is left to choose is how many actions are drawn
-and how far the data player goes. The proven bound is several times too pessimistic to choose by (its second-order
-terms take every payoff for as large as payoffs can be), so sampled play is ranked by an expectation with the
-same two regret terms and constants measured once, on marginals and on dense predicates. Promises never rest on it.
+Without the analysts' constraint the density is 1 unless forced, the data player's rate is free, and in sampled
+play so are the records: they are post-processing of the drawn actions. What is left to choose is how many
+actions are drawn and how far the data player goes. The proven bound is several times too pessimistic to choose
+by (its second-order terms take every payoff for as large as payoffs can be), so sampled play is ranked by an
+expectation with the same two regret terms and constants measured once, on marginals and on dense predicates.
+Promises never rest on it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from equipoise.accounting import RHO_UNIT
 from equipoise_server.mechanisms import proposals, tuning
 from equipoise_server.mechanisms.forecast import Numbers, Sketch
 from equipoise_server.mechanisms.interface import Setting
+from equipoise_server.mechanisms.options import real
 from equipoise_server.mechanisms.search import MOST_QUERY_TRAVEL, Proposal
 from equipoise_server.mechanisms.tuning import Size
 
@@ -31,7 +33,7 @@ ROUND_COST = 1 / 800  # and for each nat by which a whole round may: its actions
 
 def unprotected_error(sketch: Sketch, size: Size) -> Numbers:
     """The largest error that is expected of sampled play's synopsis, by a rule of thumb. Guarantees nothing."""
-    distance = math.log(size.units) + math.log(2 * size.largest_unit)
+    distance = np.log(size.units / sketch.density) + math.log(2 * size.largest_unit)
     regrets = math.log(size.universe) / sketch.data_travel + distance / sketch.query_travel
     return np.asarray(REGRET_PART * regrets + _cost_of_travel(sketch.actions) * sketch.data_travel)
 
@@ -50,7 +52,8 @@ def propose_unprotected(setting: Setting, share: float) -> Proposal | None:
         return None
     data_travel = np.sqrt(REGRET_PART * math.log(max(2, size.universe)) / _cost_of_travel(actions))
     whole = np.ones_like(actions)
-    sketch = Sketch(RECORDS * whole, actions, whole, data_travel, query_travel[query_travel > 0])
+    density = real(setting.options, "density", 1.0) * whole
+    sketch = Sketch(RECORDS * whole, actions, density, data_travel, query_travel[query_travel > 0])
     errors = unprotected_error(sketch, size)
     place = int(np.argmin(errors))
     return Proposal("sampled", sketch.at(place), float(errors[place]), ROUNDS)

@@ -128,11 +128,14 @@ def _lines(report: Report) -> Iterator[tuple[str, str]]:
     if game is not None and game.error < 1:
         yield "", f"the synopsis errs by {game.error:.3f} for all but fewer than {game.mishandled:g} units"
     broken = sum(run.outside_bound > 0 for run in runs)
-    yield (
-        "kept",
-        f"in {len(runs) - broken:,} of {len(runs):,} runs all certified answers were within their bounds "
-        f"(beta {setting.beta:g} is the part of runs that may fail)",
-    )
+    if all(run.certified is None for run in runs):
+        yield "kept", "nothing was certified"
+    else:
+        yield (
+            "kept",
+            f"in {len(runs) - broken:,} of {len(runs):,} runs all certified answers were within their bounds "
+            f"(beta {setting.beta:g} is the part of runs that may fail)",
+        )
     seconds = sum(run.seconds for run in runs) / len(runs)
     yield "took", f"{seconds:.1f} s a run, {report.peak_memory_bytes / 2**20:,.0f} MB at most"
     yield "parameters", plan.parameters

@@ -176,3 +176,20 @@ def test_the_expectation_falls_in_everything_that_helps() -> None:
         replace(base, data_travel=one(400), actions=one(math.inf)),
     ):
         assert expected_error(better, size) < expected_error(base, size)
+
+
+@pytest.mark.parametrize("epsilon_analyst", [2.0, math.inf])
+@pytest.mark.parametrize("play", [None, *PLAYS])
+def test_what_is_forced_is_what_is_played(play: str | None, epsilon_analyst: float) -> None:
+    forced = {"rounds": 30, "density": 123.5} | ({} if play is None else {"play": play})
+    game = game_of(plan_equilibrium("equilibrium", forcing(setting(1000, 1.0, epsilon_analyst), **forced)))
+    assert (game.rounds, game.density) == (30, 123.5)
+    if play is not None:
+        assert game.play == ("mixed" if play == "mixed" else "sampled")
+
+
+def test_a_game_alone_leaves_nothing_of_the_analysts_budget_to_repair_places() -> None:
+    case = replace(setting(1000, 1.0, 2.0), unit="analyst")
+    plan = plan_equilibrium("equilibrium", forcing(case, play="mixed"))
+    assert plan.analyst_cost is not None
+    assert epsilon_for(plan.analyst_cost, case.analyst_budget.delta) > 0.95 * 2.0
