@@ -78,7 +78,7 @@ class DyingServer:
 
 @dataclass
 class Persisting(Generic[Caller]):
-    """A client of a server that dies: it asks again for as long as the server cannot be reached. One thread's own."""
+    """A client that asks again for as long as the server cannot be reached. One thread's own."""
 
     server: DyingServer
     connect: Callable[[], Caller]
