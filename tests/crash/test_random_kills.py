@@ -7,20 +7,20 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
 from crash.clients import Again, Table, admit
 from crash.dying_server import dying_server
 from crash.inspection import Inspection
 from crash.promises import Promises
 from sqlalchemy.engine import make_url
 
-LONGEST_SECONDS = 5  # of a life; half of the lives are less than a quarter as long
+LONGEST = (
+    3  # lives, in times that imports take, of which a round needs at least one; half are below a quarter of it
+)
 UNITS = ("query", "analyst")
 
 
-def test_random_kills_break_no_promise(tmp_path: Path, store_url: str, request: pytest.FixtureRequest) -> None:
-    kills, store = request.config.getoption("--kills"), make_url(store_url).get_backend_name()
-    drawn = random.Random(f"{request.config.getoption('--kills-seed')} {store}")
+def test_random_kills_break_no_promise(tmp_path: Path, store_url: str, kills: int, drawn: random.Random) -> None:
+    store = make_url(store_url).get_backend_name()
     promises, stopping, admitted = Promises(), threading.Event(), threading.Event()
     with dying_server(tmp_path, store_url) as server:
         tables = [
@@ -36,12 +36,13 @@ def test_random_kills_break_no_promise(tmp_path: Path, store_url: str, request: 
         def rounds_of(table: Table) -> None:
             admitted.wait()
             table.register()
+            table.play()
             while not stopping.is_set():
                 table.play()
             table.close()
 
         inspection = Inspection(server.state, tmp_path)
-        with ThreadPoolExecutor() as pool:
+        with ThreadPoolExecutor(len(tables) + 3) as pool:
             clients: list[Future[None]] = [
                 pool.submit(everyone),
                 *(pool.submit(rounds_of, table) for table in tables),
@@ -49,7 +50,7 @@ def test_random_kills_break_no_promise(tmp_path: Path, store_url: str, request: 
             reading = pool.submit(again.go_on, stopping)
             try:
                 for number in range(1, kills + 1):
-                    server.live(LONGEST_SECONDS * drawn.random() ** 2)
+                    assert server.live(LONGEST * server.start_seconds * drawn.random() ** 2), server.log()
                     for each in (*clients, reading):
                         if each.done():
                             each.result()
