@@ -13,9 +13,8 @@ from crash.inspection import Inspection
 from crash.promises import Promises
 from sqlalchemy.engine import make_url
 
-LONGEST = (
-    3  # lives, in times that imports take, of which a round needs at least one; half are below a quarter of it
-)
+# The longest life, in times that imports take; a round needs about one. Half of the lives are below a quarter of it.
+LONGEST = 3
 UNITS = ("query", "analyst")
 
 
