@@ -13,7 +13,7 @@ from crash.inspection import Inspection
 from crash.promises import Promises
 from sqlalchemy.engine import make_url
 
-# The longest life, in times that imports take; a round needs about one. Half of the lives are below a quarter of it.
+# The longest life, in times that imports take: a round needs about one. Half of the lives are below a quarter.
 LONGEST = 3
 UNITS = ("query", "analyst")
 
