@@ -38,7 +38,7 @@ SHARES = tuple(Share(name, 3, 12) for name in ANALYSTS)
 DATA_BUDGET, ANALYST_BUDGET = Budget(8.0, 1e-4), Budget(8.0, 1e-4)
 CAP_STEP, CAP_DELTA = 20.0, 1e-3  # an account is full after a few rounds, and gets so much more
 OPTIONS = '{"rounds": 2}'
-OPEN = 2  # rounds that close by themselves, in times that imports take
+OPEN_SECONDS = 3  # of rounds that close by themselves
 
 Workloads = Sequence[list[Statement] | None]
 
@@ -113,7 +113,7 @@ class Table:
 
     def _open(self, by_itself: bool) -> str:
         while True:
-            closing = datetime.now(UTC) + timedelta(seconds=OPEN * self.server.start_seconds) if by_itself else None
+            closing = datetime.now(UTC) + timedelta(seconds=OPEN_SECONDS) if by_itself else None
             terms = Terms(
                 self.name, SHARES, DATA_BUDGET, ANALYST_BUDGET, self.unit, options=OPTIONS, close_time=closing
             )

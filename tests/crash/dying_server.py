@@ -40,7 +40,6 @@ class DyingServer:
     state: Path
     points: Path
     process: subprocess.Popen[str]
-    start_seconds: float  # what everything took to be imported: a unit of time for this machine as it is now
     deaths: int = 0
     faults: list[int] = field(default_factory=list)
     stopping: bool = False
@@ -133,10 +132,7 @@ def dying_server(
             env={**os.environ, "PYTHONPATH": path},
         ) as process,
     ):
-        begun = time.monotonic()
-        assert process.stdout is not None
-        assert process.stdout.readline(), (state / "server.log").read_text()
-        server = DyingServer(state, kept, process, time.monotonic() - begun)
+        server = DyingServer(state, kept, process)
         try:
             yield server
         finally:

@@ -2,7 +2,7 @@
 
     python -c "from crash.lives import main; main()" STATE POINTS [SEED]
 
-It says when it is ready. A line on standard input then begins a life: after how many seconds it is killed, or
+A line on standard input begins a life: after how many seconds it is killed, or
 `null`. A life also ends at each of the crash points that the file POINTS names, one a line, once at each; and with
 the tests, however they end. How it ended is told on standard output. The composition root is given a hook, and SEED
 (hexadecimal) for every round's seed; no option of a server does that.
@@ -29,7 +29,6 @@ def main() -> None:
     """One life after the other, until standard input ends."""
     state, points = Path(sys.argv[1]), Path(sys.argv[2])
     seed = bytes.fromhex(sys.argv[3]) if sys.argv[3:] else None
-    print("ready", flush=True)
     for line in sys.stdin:
         if (child := os.fork()) == 0:
             live(state, points, json.loads(line), system_seeds if seed is None else lambda: seed)
