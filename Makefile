@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test audit-fast audit crash lint drift wheel bench protos clean
+.PHONY: help demo test audit-fast audit crash crash-full lint drift wheel bench protos clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1: \2/p' Makefile
@@ -22,8 +22,11 @@ audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with an
 	@$(PIP) install --upgrade --target $(VENV)/other-numpy --no-deps --only-binary :all: 'numpy>=2.0,<2.2'
 	$(BIN)/python -m pytest tests/statistical -s --audit-size nightly --other-numpy $(abspath $(VENV))/other-numpy
 
-crash: $(VENV)/test.stamp  ## a real server killed at every named point, with clients that ask again
+crash: $(VENV)/test.stamp  ## a real server killed at every named point and 20 times at random, with clients that ask again
 	$(BIN)/python -m pytest tests/crash
+
+crash-full: $(VENV)/test.stamp  ## 300 random kills on each store: about half an hour
+	$(BIN)/python -m pytest tests/crash/test_random_kills.py -s --kills 300
 
 lint: $(VENV)/lint.stamp $(VENV)/test.stamp  ## style, types, import rules
 	$(BIN)/ruff check .

@@ -37,6 +37,7 @@ _OPTIONS = [
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     # A server that was started again is found soon, however long it was away.
+    ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 5_000),
     # A custodian's server is reached directly; a web proxy in the environment would only be in the way.
     ("grpc.enable_http_proxy", 0),

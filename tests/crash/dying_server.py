@@ -1,107 +1,140 @@
-"""A real server that kills itself at chosen points, is started again each time, and clients that ask again.
-
-The composition root is given a hook; no option of a server does that.
-"""
+"""A real server that dies and is started again, and clients that ask again."""
 
 from __future__ import annotations
 
+import json
+import os
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from equipoise.errors import Unavailable
 from equipoise_server.state import create_state
 
 SECONDS = 240
-SEED = bytes(range(32))
-
-# Every point is died at once: the list in the file is shortened, and synced, before the kill.
-SCRIPT = """
-import asyncio, os, pathlib, signal, sys, threading
-from equipoise_server.app import serve
-
-state, points = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-dying = threading.Lock()
-
-def die(point):
-    with dying:
-        left = points.read_text().splitlines()
-        if point.value in left:
-            left.remove(point.value)
-            with points.open("w") as file:
-                file.write("".join(each + chr(10) for each in left))
-                file.flush()
-                os.fsync(file.fileno())
-            os.kill(os.getpid(), signal.SIGKILL)
-
-if __name__ == "__main__":
-    asyncio.run(serve(state, seeds=lambda: bytes(range(32)), crash_hook=die))
-"""
+KILLED = -9
+SCRIPT = "from crash.lives import main; main()"
 
 Answer = TypeVar("Answer")
 
 
+class Closing(Protocol):
+    """What both kinds of clients can."""
+
+    def close(self) -> None: ...
+
+
+Caller = TypeVar("Caller", bound=Closing)
+
+
 @dataclass
 class DyingServer:
-    """A server on `state` that is started again whenever it has died; `deaths` counts."""
+    """A server on `state`, life by life. `faults`: how lives ended that nobody had ended."""
 
     state: Path
     points: Path
+    process: subprocess.Popen[str]
     deaths: int = 0
-    _stopping: threading.Event = field(default_factory=threading.Event)
-    _process: subprocess.Popen[bytes] | None = None
+    faults: list[int] = field(default_factory=list)
+    stopping: bool = False
 
-    def keep_running(self) -> None:
-        """Start it, and again after every death, until `stop`."""
-        while not self._stopping.is_set():
-            with (self.state / "server.log").open("ab") as log:
-                command = [sys.executable, "-c", SCRIPT, str(self.state), str(self.points)]
-                self._process = subprocess.Popen(command, stdout=log, stderr=log)
-            self._process.wait()
-            self.deaths += not self._stopping.is_set()
+    def live(self, seconds: float | None = None) -> bool:
+        """One life, of so many seconds at most; whether it ended by a kill."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(seconds) + "\n")
+        self.process.stdin.flush()
+        code = int(self.process.stdout.readline())
+        self.deaths += code == KILLED
+        if code != KILLED and not self.stopping:
+            self.faults.append(code)
+        return code == KILLED
+
+    def keep_alive(self) -> None:
+        """A life after every kill, until `stop`."""
+        while not self.stopping and self.live():
+            pass
 
     def stop(self) -> None:
-        """End it, as an operator would."""
-        self._stopping.set()
-        assert self._process is not None
-        self._process.terminate()
+        """End it, as an operator would, and every life to come."""
+        self.stopping = True
+        assert self.process.stdin is not None
+        self.process.stdin.close()
 
     def left(self) -> list[str]:
         """The points that have not been reached."""
         return self.points.read_text().splitlines()
 
+    def log(self) -> str:
+        """The last that the server has logged."""
+        return (self.state / "server.log").read_text()[-4000:]
+
+
+@dataclass
+class Persisting(Generic[Caller]):
+    """A client that asks again for as long as the server cannot be reached. One thread's own."""
+
+    server: DyingServer
+    connect: Callable[[], Caller]
+    _caller: Caller | None = None
+
+    def ask(self, question: Callable[[Caller], Answer]) -> Answer:
+        """What a call answers in the end."""
+        end = time.monotonic() + SECONDS
+        while True:
+            if self._caller is None:
+                self._caller = self.connect()
+            try:
+                return question(self._caller)
+            except Unavailable:
+                assert not self.server.faults, self.server.log()
+                assert time.monotonic() < end, "the server did not come back"
+                self.close()
+
+    def close(self) -> None:
+        """End the connection; the next question makes another."""
+        if self._caller is not None:
+            self._caller.close()
+        self._caller = None
+
 
 @contextmanager
-def dying_server(directory: Path, points: list[str]) -> Iterator[DyingServer]:
-    """A fresh deployment whose server dies once at each of the points."""
+def dying_server(
+    directory: Path, store_url: str, points: Iterable[str] = (), seed: bytes = b""
+) -> Iterator[DyingServer]:
+    """A fresh deployment whose server dies once at each of the points, and otherwise lives as it is told.
+
+    Every round has the `seed`; without one, a seed of its own. An SQLite store lies in the state directory.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    state = directory / "state"
-    create_state(state, listen=f"127.0.0.1:{port}", release_grid_seconds=1)
-    (directory / "points").write_text("".join(f"{point}\n" for point in points))
-    server = DyingServer(state, directory / "points")
-    keeper = threading.Thread(target=server.keep_running)
-    keeper.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-        keeper.join()
-
-
-def persisting(ask: Callable[[], Answer]) -> Answer:
-    """What a call answers in the end; it is made again for as long as the server cannot be reached."""
-    end = time.monotonic() + SECONDS
-    while True:
+    state, kept = directory / "state", directory / "points"
+    store = "sqlite:///equipoise.db" if store_url.startswith("sqlite") else store_url
+    create_state(state, listen=f"127.0.0.1:{port}", store=store, release_grid_seconds=1)
+    kept.write_text("".join(f"{point}\n" for point in points))
+    tests = str(Path(__file__).parents[1])
+    path = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
+    with (
+        (state / "server.log").open("ab") as log,
+        subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, str(state), str(kept), *filter(None, [seed.hex()])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path},
+        ) as process,
+    ):
+        server = DyingServer(state, kept, process)
         try:
-            return ask()
-        except Unavailable:
-            assert time.monotonic() < end, "the server did not come back"
+            yield server
+        finally:
+            server.stop()
+            process.wait(SECONDS)

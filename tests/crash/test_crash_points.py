@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from crash.dying_server import SECONDS, DyingServer, dying_server, persisting
+import pytest
+from crash.dying_server import SECONDS, DyingServer, Persisting, dying_server
 from numpy.typing import NDArray
 
 from equipoise.client import Client
@@ -26,6 +30,7 @@ ASKED: dict[str, list[Statement]] = {
 }
 CAP, LARGER = Budget(20.0, 1e-3), Budget(25.0, 1e-3)
 TERMS = Terms("shop", tuple(Share(name, 3, 12) for name in ASKED), Budget(8.0, 1e-4), Budget(8.0, 1e-4))
+SEED = bytes(range(32))
 # These are reached while no server runs.
 OFFLINE = {CrashPoint.WRITE_OFF_WRITTEN, CrashPoint.WRITE_OFF_COMMITTED}
 
@@ -44,54 +49,75 @@ def play(server: DyingServer, profiles: Path) -> Played:
     """Everything that anybody can ask for, one thing after the other, each until it is answered."""
     rows = [f"{('red', 'green')[row % 3 % 2]},{('s', 'm', 'l', 'xl')[row * row % 7 % 4]}" for row in range(400)]
     (server.state / "data" / "shop.csv").write_text("\n".join(["colour,size", *rows]) + "\n")
-    with Operator.from_profile(server.state / "profiles" / "operator") as operator:
-        for name in ASKED:
-            persisting(lambda name=name: operator.add_analyst(name, profiles / name))  # type: ignore[misc]
-        persisting(lambda: operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register"))
-        persisting(lambda: operator.set_cap("data/shop", LARGER, "cap"))
-        first = persisting(lambda: operator.open(TERMS, "open")).round.id
-        ann, bob = Client.from_profile(profiles / "ann"), Client.from_profile(profiles / "bob")
-        with ann, bob:
-            persisting(lambda: ann.submit(first, ASKED["bob"], "1"))
-            persisting(lambda: ann.withdraw(first, "2"))
-            persisting(lambda: ann.submit(first, ASKED["ann"], "3"))
-            persisting(lambda: bob.submit(first, ASKED["bob"], "1"))
-            persisting(lambda: operator.seal(first, "seal"))
-            persisting(lambda: operator.run(first, "run"))
-            end = time.monotonic() + SECONDS
-            while not persisting(lambda: operator.round(first)).progress.complete:
-                assert time.monotonic() < end
-                time.sleep(0.1)
-            persisting(lambda: operator.release(first, "release"))
-            assert persisting(lambda: ann.wait(first)).state is RoundState.RELEASED
-            second = persisting(lambda: operator.open(TERMS, "open again")).round.id
-            persisting(lambda: bob.submit(second, ASKED["bob"], "4"))
-            persisting(lambda: operator.seal(second, "seal again"))
-            persisting(lambda: operator.abort(second, "a public reason", "abort"))
-            persisting(lambda: operator.retire_dataset("shop", "retire"))
-            results = {
-                "ann": persisting(lambda: ann.results(first, ASKED["ann"])),
-                "bob": persisting(lambda: bob.results(first, ASKED["bob"])),
-            }
-            synopsis = persisting(lambda: ann.synopsis(first))
-        accounts = persisting(lambda: list(operator.accounts("shop")))
-        journal = [
-            (entry.action, entry.account)
-            for account in accounts
-            for entry in persisting(lambda account=account: list(operator.account_history(account.name)))  # type: ignore[misc]
-        ]
+    operator = Persisting(server, lambda: Operator.from_profile(server.state / "profiles" / "operator"))
+    ann = Persisting(server, lambda: Client.from_profile(profiles / "ann"))
+    bob = Persisting(server, lambda: Client.from_profile(profiles / "bob"))
+    for name in ASKED:
+        operator.ask(lambda it, name=name: it.add_analyst(name, profiles / name))  # type: ignore[misc]
+    operator.ask(lambda it: it.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register"))
+    operator.ask(lambda it: it.set_cap("data/shop", LARGER, "cap"))
+    first = operator.ask(lambda it: it.open(TERMS, "open")).round.id
+    ann.ask(lambda it: it.submit(first, ASKED["bob"], "1"))
+    ann.ask(lambda it: it.withdraw(first, "2"))
+    ann.ask(lambda it: it.submit(first, ASKED["ann"], "3"))
+    bob.ask(lambda it: it.submit(first, ASKED["bob"], "1"))
+    operator.ask(lambda it: it.seal(first, "seal"))
+    operator.ask(lambda it: it.run(first, "run"))
+    end = time.monotonic() + SECONDS
+    while not operator.ask(lambda it: it.round(first)).progress.complete:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    operator.ask(lambda it: it.release(first, "release"))
+    assert ann.ask(lambda it: it.wait(first)).state is RoundState.RELEASED
+    second = operator.ask(lambda it: it.open(TERMS, "open again")).round.id
+    bob.ask(lambda it: it.submit(second, ASKED["bob"], "4"))
+    operator.ask(lambda it: it.seal(second, "seal again"))
+    operator.ask(lambda it: it.abort(second, "a public reason", "abort"))
+    operator.ask(lambda it: it.retire_dataset("shop", "retire"))
+    results = {
+        "ann": ann.ask(lambda it: it.results(first, ASKED["ann"])),
+        "bob": bob.ask(lambda it: it.results(first, ASKED["bob"])),
+    }
+    synopsis = ann.ask(lambda it: it.synopsis(first))
+    accounts = operator.ask(lambda it: list(it.accounts("shop")))
+    journal = [
+        (entry.action, entry.account)
+        for account in accounts
+        for entry in operator.ask(lambda it, account=account: list(it.account_history(account.name)))  # type: ignore[misc]
+    ]
+    for caller in (operator, ann, bob):
+        caller.close()
     return Played(results, synopsis, accounts, journal)
 
 
-def test_a_kill_at_every_point_changes_nothing(tmp_path: Path) -> None:
-    for name in ("calm", "dying"):
-        (tmp_path / name).mkdir()
-    with dying_server(tmp_path / "calm", []) as server:
-        calm = play(server, tmp_path / "calm")
-        assert server.deaths == 0
+@contextmanager
+def kept_alive(server: DyingServer) -> Iterator[None]:
+    """The server lives, again after every death, while the block runs."""
+    keeper = threading.Thread(target=server.keep_alive)
+    keeper.start()
+    try:
+        yield
+    finally:
+        server.stop()
+        keeper.join()
+    assert server.faults == [], server.log()
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """What comes of it undisturbed; on whatever store, as the comparison shows."""
+    directory = tmp_path_factory.mktemp("calm")
+    with dying_server(directory, "sqlite", seed=SEED) as server, kept_alive(server):
+        played = play(server, directory)
+    assert server.deaths == 0
+    return played
+
+
+def test_a_kill_at_every_point_changes_nothing(calm: Played, tmp_path: Path, store_url: str) -> None:
     points = [point.value for point in CrashPoint if point not in OFFLINE]
-    with dying_server(tmp_path / "dying", points) as server:
-        played = play(server, tmp_path / "dying")
+    with dying_server(tmp_path, store_url, points, SEED) as server:
+        with kept_alive(server):
+            played = play(server, tmp_path)
         # Each point was reached, and survived.
         assert server.left() == []
         assert server.deaths == len(points)
@@ -102,4 +128,4 @@ def test_a_kill_at_every_point_changes_nothing(tmp_path: Path) -> None:
     # Not under-counted, and not over-counted either; and nothing was done twice.
     assert played.accounts == calm.accounts
     assert played.journal == calm.journal
-    assert verify(tmp_path / "dying" / "state")["accounts"] == len(calm.accounts)
+    assert verify(tmp_path / "state")["accounts"] == len(calm.accounts)
