@@ -136,6 +136,15 @@ class Directory:
         return names
 
 
+def files(directory: Path) -> dict[str, bytes]:
+    """All files below a directory that a power loss is of any importance to."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file() and not path.name.endswith(VOLATILE)
+    }
+
+
 class Disk:
     """The files below `root` as the trace tells them."""
 
@@ -172,7 +181,7 @@ class Disk:
             pass
 
     def steps(self, until: int | None = None) -> Iterator[tuple[int, str]]:
-        """The same call by call: the position after it, and its kind."""
+        """The same call by call: the position after it, and its kind, before what it did is taken in."""
         with self._trace.open("rb") as trace:
             trace.seek(self._taken)
             rest = trace.read(-1 if until is None else until - self._taken)
@@ -181,21 +190,13 @@ class Disk:
             kind, inode, offset, first, second = RECORD.unpack_from(rest, start)
             texts = start + RECORD.size
             start = texts + first + second
-            self._apply(kind.decode(), inode, offset, rest[texts : texts + first], rest[texts + first : start])
             self._taken += RECORD.size + first + second
             yield self._taken, kind.decode()
+            self._apply(kind.decode(), inode, offset, rest[texts : texts + first], rest[texts + first : start])
 
     def write_image(self, target: Path, reached: Reached) -> None:
         """The directory as a power loss now would leave it."""
         self._write(target, self._top, reached)
-
-    def contents(self) -> dict[str, bytes]:
-        """All files as they are now, if the trace tells everything."""
-        return {
-            str(path.relative_to(self.root)): path.read_bytes()
-            for path in self.root.rglob("*")
-            if path.is_file() and not path.name.endswith(VOLATILE)
-        }
 
     def _write(self, target: Path, inode: int, reached: Reached) -> None:
         target.mkdir(mode=0o700)
