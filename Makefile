@@ -22,8 +22,8 @@ audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with an
 	@$(PIP) install --upgrade --target $(VENV)/other-numpy --no-deps --only-binary :all: 'numpy>=2.0,<2.2'
 	$(BIN)/python -m pytest tests/statistical -s --audit-size nightly --other-numpy $(abspath $(VENV))/other-numpy
 
-crash: $(VENV)/test.stamp  ## a real server killed at every named point, with clients that ask again
-	$(BIN)/python -m pytest tests/crash
+crash: $(VENV)/test.stamp  ## a real server killed at every named point, and on disks that fail or lose power
+	$(BIN)/python -m pytest tests/crash tests/faults
 
 lint: $(VENV)/lint.stamp $(VENV)/test.stamp  ## style, types, import rules
 	$(BIN)/ruff check .
