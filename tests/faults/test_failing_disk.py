@@ -1,4 +1,4 @@
-"""A disk that is full, or fails, at every call in turn: nothing is acknowledged, and all goes on after the repair."""
+"""A disk that is full, or fails, from each call on: nothing is acknowledged, and all goes on after the repair."""
 
 from __future__ import annotations
 
