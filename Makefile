@@ -22,8 +22,8 @@ audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with an
 	@$(PIP) install --upgrade --target $(VENV)/other-numpy --no-deps --only-binary :all: 'numpy>=2.0,<2.2'
 	$(BIN)/python -m pytest tests/statistical -s --audit-size nightly --other-numpy $(abspath $(VENV))/other-numpy
 
-crash: $(VENV)/test.stamp  ## a real server killed at every named point and 20 times at random, with clients that ask again
-	$(BIN)/python -m pytest tests/crash
+crash: $(VENV)/test.stamp  ## a real server killed at every named point and at random, and on disks that fail or lose power
+	$(BIN)/python -m pytest tests/crash tests/faults
 
 crash-full: $(VENV)/test.stamp  ## 300 random kills on each store: about half an hour
 	$(BIN)/python -m pytest tests/crash/test_random_kills.py -s --kills 300

@@ -1,4 +1,4 @@
-"""Fixtures of all tests: the stores that they run on."""
+"""Fixtures of all tests: the stores that they run on; and what is left out where a tool is missing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from faults.disk import UNTOLD, can_fail
 from stores import KINDS, MISSING, Cluster, cluster
 
 # What is about PostgreSQL alone.
@@ -19,6 +20,8 @@ collect_ignore = (
         "integration/test_shared_rounds.py",
     ]
 )
+if not can_fail():
+    collect_ignore.append("faults")
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +47,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line what was left out."""
     if "postgresql" not in KINDS:
         terminalreporter.write_line(MISSING, yellow=True)
+    if not can_fail():
+        terminalreporter.write_line(UNTOLD, yellow=True)

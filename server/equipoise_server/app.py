@@ -9,12 +9,14 @@ configuration of a running server takes any of them.
 from __future__ import annotations
 
 import asyncio
+import io
+import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from typing import TextIO, cast
 
 import grpc
 import structlog
@@ -44,6 +46,7 @@ from equipoise_server.storage.store import Store
 
 __all__ = ["create_state", "serve"]
 
+STDERR = 2
 THREADS = 16  # calls that wait for the store or compile a workload at the same time
 METADATA_BYTES = 16 * 1024
 TAKE_OVER_SECONDS = 2  # how often a server looks for rounds whose server has died
@@ -229,5 +232,17 @@ def _log_to_stderr(level: str) -> None:
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _StandardError())),
     )
+
+
+class _StandardError(io.TextIOBase):
+    """Standard error, which no answer may depend on: what cannot be written, as where a disk is full, is dropped.
+
+    Unbuffered, as what waits in a buffer would be written again, and fail again, at the end of the process.
+    """
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            os.write(STDERR, text.encode())
+        return len(text)

@@ -48,6 +48,7 @@ from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import Registry
 from equipoise_server.ledger.guard import GUARD_FILE, Guard
 from equipoise_server.rounds.clock import Clock, system_clock
+from equipoise_server.storage.durable import sync_directory, sync_tree
 from equipoise_server.storage.store import Store, held, held_alone, open_store
 from equipoise_server.storage.tables import identities
 
@@ -112,7 +113,10 @@ def create_state(
         _fill(partial, config, host_names, clock())
         if state.exists():
             state.rmdir()
+        # Durable before anybody relies on it: without its keys, a store is of no use.
+        sync_tree(partial)
         partial.rename(state)
+        sync_directory(state.parent)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise

@@ -107,12 +107,12 @@ def make_state(state: Path, settings: Sequence[str] = (), store: str = "sqlite:/
 
 
 @contextmanager
-def running(state: Path, seed: bytes = SEED) -> Iterator[ServerProcess]:
+def running(state: Path, seed: bytes = SEED, script: str = SCRIPT) -> Iterator[ServerProcess]:
     """A server on `state`, told to stop at the end."""
     with (
         (state / "server.log").open("a") as log,
         subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, str(state), seed.hex()], stdout=subprocess.PIPE, stderr=log, text=True
+            [sys.executable, "-c", script, str(state), seed.hex()], stdout=subprocess.PIPE, stderr=log, text=True
         ) as process,
     ):
         try:

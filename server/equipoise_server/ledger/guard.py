@@ -36,6 +36,7 @@ from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, Unavailable
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.storage.crash_points import CrashPoint, reached
+from equipoise_server.storage.durable import sync_directory
 from equipoise_server.storage.store import Store
 
 GUARD_FILE = "guard"
@@ -125,6 +126,7 @@ class Guard:
         mark = self.read()
         if mark is None or mark.sequence != head.sequence or mark.digest != head.digest:
             self._write(Mark(head.sequence, head.digest, accounts.all_committed(connection)))
+        self._settle()
 
     def _write(self, mark: Mark) -> None:
         fields = {
@@ -142,9 +144,15 @@ class Guard:
                 os.fsync(file.fileno())
             reached(CrashPoint.GUARD_PREPARED)
             prepared.replace(self.path)
-            _sync_directory(self.path.parent)
         except OSError as error:
             raise Unavailable(f"the guard {self.path} cannot be written: {error.strerror}") from None
+
+    def _settle(self) -> None:
+        """Also where nothing was written: what is read may be of a crash, or an error, before it was durable."""
+        try:
+            sync_directory(self.path.parent)
+        except OSError as error:
+            raise Unavailable(f"the guard {self.path} cannot be synced: {error.strerror}") from None
         reached(CrashPoint.GUARD_ADVANCED)
 
     @contextmanager
@@ -178,11 +186,3 @@ def resolved(connection: Connection, mark: Mark) -> bool:
     """Whether the journal says that what this mark knew, and the store did not, was written off."""
     known = [json.loads(entry.events) for entry in journal.of_account(connection, "", 0, None)]
     return any((each["sequence"], each["digest"]) == (mark.sequence, mark.digest.hex()) for each in known)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

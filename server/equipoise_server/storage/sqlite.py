@@ -59,7 +59,9 @@ def engine(url: URL, writes: bool) -> Engine:
         _pragma(connection, "foreign_keys", "ON", 1)
         _pragma(connection, "journal_mode", "WAL", "wal")
         _pragma(connection, "synchronous", "FULL", 2)
-        if not writes:
+        if writes:
+            _settle(connection)
+        else:
             _pragma(connection, "query_only", "ON", 1)
 
     @event.listens_for(made, "begin")
@@ -93,6 +95,23 @@ def held(url: URL) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _settle(connection: DBAPIConnection) -> None:
+    """Make durable what is read, before anything is done upon it.
+
+    A commit that a kill or an error of the disk cut off between its writing and its sync is there when the file is
+    opened next, and would be lost by a power loss, though a request that was repeated had got its answer from it. A
+    checkpoint writes it to the database file anew, and syncs that.
+    """
+    cursor = connection.cursor()
+    try:
+        cursor.execute("PRAGMA wal_checkpoint(FULL)")
+        row = cursor.fetchone()
+    finally:
+        cursor.close()
+    if row is None or row[0] != 0:
+        raise Unavailable("the store is busy")
 
 
 def _path(url: URL) -> Path:
