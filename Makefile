@@ -35,6 +35,7 @@ wheel: $(VENV)/test.stamp  ## build the wheel, install it in a bare environment,
 
 bench: $(VENV)/base.stamp  ## ratios against straightforward references; never part of the tests
 	$(BIN)/python benchmarks/game_rounds.py
+	$(BIN)/python benchmarks/service_throughput.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) dist
