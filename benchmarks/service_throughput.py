@@ -1,9 +1,10 @@
-"""Answers streamed and workloads submitted a second, by 32 analysts on one real server on loopback.
+"""Answers streamed and workloads submitted a second, by 32 analysts on one real server on loopback, on each store.
 
-    python benchmarks/service_throughput.py [--analysts 32] [--tables 2] [--processes 2] [--submits 20]
+    PYTHONPATH=tests python benchmarks/service_throughput.py
 
-Server, worker and analysts share the machine's cores. Streams are read whole and decoded. Submits are timed one
-after another for each analyst, all analysts at once: on an idle server, then while a round runs in its worker.
+The PostgreSQL is one that the tests start for themselves (`tests/stores.py`); without one, SQLite only is measured.
+Store, server, worker and analysts share the machine's cores. Streams are read whole and decoded. Submits are timed
+one after another for each analyst, all analysts at once: on an idle server, then while a round runs in its worker.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import argparse
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from stores import KINDS, cluster
 
 from equipoise.client import Client
 from equipoise.operator_client import Operator
@@ -44,22 +47,36 @@ def main() -> None:
     arguments.add_argument("--processes", type=int, default=2, help="in which the analysts live")
     arguments.add_argument("--submits", type=int, default=20, help="of each analyst, each time")
     options = arguments.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        state = Path(scratch) / "state"
-        create_state(state, listen=free_address(), release_grid_seconds=1)
-        records = np.random.default_rng(0).integers(0, 2, (RECORDS, len(SCHEMA.attributes)))
-        names = ",".join(attribute.name for attribute in SCHEMA.attributes)
-        np.savetxt(state / "data" / "bits.csv", records, "%d", ",", header=names, comments="")
-        with (
-            serving(state, Path(scratch) / "log"),
-            Operator.from_profile(state / "profiles" / "operator") as operator,
-        ):
-            analysts = [f"analyst{i}" for i in range(options.analysts)]
-            cap = Budget(40.0, 1e-3)
-            operator.register_dataset("bits", "bits.csv", SCHEMA, cap, cap)
-            profiles = [operator.add_analyst(name, Path(scratch) / name) for name in analysts]
-            with ProcessPoolExecutor(options.processes, get_context("spawn")) as processes:
-                measure(operator, analysts, profiles, processes, options)
+    for kind in KINDS:
+        print(f"{kind}:")
+        with tempfile.TemporaryDirectory() as scratch, store(kind) as url:
+            serve_and_measure(Path(scratch), url, options)
+
+
+@contextmanager
+def store(kind: str) -> Iterator[str]:
+    """The URL of an empty store while the context lasts."""
+    if kind == "sqlite":
+        yield "sqlite:///equipoise.db"
+        return
+    with cluster() as postgresql:
+        yield postgresql.create()
+
+
+def serve_and_measure(scratch: Path, url: str, options: argparse.Namespace) -> None:
+    """A new deployment on a store, with its server and its analysts."""
+    state = scratch / "state"
+    create_state(state, listen=free_address(), store=url, release_grid_seconds=1)
+    records = np.random.default_rng(0).integers(0, 2, (RECORDS, len(SCHEMA.attributes)))
+    names = ",".join(attribute.name for attribute in SCHEMA.attributes)
+    np.savetxt(state / "data" / "bits.csv", records, "%d", ",", header=names, comments="")
+    with serving(state, scratch / "log"), Operator.from_profile(state / "profiles" / "operator") as operator:
+        analysts = [f"analyst{i}" for i in range(options.analysts)]
+        cap = Budget(40.0, 1e-3)
+        operator.register_dataset("bits", "bits.csv", SCHEMA, cap, cap)
+        profiles = [operator.add_analyst(name, scratch / name) for name in analysts]
+        with ProcessPoolExecutor(options.processes, get_context("spawn")) as processes:
+            measure(operator, analysts, profiles, processes, options)
 
 
 def measure(
