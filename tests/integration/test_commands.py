@@ -211,7 +211,9 @@ def test_people_get_tables(run: Run, place: Path, capsys: pytest.CaptureFixture[
         ("ann", "results", round_id, "--statements", statements),
         ("operator", "operator", "budget", "show", "shop"),
         ("operator", "operator", "budget", "history", "data/shop"),
+        ("operator", "operator", "budget", "export", "data/shop"),
         ("operator", "operator", "budget", "set-cap", "data/shop", "--epsilon", "30", "--delta", "1e-4"),
+        ("auditor", "audit", "export", "data/shop"),
         ("auditor", "audit", "journal"),
     ):
         profiles = place if (place / who).is_dir() else place / "state" / "profiles"
@@ -227,6 +229,7 @@ def test_people_get_tables(run: Run, place: Path, capsys: pytest.CaptureFixture[
     assert "green / x" in said["results"]
     assert "data/shop" in said["operator"]
     assert "analyst/shop/query/bob" in said["journal"]
+    assert said["everything"].count('"event": "ZCDpEvent"') >= 2
     # What the operator has to do next is said.
     for step in ("seal", "run", "release"):
         assert f"waits for: equipoise operator round {step} {round_id}" in said["everything"]

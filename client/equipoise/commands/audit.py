@@ -9,7 +9,7 @@ import typer
 from equipoise.auditor_client import Auditor
 from equipoise.commands.custody import AccountName
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile
-from equipoise.commands.printing import print_journal, print_json, print_line
+from equipoise.commands.printing import print_journal, print_json
 from equipoise.commands.rounds import print_rounds
 from equipoise.ledger_export import exported
 
@@ -49,4 +49,4 @@ def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: As
     if as_json:
         print_json(found)
     else:
-        print_line(json.dumps(found, indent=1))
+        print(json.dumps(found, indent=1))

@@ -170,7 +170,7 @@ def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: As
     if as_json:
         print_json(found)
     else:
-        print_line(json.dumps(found, indent=1))
+        print(json.dumps(found, indent=1))
 
 
 @budget_app.command("set-cap")
