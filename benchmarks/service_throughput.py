@@ -97,7 +97,8 @@ def measure(
     big = operator.open(terms(analysts, options.tables, options.tables << TABLE_ATTRIBUTES)).round.id
     small = operator.open(terms(analysts, len(SUBMITTED), 4 * len(SUBMITTED))).round.id
     everybody(partial(submit_wide, big, options.tables))
-    idle, seconds = timed(lambda: everybody(partial(submit_often, small, IDLE_PASSES * options.submits)))
+    often = partial(submit_often, small, options.submits)
+    idle, seconds = timed(lambda: [second for _ in range(IDLE_PASSES) for second in everybody(often)])
     print(f"submits, idle:          {len(idle) / seconds:9,.0f} a second; {latencies(idle)}")
 
     operator.seal(big)
@@ -105,7 +106,7 @@ def measure(
     runner.start()
     beside: list[float] = []
     while runner.is_alive():
-        beside += everybody(partial(submit_often, small, options.submits))
+        beside += everybody(often)
     runner.join()
     print(f"submits, beside a run:             {latencies(beside)}")
     print(f"ratio of 99th percentiles: {np.quantile(beside, 0.99) / np.quantile(idle, 0.99):6.2f}")
