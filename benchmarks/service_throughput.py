@@ -3,9 +3,9 @@
     PYTHONPATH=tests python benchmarks/service_throughput.py
 
 The PostgreSQL is one that the tests start for themselves (`tests/stores.py`), in memory where there is room, so
-that its commits wait for no disk; SQLite's do. Without PostgreSQL, SQLite only is measured. Store, server, worker and
-analysts share the machine's cores. Streams are read whole and decoded. Submits are timed one after another for each
-analyst, all analysts at once: on an idle server, then while a round runs in its worker.
+that its commits wait for no disk; SQLite's do. Without PostgreSQL, SQLite only is measured. Store, server, worker
+and analysts share the machine's cores. Streams are read whole and decoded. Submits are timed one after another for
+each analyst, all analysts at once: on an idle server, then while a round runs in its worker.
 """
 
 from __future__ import annotations
