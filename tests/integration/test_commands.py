@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +33,8 @@ STATEMENTS: list[object] = [
 ]
 TERMS = ["shop", "--share", "ann=3/10", "--share", "bob=3/10", "--data-delta", "1e-4", "--analyst-delta", "1e-4"]
 BUDGETS = ["--data-epsilon", "8", "--analyst-epsilon", "8"]
+
+MECHANISMS = Path(__file__).parents[2] / "docs" / "mechanisms.md"
 
 Run = Callable[..., Any]
 
@@ -137,6 +142,43 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     assert {"reserve", "spend"} <= set(actions)
 
 
+def test_exported_charges_add_up_to_what_is_shown(run: Run, place: Path) -> None:
+    """By the script in the documentation, which knows nothing of ours but the exported file."""
+    (script,) = re.findall(r"^```python\n(.*?)^```", MECHANISMS.read_text(), re.MULTILINE | re.DOTALL)
+    register(run, place, epsilon=50)
+    smaller = ["--data-epsilon", "4", "--analyst-epsilon", "4"]
+    for options in (BUDGETS, smaller, [*BUDGETS, "--unit", "analyst"], [*smaller, "--unit", "analyst"]):
+        detail = run("operator", "operator", "round", "open", *TERMS, *options)
+        round_id = detail["round"]["id"]
+        run("ann", "submit", round_id, place / "statements.json")
+        run("operator", "operator", "round", "seal", round_id)
+        if options is smaller:
+            run("operator", "operator", "round", "run", round_id)
+            run("operator", "operator", "round", "release", round_id)
+    given_back = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, "--unit", "analyst")["round"]["id"]
+    run("ann", "submit", given_back, place / "statements.json")
+    run("operator", "operator", "round", "seal", given_back)
+    run("operator", "operator", "round", "abort", given_back, "--reason", "a test")
+    shown = {each["name"]: each for each in run("operator", "operator", "budget", "show", "shop")["accounts"]}
+    added = {}
+    for name, account in shown.items():
+        exported = run("operator", "operator", "budget", "export", name)
+        assert run("auditor", "audit", "export", name) == exported
+        told = subprocess.run(
+            [sys.executable, "-c", script], input=json.dumps(exported), capture_output=True, text=True, check=True
+        )
+        assert float(told.stdout) == pytest.approx(account["committed"]["epsilon"], rel=1e-4)
+        added[name] = [[(each["state"], each["mechanism"]) for each in charges] for charges in exported["sums"]]
+    reserved, spent = ("reserved", "equilibrium"), ("spent", "equilibrium")
+    assert added["data/shop"] == [[reserved, spent, reserved, reserved]]
+    # The worst round is what an account shows whose statements live in one round only; the others' rounds add.
+    assert added["analyst/shop/query/ann"] == [[reserved], [spent]]
+    assert added["analyst/shop/analyst/ann"] == [[reserved, reserved]]
+    worst = shown["analyst/shop/query/ann"]
+    assert worst["spent"]["epsilon"] <= 4 < worst["committed"]["epsilon"] <= 8
+    assert shown["analyst/shop/analyst/ann"]["committed"]["epsilon"] > 8
+
+
 def test_a_round_with_a_closing_time_needs_no_operator(run: Run, place: Path) -> None:
     register(run, place)
     close = (datetime.now(UTC) + timedelta(seconds=20)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -169,7 +211,9 @@ def test_people_get_tables(run: Run, place: Path, capsys: pytest.CaptureFixture[
         ("ann", "results", round_id, "--statements", statements),
         ("operator", "operator", "budget", "show", "shop"),
         ("operator", "operator", "budget", "history", "data/shop"),
+        ("operator", "operator", "budget", "export", "data/shop"),
         ("operator", "operator", "budget", "set-cap", "data/shop", "--epsilon", "30", "--delta", "1e-4"),
+        ("auditor", "audit", "export", "data/shop"),
         ("auditor", "audit", "journal"),
     ):
         profiles = place if (place / who).is_dir() else place / "state" / "profiles"
@@ -185,6 +229,7 @@ def test_people_get_tables(run: Run, place: Path, capsys: pytest.CaptureFixture[
     assert "green / x" in said["results"]
     assert "data/shop" in said["operator"]
     assert "analyst/shop/query/bob" in said["journal"]
+    assert said["everything"].count('"event": "ZCDpEvent"') >= 2
     # What the operator has to do next is said.
     for step in ("seal", "run", "release"):
         assert f"waits for: equipoise operator round {step} {round_id}" in said["everything"]
@@ -210,6 +255,8 @@ def test_wrong_input_is_named_and_costs_nothing(run: Run, refused: Callable[...,
     assert "share" in refused("ann", "submit", round_id, asking(*STATEMENTS, {"marginal": ["size"]}))
     assert "cannot be read" in refused("ann", "submit", round_id, place / "nothing.json")
     assert "no such round" in refused("ann", "show", "nonsense")
+    assert "no such account" in refused("operator", "operator", "budget", "export", "data/nonsense")
+    assert "no such account" in refused("auditor", "audit", "export", "data/nonsense")
     assert "role" in refused("ann", "operator", "round", "list")
     assert "--out" in refused("ann", "results", round_id, "--out", "results.xls")
     assert "--share" in refused(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import typer
 
 from equipoise.auditor_client import Auditor
+from equipoise.commands.custody import AccountName
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile
 from equipoise.commands.printing import print_journal, print_json
 from equipoise.commands.rounds import print_rounds
+from equipoise.ledger_export import exported
 
 audit_app = typer.Typer(help="For auditors: read every record, change nothing.", no_args_is_help=True)
 
@@ -32,3 +36,17 @@ def journal(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None
         print_json({"entries": found})
         return
     print_journal(found)
+
+
+@audit_app.command("export")
+def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """Write an account's charges as JSON, part by part, for another accountant such as dp_accounting.
+
+    docs/mechanisms.md has ten lines that add them up again.
+    """
+    with Auditor.from_profile(profile) as auditor:
+        found = exported(account, (each for each in auditor.journal() if each.account == account))
+    if as_json:
+        print_json(found)
+    else:
+        print(json.dumps(found, indent=1))

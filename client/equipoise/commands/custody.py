@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from equipoise.commands.analyst import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import pair, print_journal, print_json, print_line, print_table
+from equipoise.ledger_export import exported
 from equipoise.operator_client import Operator
 from equipoise.schema import Schema
 from equipoise.views import Account, Budget
@@ -155,6 +157,20 @@ def history(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: A
         print_json({"entries": found})
     else:
         print_journal(found)
+
+
+@budget_app.command("export")
+def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """Write an account's charges as JSON, part by part, for another accountant such as dp_accounting.
+
+    docs/mechanisms.md has ten lines that add them up again.
+    """
+    with Operator.from_profile(profile) as operator:
+        found = exported(account, operator.account_history(account))
+    if as_json:
+        print_json(found)
+    else:
+        print(json.dumps(found, indent=1))
 
 
 @budget_app.command("set-cap")

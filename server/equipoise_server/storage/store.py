@@ -11,7 +11,6 @@ What SQLite and PostgreSQL each do for that is in the modules of their names.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -24,6 +23,7 @@ from equipoise_server.storage import postgresql, sqlite
 from equipoise_server.storage.claims import Claims, SharedClaims, SoleClaims
 from equipoise_server.storage.failures import translated
 from equipoise_server.storage.migrate import migrate
+from equipoise_server.storage.turns import Turns
 
 
 class Store:
@@ -33,12 +33,12 @@ class Store:
         self._url = url
         self._writer = writer
         self._reader = reader
-        self._turn = threading.Lock()
+        self._turns = Turns()
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that may write. Durable when the block has ended without an exception."""
-        with self._turn, translated(), self._writer.begin() as connection:
+        with self._turns, translated(), self._writer.begin() as connection:
             yield connection
 
     @contextmanager

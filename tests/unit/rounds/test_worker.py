@@ -1,7 +1,9 @@
-"""The worker's parts without a process: what it computes, and how often it speaks."""
+"""The worker's parts: what it computes, how often it speaks, and that calls go before it."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -129,3 +131,21 @@ def test_progress_is_told_five_times_a_second_and_at_every_change(monkeypatch: p
 
 def test_peak_memory_is_in_bytes() -> None:
     assert 10 << 20 < peak_memory_bytes() < 64 << 30
+
+
+def test_calls_go_before_a_worker(job: Job) -> None:
+    spawning = multiprocessing.get_context("spawn")
+    receiver, sender = spawning.Pipe(duplex=False)
+    process = spawning.Process(target=worker.serve_job, args=(sender, job), daemon=True)
+    process.start()
+    sender.close()
+    try:
+        assert receiver.recv() == Advance("load", 0, 1)
+        assert process.pid is not None
+        # One that has ended meanwhile keeps its priority until it is joined; 19 is the lowest there is.
+        lowered = min(19, os.getpriority(os.PRIO_PROCESS, 0) + worker.NICENESS)
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == lowered
+    finally:
+        process.kill()
+        process.join()
+        receiver.close()

@@ -1,0 +1,175 @@
+"""Answers streamed and workloads submitted a second, by 32 analysts on one real server on loopback, on each store.
+
+    PYTHONPATH=tests python benchmarks/service_throughput.py
+
+The PostgreSQL is one that the tests start for themselves (`tests/stores.py`), in memory where there is room, so
+that its commits wait for no disk; SQLite's do. Without PostgreSQL, SQLite only is measured. Store, server, worker
+and analysts share the machine's cores. Streams are read whole and decoded. Submits are timed one after another for
+each analyst, all analysts at once: on an idle server, then while a round runs in its worker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from stores import KINDS, cluster
+
+from equipoise.client import Client
+from equipoise.operator_client import Operator
+from equipoise.queries import Marginal
+from equipoise.schema import Attribute, Schema
+from equipoise.views import Budget, Share, Terms
+from equipoise_server.demo.process import free_address, serving
+from equipoise_server.state import create_state
+
+SCHEMA = Schema(tuple(Attribute(f"a{i}", ("0", "1")) for i in range(17)))
+TABLE_ATTRIBUTES = 16  # of a wide table: 65,536 cells
+RECORDS = 20_000
+IDLE_PASSES = 4  # so that the 99th percentile has some 25 submits beyond it
+Result = TypeVar("Result")
+SUBMITTED = tuple(Marginal((f"a{i}", f"a{i + 1}")) for i in range(10))  # what the timed submits send
+
+
+def main() -> None:
+    """Prints answers and submits a second, and the submits' latencies, idle and beside a run."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    arguments.add_argument("--analysts", type=int, default=32)
+    arguments.add_argument("--tables", type=int, default=2, help="wide tables that each analyst asks for")
+    arguments.add_argument("--processes", type=int, default=2, help="in which the analysts live")
+    arguments.add_argument("--submits", type=int, default=20, help="of each analyst, in a pass")
+    options = arguments.parse_args()
+    for kind in KINDS:
+        print(f"{kind}:")
+        with tempfile.TemporaryDirectory() as scratch, store(kind) as url:
+            serve_and_measure(Path(scratch), url, options)
+
+
+@contextmanager
+def store(kind: str) -> Iterator[str]:
+    """The URL of an empty store while the context lasts."""
+    if kind == "sqlite":
+        yield "sqlite:///equipoise.db"
+        return
+    with cluster() as postgresql:
+        yield postgresql.create()
+
+
+def serve_and_measure(scratch: Path, url: str, options: argparse.Namespace) -> None:
+    """A new deployment on a store, with its server and its analysts."""
+    state = scratch / "state"
+    create_state(state, listen=free_address(), store=url, release_grid_seconds=1)
+    records = np.random.default_rng(0).integers(0, 2, (RECORDS, len(SCHEMA.attributes)))
+    names = ",".join(attribute.name for attribute in SCHEMA.attributes)
+    np.savetxt(state / "data" / "bits.csv", records, "%d", ",", header=names, comments="")
+    with serving(state, scratch / "log"), Operator.from_profile(state / "profiles" / "operator") as operator:
+        analysts = [f"analyst{i}" for i in range(options.analysts)]
+        cap = Budget(40.0, 1e-3)
+        operator.register_dataset("bits", "bits.csv", SCHEMA, cap, cap)
+        profiles = [operator.add_analyst(name, scratch / name) for name in analysts]
+        with ProcessPoolExecutor(options.processes, get_context("spawn")) as processes:
+            measure(operator, analysts, profiles, processes, options)
+
+
+def measure(
+    operator: Operator,
+    analysts: Sequence[str],
+    profiles: Sequence[Path],
+    processes: ProcessPoolExecutor,
+    options: argparse.Namespace,
+) -> None:
+    """One round that is read, and another that takes submits before and while the first one runs."""
+    parts = [profiles[i :: options.processes] for i in range(options.processes)]
+
+    def everybody(act: Callable[[Path], list[float]]) -> list[float]:
+        return [second for found in processes.map(partial(at_once, act), parts) for second in found]
+
+    big = operator.open(terms(analysts, options.tables, options.tables << TABLE_ATTRIBUTES)).round.id
+    small = operator.open(terms(analysts, len(SUBMITTED), 4 * len(SUBMITTED))).round.id
+    everybody(partial(submit_wide, big, options.tables))
+    often = partial(submit_often, small, options.submits)
+    idle, seconds = timed(lambda: [second for _ in range(IDLE_PASSES) for second in everybody(often)])
+    print(f"submits, idle:          {len(idle) / seconds:9,.0f} a second; {latencies(idle)}")
+
+    operator.seal(big)
+    runner = threading.Thread(target=lambda: operator.run_to_completion(big, lambda detail: None))
+    runner.start()
+    beside: list[float] = []
+    while runner.is_alive():
+        beside += everybody(often)
+    runner.join()
+    print(f"submits, beside a run:             {latencies(beside)}")
+    print(f"ratio of 99th percentiles: {np.quantile(beside, 0.99) / np.quantile(idle, 0.99):6.2f}")
+
+    operator.release(big)
+    with Client.from_profile(profiles[0]) as client:
+        client.wait(big)
+    answers, seconds = timed(lambda: everybody(partial(read, big)))
+    print(f"answers, streamed:      {sum(answers) / seconds:9,.0f} a second, {sum(answers):,.0f} in all")
+
+
+def terms(analysts: Sequence[str], statements: int, queries: int) -> Terms:
+    """Of a round in which every analyst has the same share."""
+    return Terms(
+        dataset="bits",
+        shares=tuple(Share(name, statements, queries) for name in analysts),
+        data_budget=Budget(8.0, 1e-6),
+        analyst_budget=Budget(8.0, 1e-6),
+        unit="query",
+        beta=0.05,
+        mechanism="equilibrium",
+    )
+
+
+def at_once(act: Callable[[Path], list[float]], profiles: Sequence[Path]) -> list[float]:
+    """What all these analysts measure, each in a thread of its own."""
+    with ThreadPoolExecutor(len(profiles)) as threads:
+        return [second for found in threads.map(act, profiles) for second in found]
+
+
+def submit_wide(round_id: str, tables: int, profile: Path) -> list[float]:
+    """Submits the wide tables once."""
+    chosen = [Marginal(tuple(f"a{i + table}" for i in range(TABLE_ATTRIBUTES))) for table in range(tables)]
+    with Client.from_profile(profile) as client:
+        client.submit(round_id, chosen)
+    return []
+
+
+def submit_often(round_id: str, times: int, profile: Path) -> list[float]:
+    """Submits the same small workload again and again; the seconds of each."""
+    with Client.from_profile(profile) as client:
+        client.identity()  # the handshake is not part of a submit
+        return [timed(lambda: client.submit(round_id, SUBMITTED))[1] for _ in range(times)]
+
+
+def read(round_id: str, profile: Path) -> list[float]:
+    """How many answers the analyst's stream holds."""
+    with Client.from_profile(profile) as client:
+        return [float(sum(len(columns.values) for columns in client.stream(round_id)))]
+
+
+def latencies(seconds: Sequence[float]) -> str:
+    """Median and 99th percentile."""
+    median, high = np.quantile(seconds, [0.5, 0.99]) * 1000
+    return f"{len(seconds):,} submits, median {median:.1f} ms, 99th percentile {high:.1f} ms"
+
+
+def timed(act: Callable[[], Result]) -> tuple[Result, float]:
+    """What `act` gives, and the seconds it took."""
+    start = time.perf_counter()
+    result = act()
+    return result, time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

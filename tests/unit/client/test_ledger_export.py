@@ -1,0 +1,98 @@
+"""What of an account's history counts, and that a charge is what its parts make it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from fractions import Fraction
+
+import pytest
+
+from equipoise.accounting import Approximate, Concentrated, Cost, Pure, charge_of, parts_to_json
+from equipoise.errors import DataLoss, NotFound
+from equipoise.ledger_export import exported
+from equipoise.views import JournalEntry
+
+PARTS = (
+    Concentrated("game", Fraction(1, 3)),
+    Pure("detection", Fraction(1, 20), 30),
+    Approximate("samplers", Fraction(0), Fraction(1, 10**12)),
+)
+EVENTS, COST = parts_to_json("equilibrium", PARTS), charge_of(PARTS)
+LOST = Cost(rho=5, epsilon=7, delta=11)
+
+
+def entry(action: str, round_id: str = "", cost: Cost = COST, events: str = EVENTS) -> JournalEntry:
+    return JournalEntry(1, datetime(2024, 1, 1, tzinfo=UTC), action, "data/t", round_id, cost, events, b"")
+
+
+def opened(composition: str) -> JournalEntry:
+    events = {"cap": {"epsilon": 1.0, "delta": 1e-6}, "composition": composition}
+    return entry("open-account", cost=Cost(), events=json.dumps(events))
+
+
+HISTORY = [
+    entry("reserve", "a"),
+    entry("run", "a", Cost(), "{}"),
+    entry("reserve", "b"),
+    entry("spend", "a"),
+    entry("write-off", cost=LOST, events="{}"),
+    entry("reserve", "c"),
+    entry("release", "b"),
+    entry("set-cap", cost=Cost(), events='{"cap": {"epsilon": 2.0, "delta": 1e-7}}'),
+]
+
+
+def test_what_was_not_given_back_counts_under_the_newest_cap() -> None:
+    found = exported("data/t", [opened("sum"), *HISTORY])
+    assert found["cap"] == {"epsilon": 2.0, "delta": 1e-7}
+    (together,) = found["sums"]
+    assert [(each["round"], each["state"]) for each in together] == [
+        ("", "written off"),
+        ("a", "spent"),
+        ("c", "reserved"),
+    ]
+    assert together[1]["events"] == json.loads(EVENTS)["events"]
+    lost = {each["event"]: each for each in together[0]["events"]}
+    assert Fraction(lost["ZCDpEvent"]["rho"]) == Fraction(5, 10**12)
+    assert (Fraction(lost["pair"]["epsilon"]), Fraction(lost["pair"]["delta"])) == (
+        Fraction(7, 10**12),
+        Fraction(11, 10**18),
+    )
+
+
+def test_where_the_worst_round_counts_nothing_adds() -> None:
+    found = exported("data/t", [opened("worst"), *HISTORY])
+    assert [[each["state"] for each in charges] for charges in found["sums"]] == [
+        ["written off"],
+        ["spent"],
+        ["reserved"],
+    ]
+
+
+def test_what_was_lost_before_the_account_was_opened_counts() -> None:
+    found = exported("data/t", [entry("write-off", cost=LOST, events="{}"), opened("sum")])
+    assert [each["state"] for each in found["sums"][0]] == ["written off"]
+
+
+def test_an_account_without_charges_has_nothing_to_add() -> None:
+    assert exported("data/t", [opened("sum")])["sums"] == [[]]
+    assert exported("data/t", [opened("worst")])["sums"] == []
+    with pytest.raises(NotFound):
+        exported("data/t", [])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        entry("reserve", "a", Cost(rho=COST.rho - 1, epsilon=COST.epsilon, delta=COST.delta)),
+        entry("reserve", "a", Cost(rho=COST.rho, epsilon=COST.epsilon, delta=0)),
+        entry("reserve", "a", events="{}"),
+        entry("reserve", "a", events="no JSON"),
+        entry("spend", "a"),
+        entry("release", "a"),
+    ],
+)
+def test_a_charge_that_is_not_its_parts_is_noticed(wrong: JournalEntry) -> None:
+    with pytest.raises(DataLoss, match="entry 1 of the budget journal"):
+        exported("data/t", [opened("sum"), wrong])

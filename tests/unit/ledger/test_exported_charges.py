@@ -1,0 +1,58 @@
+"""The documented script, which knows only the exported file, finds what the ledger finds for every kind of part."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from equipoise.accounting import Approximate, Concentrated, Cost, Part, Pure, charge_of, parts_to_json
+from equipoise.ledger_export import exported
+from equipoise.views import JournalEntry
+from equipoise_server.ledger.conversion import epsilon_for
+
+MECHANISMS = Path(__file__).parents[3] / "docs" / "mechanisms.md"
+DELTA = 1e-6
+LOST = Cost(rho=10**10, epsilon=10**11, delta=10**11)
+ROUNDS: tuple[tuple[Part, ...], ...] = (
+    (
+        Concentrated("game", Fraction(1, 70), 2),
+        Pure("detection", Fraction(1, 20), 30),
+        Pure("nothing", Fraction(1), 0),
+    ),
+    (Approximate("game", Fraction(1, 2), Fraction(1, 10**7)), Approximate("places", Fraction(1, 10), Fraction(0))),
+)
+
+
+def entry(action: str, round_id: str, cost: Cost, events: str) -> JournalEntry:
+    return JournalEntry(1, datetime(2024, 1, 1, tzinfo=UTC), action, "data/t", round_id, cost, events, b"")
+
+
+@pytest.mark.parametrize("composition", ["sum", "worst"])
+def test_the_documented_script_finds_what_the_ledger_finds(composition: str) -> None:
+    (script,) = re.findall(r"^```python\n(.*?)^```", MECHANISMS.read_text(), re.MULTILINE | re.DOTALL)
+    costs = [charge_of(parts) for parts in ROUNDS]
+    opening = json.dumps({"cap": {"epsilon": 9.0, "delta": DELTA}, "composition": composition})
+    history = [
+        entry("open-account", "", Cost(), opening),
+        entry("write-off", "", LOST, "{}"),
+        *(
+            entry("reserve", str(number), cost, parts_to_json("equilibrium", parts))
+            for number, (parts, cost) in enumerate(zip(ROUNDS, costs, strict=True))
+        ),
+    ]
+    asked = json.dumps(exported("data/t", history))
+    told = subprocess.run([sys.executable, "-c", script], input=asked, capture_output=True, text=True, check=True)
+    every = [LOST, *costs]
+    held = (
+        epsilon_for(sum(every, Cost()), DELTA)
+        if composition == "sum"
+        else max(epsilon_for(cost, DELTA) for cost in every)
+    )
+    assert float(told.stdout) == pytest.approx(held, rel=1e-4)
