@@ -223,7 +223,7 @@ def test_what_runs_has_the_enumerated_law(play: str, audit_size: AuditSize) -> N
     """False alarms: 1e-6 in all, divided over two plays and two views."""
     instance = replace(
         WORST_ANALYST, asked=((6, 1), (11,)), play=play, absent=0, density=1.5, threshold=0.3,
-        data_budget=8.0, analyst_budget=8.0, delta=0.1, query_rate=2.0, data_rate=0.5,
+        data_budget=8.0, analyst_budget=8.0, delta=0.1, query_rate=2.0, data_rate=0.5, game_share=0.9,
     )  # fmt: skip
     setting, asked = instance.setting, instance.workloads[0]
     plan = Equilibrium().plan(setting)
