@@ -21,8 +21,8 @@ def rounding_slack(units: int, queries: int) -> float:
     """At most how far the range of a mixed action's payoff is moved by rounding, over a pair of runs.
 
     A mixed action's coefficients are computed in doubles with a relative error of at most
-    `(units + 64) 2^-51` (table exponentials, a sequential sum over the units, a few products) and rounded to
-    integers in units of 2^-44, an absolute error of 2^-45 for each query; both for each of the two runs.
+    `(units + 64) 2^-51` (table exponentials, exact sums, a few products: the share of the units is to spare) and
+    rounded to integers in units of 2^-44, an absolute error of 2^-45 for each query; both for each of the two runs.
     """
     relative = (units + 64) * 2.0**-51
     absolute = queries * 2.0 ** -(COEFFICIENT_BITS + 1)
