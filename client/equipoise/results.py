@@ -33,6 +33,9 @@ class AnswerMethod(IntEnum):
     GAUSSIAN = 3
     MULTIPLICATIVE_WEIGHTS = 4
     UNCERTIFIED = 5
+    PROJECTION = 6
+    HISTOGRAM = 7
+    SMALL_DB = 8
 
     @property
     def label(self) -> str:

@@ -30,8 +30,8 @@ from equipoise_server.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_
 from equipoise_server.demo.report import as_json
 from equipoise_server.demo.table import AIRLINES, SCHEMA, unpack_table
 from equipoise_server.demo.workloads import query_count, workload_of
-from equipoise_server.mechanisms.equilibrium import Equilibrium
-from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
+from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, Setting, Share
 
 WORKLOADS = {airline: workload_of(airline) for airline in AIRLINES}

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from equipoise.accounting import RHO_UNIT
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms import tuning
-from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters, plan_equilibrium
+from equipoise_server.mechanisms.budgets import usable_rho
+from equipoise_server.mechanisms.equilibrium import tuning
+from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters, plan_equilibrium
+from equipoise_server.mechanisms.equilibrium.tuning import Size
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.tuning import Size
 
 
 @st.composite
@@ -48,7 +49,7 @@ def check_budgets(case: Setting, plan: Plan) -> None:
     game = EquilibriumParameters.from_json(plan.parameters).game
     assert game.problem(size.records, size.units) is None
     share = tuning.forced_share(case)
-    assert tuning.data_rho(game, size) * RHO_UNIT <= tuning.usable_rho(data) * (share or 1.0)
+    assert tuning.data_rho(game, size) * RHO_UNIT <= usable_rho(data) * (share or 1.0)
     assert plan.data_cost.rho >= tuning.data_rho(game, size) * RHO_UNIT
     assert tuning.within_budgets(game, size, case, 1.0)
 

@@ -22,18 +22,18 @@ from statistical.test_sparse_vector import at_least
 
 from equipoise.workload import concatenate
 from equipoise_server.game.equilibrium import Game
-from equipoise_server.mechanisms import analyst_repair, private_weights
-from equipoise_server.mechanisms.analyst_repair import (
+from equipoise_server.mechanisms.equilibrium.equilibrium import repair_all, units_of
+from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.interface import Answers, Setting
+from equipoise_server.mechanisms.repair import analyst_repair, private_weights
+from equipoise_server.mechanisms.repair.analyst_repair import (
     AnalystRepairParameters,
     Served,
     answer_afresh,
 )
-from equipoise_server.mechanisms.equilibrium import repair_all, units_of
-from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Answers, Setting
-from equipoise_server.mechanisms.private_weights import SCORE_ROUNDING, PrivateWeights, starting_weights
-from equipoise_server.mechanisms.repair import SCORE_BITS, Synopsis, bound_on_grid, score
-from equipoise_server.mechanisms.repair_places import RepairPlaces
+from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, PrivateWeights, starting_weights
+from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Synopsis, bound_on_grid, score
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 

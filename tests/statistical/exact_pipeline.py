@@ -22,10 +22,10 @@ from statistical.exact_sparse_vector import POSITIVE, UNTESTED, pattern_law
 
 from equipoise.workload import CompiledWorkload, concatenate
 from equipoise_server.game.equilibrium import Game
-from equipoise_server.mechanisms.equilibrium import units_of
-from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.equilibrium import units_of
+from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Answers, Plan, Setting
-from equipoise_server.mechanisms.repair import RepairParameters, Synopsis, repair
+from equipoise_server.mechanisms.repair.statement_repair import RepairParameters, Synopsis, repair
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace

@@ -20,10 +20,10 @@ from equipoise_server.game import query_player
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.ledger.conversion import mixture_delta
-from equipoise_server.mechanisms.equilibrium import Equilibrium
+from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
+from equipoise_server.mechanisms.equilibrium.tuning import analyst_mixture, analyst_rho
 from equipoise_server.mechanisms.interface import Budget, Outcome, Setting, Share
-from equipoise_server.mechanisms.private_weights import PrivateWeights
-from equipoise_server.mechanisms.tuning import analyst_mixture, analyst_rho
+from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
 
 
 @dataclass

@@ -22,15 +22,15 @@ from statistical.test_repair_places import LOST, largest_delta
 from statistical.test_sparse_vector import at_least
 
 from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms import repair, statement_repair_plan
-from equipoise_server.mechanisms.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.answer_noise import LaplaceNoise
-from equipoise_server.mechanisms.equilibrium import Equilibrium, repair_all
-from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium, repair_all
+from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Budget, Setting, Share
-from equipoise_server.mechanisms.private_weights import PrivateWeights
-from equipoise_server.mechanisms.repair import SCORE_BITS, RepairParameters, Synopsis
-from equipoise_server.mechanisms.repair_places import RepairPlaces
+from equipoise_server.mechanisms.repair import statement_repair, statement_repair_plan
+from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
+from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
+from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, Synopsis
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
@@ -62,7 +62,7 @@ def vector_of_repair() -> SparseVector:
         return detect(vector, *rest)  # type: ignore[arg-type]
 
     with patch.object(SparseVector, "detect", spy):
-        repair.repair(REPAIR, "a", A, A.counts(DATA), 4, Synopsis(np.array([0, 3]), 3), bytes(32))
+        statement_repair.repair(REPAIR, "a", A, A.counts(DATA), 4, Synopsis(np.array([0, 3]), 3), bytes(32))
     return made[0]
 
 
@@ -81,7 +81,9 @@ def detection_hides_a_record(_: Path) -> bool:
 def halved_sensitivity_of_statements(patches: pytest.MonkeyPatch) -> None:
     """A sparse vector that believes that a record moves a score by half a record."""
     patches.setattr(
-        repair, "SparseVector", lambda epsilon, one, level, places: SparseVector(epsilon, one // 2, level, places)
+        statement_repair,
+        "SparseVector",
+        lambda epsilon, one, level, places: SparseVector(epsilon, one // 2, level, places),
     )
 
 
@@ -134,7 +136,9 @@ def answers_are_free_of_test_noise(_: Path) -> bool:
             return derive(seed, *labels, *([str(run)] if labels[0] == "repair/detection" else []))
 
         with patch.object(KeyedStream, "derive", other_tests):
-            answers = repair.repair(REPAIR, "a", ONE, ONE.counts(DATA), 4, Synopsis(np.array([0]), 3), bytes(32))
+            answers = statement_repair.repair(
+                REPAIR, "a", ONE, ONE.counts(DATA), 4, Synopsis(np.array([0]), 3), bytes(32)
+            )
         pattern = tuple((answers.methods == NOISE.method).tolist())
         found.setdefault(pattern, set()).add(answers.values.tobytes())
     return len(found) > 1 and all(len(values) == 1 for values in found.values())

@@ -13,8 +13,8 @@ from statistical.mutants_game import run
 from statistical.mutants_repair import DATA, A, B
 
 from equipoise_server.ledger import charges
-from equipoise_server.mechanisms import repair
 from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise_server.mechanisms.repair import statement_repair
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.worker import Job
@@ -50,7 +50,7 @@ def reused_stream(patches: pytest.MonkeyPatch) -> None:
         def derive(seed: bytes, *labels: str) -> KeyedStream:
             return KeyedStream.derive(seed, labels[0])
 
-    patches.setattr(repair, "KeyedStream", Forgetful)
+    patches.setattr(statement_repair, "KeyedStream", Forgetful)
 
 
 def charges_come_before_data(place: Path) -> bool:

@@ -20,12 +20,16 @@ from statistical.exact_pipeline import Histogram, Pair
 from statistical.test_pipeline import ROUNDING, used
 
 from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.analyst_repair import AnalystRepairParameters
-from equipoise_server.mechanisms.equilibrium import Equilibrium
-from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters, total_analyst_cost, total_data_cost
+from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
+from equipoise_server.mechanisms.equilibrium.equilibrium_plan import (
+    EquilibriumParameters,
+    total_analyst_cost,
+    total_data_cost,
+)
+from equipoise_server.mechanisms.equilibrium.tuning import Size
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.repair_places import RepairPlaces
-from equipoise_server.mechanisms.tuning import Size
+from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
+from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 
 UNIVERSE = 2
 HIDDEN = RepairPlaces(1, Fraction(3, 2), 2)  # the count test decides, and its cap is met

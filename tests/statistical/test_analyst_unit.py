@@ -23,9 +23,9 @@ from equipoise_server.game import query_player
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.ledger.conversion import delta_of_rho, mixture_delta
-from equipoise_server.mechanisms.repair import SCORE_BITS, Synopsis, score
-from equipoise_server.mechanisms.repair_places import RepairPlaces
-from equipoise_server.mechanisms.tuning import Size, analyst_mixture, analyst_rho, data_rho
+from equipoise_server.mechanisms.equilibrium.tuning import Size, analyst_mixture, analyst_rho, data_rho
+from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Synopsis, score
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 Analysts = list[list[int]]  # each analyst's masks; an empty list is an absent analyst

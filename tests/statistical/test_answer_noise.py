@@ -20,7 +20,7 @@ from equipoise.schema import Attribute, Schema
 from equipoise.workload import compile_workload
 from equipoise_server.ledger.conversion import delta_of_rho
 from equipoise_server.mechanisms.answer_noise import AnswerNoise, GaussianNoise, LaplaceNoise
-from equipoise_server.mechanisms.repair import RepairParameters, Synopsis, repair
+from equipoise_server.mechanisms.repair.statement_repair import RepairParameters, Synopsis, repair
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 

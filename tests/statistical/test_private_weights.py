@@ -21,11 +21,12 @@ from equipoise import accounting
 from equipoise.queries import Marginal
 from equipoise.schema import Schema
 from equipoise.workload import CompiledWorkload, compile_workload
-from equipoise_server.mechanisms import private_weights
-from equipoise_server.mechanisms.analyst_repair import AnalystRepairParameters
-from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Budget, Setting, Share
-from equipoise_server.mechanisms.private_weights import (
+from equipoise_server.mechanisms.registry import mechanism
+from equipoise_server.mechanisms.repair import private_weights
+from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
+from equipoise_server.mechanisms.repair.private_weights import (
     Fit,
     PrivateWeights,
     answer_scores,
@@ -33,7 +34,6 @@ from equipoise_server.mechanisms.private_weights import (
     starting_weights,
     weights_error,
 )
-from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import exponential_law
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from statistical.exact_game import Law, hockey_stick, renyi
 
 from equipoise import accounting
-from equipoise_server.mechanisms.repair_places import RepairPlaces
+from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 

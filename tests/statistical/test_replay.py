@@ -16,8 +16,8 @@ import numpy as np
 from statistical.replayed_rounds import digest, outcome_of, rounds
 from unit.mechanisms.instance import plan_of
 
-from equipoise_server.mechanisms.analyst_repair import MULTIPLICATIVE_WEIGHTS
-from equipoise_server.mechanisms.repair import SYNOPSIS, UNCERTIFIED
+from equipoise_server.mechanisms.repair.analyst_repair import MULTIPLICATIVE_WEIGHTS
+from equipoise_server.mechanisms.repair.statement_repair import SYNOPSIS, UNCERTIFIED
 
 TESTS = Path(__file__).parents[1]
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")

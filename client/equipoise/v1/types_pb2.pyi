@@ -117,7 +117,7 @@ class _AnswerMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerMe
     ANSWER_METHOD_UNSPECIFIED: _AnswerMethod.ValueType  # 0
     """Not set; never sent."""
     ANSWER_METHOD_SYNOPSIS: _AnswerMethod.ValueType  # 1
-    """From the shared synopsis, certified by the analyst's own sparse vector."""
+    """From the shared synopsis, certified by the analyst's own sparse vector or by the tables it was fitted to."""
     ANSWER_METHOD_LAPLACE: _AnswerMethod.ValueType  # 2
     """Afresh, with discrete Laplace noise."""
     ANSWER_METHOD_GAUSSIAN: _AnswerMethod.ValueType  # 3
@@ -126,6 +126,12 @@ class _AnswerMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerMe
     """Afresh, by private multiplicative weights for this analyst alone."""
     ANSWER_METHOD_UNCERTIFIED: _AnswerMethod.ValueType  # 5
     """From the synopsis after the analyst's repair places were used up: no bound is promised."""
+    ANSWER_METHOD_PROJECTION: _AnswerMethod.ValueType  # 6
+    """From a distribution fitted to the analyst's own noisy answers."""
+    ANSWER_METHOD_HISTOGRAM: _AnswerMethod.ValueType  # 7
+    """From a noisy histogram of the whole universe."""
+    ANSWER_METHOD_SMALL_DB: _AnswerMethod.ValueType  # 8
+    """From a small database drawn for this analyst alone."""
 
 class AnswerMethod(_AnswerMethod, metaclass=_AnswerMethodEnumTypeWrapper):
     """How one query was answered. The number is what a results message carries in its `methods` bytes."""
@@ -133,7 +139,7 @@ class AnswerMethod(_AnswerMethod, metaclass=_AnswerMethodEnumTypeWrapper):
 ANSWER_METHOD_UNSPECIFIED: AnswerMethod.ValueType  # 0
 """Not set; never sent."""
 ANSWER_METHOD_SYNOPSIS: AnswerMethod.ValueType  # 1
-"""From the shared synopsis, certified by the analyst's own sparse vector."""
+"""From the shared synopsis, certified by the analyst's own sparse vector or by the tables it was fitted to."""
 ANSWER_METHOD_LAPLACE: AnswerMethod.ValueType  # 2
 """Afresh, with discrete Laplace noise."""
 ANSWER_METHOD_GAUSSIAN: AnswerMethod.ValueType  # 3
@@ -142,6 +148,12 @@ ANSWER_METHOD_MULTIPLICATIVE_WEIGHTS: AnswerMethod.ValueType  # 4
 """Afresh, by private multiplicative weights for this analyst alone."""
 ANSWER_METHOD_UNCERTIFIED: AnswerMethod.ValueType  # 5
 """From the synopsis after the analyst's repair places were used up: no bound is promised."""
+ANSWER_METHOD_PROJECTION: AnswerMethod.ValueType  # 6
+"""From a distribution fitted to the analyst's own noisy answers."""
+ANSWER_METHOD_HISTOGRAM: AnswerMethod.ValueType  # 7
+"""From a noisy histogram of the whole universe."""
+ANSWER_METHOD_SMALL_DB: AnswerMethod.ValueType  # 8
+"""From a small database drawn for this analyst alone."""
 Global___AnswerMethod: _TypeAlias = AnswerMethod  # noqa: Y015
 
 @_typing.final

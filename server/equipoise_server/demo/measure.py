@@ -19,7 +19,7 @@ from equipoise.workload import CompiledWorkload, compile_workload, concatenate
 from equipoise_server.data.source import load_histogram
 from equipoise_server.demo.play import DATA_BUDGET, Played, Workloads
 from equipoise_server.demo.table import SCHEMA
-from equipoise_server.mechanisms.equilibrium import repair_uniform_guess
+from equipoise_server.mechanisms.equilibrium.equilibrium import repair_uniform_guess
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
 from equipoise_server.simulation.baselines import gaussian_deviation, largest_of_normals
 

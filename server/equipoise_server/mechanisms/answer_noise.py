@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from equipoise import accounting
 from equipoise.accounting import Concentrated, Part, Pure
-from equipoise_server.mechanisms.options import epsilon_within
+from equipoise_server.mechanisms.budgets import epsilon_within
 from equipoise_server.randomness.discrete_gaussian import SMALLEST_VARIANCE, DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream

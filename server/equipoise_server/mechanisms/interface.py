@@ -26,11 +26,24 @@ Progress = Callable[[str, int, int], None]  # phase, steps done, steps in all
 
 @dataclass(frozen=True)
 class Share:
-    """What one analyst may ask: statements, and linear queries (cells) of all of them together."""
+    """What one analyst may ask: statements, and linear queries (cells) of all of them together.
+
+    `sensitivity`: by how much all its counts together may move, in sum, when one record is replaced; 0 where none
+    is declared, which allows every workload of so many statements.
+    """
 
     analyst: str
     statements: int
     queries: int
+    sensitivity: int = 0
+
+    @property
+    def moved(self) -> int:
+        """The declared L1 sensitivity, in records; as every query moves by 0 or 1, the square of the L2 one too.
+
+        Without a declaration all statements may be marginals, each of which moves two of its cells.
+        """
+        return self.sensitivity or 2 * self.statements
 
 
 @dataclass(frozen=True)

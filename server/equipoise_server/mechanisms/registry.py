@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.mechanisms.equilibrium import Equilibrium
+from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
 from equipoise_server.mechanisms.interface import Mechanism
 
 MECHANISMS: dict[str, Mechanism] = {"equilibrium": Equilibrium()}

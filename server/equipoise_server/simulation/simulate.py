@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.tuning import Size, game_bound
 from equipoise_server.mechanisms.interface import Budget, Plan, Progress, Setting
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.mechanisms.tuning import Size, game_bound
 from equipoise_server.rounds.worker import peak_memory_bytes
 from equipoise_server.simulation.baselines import gaussian_deviation, largest_of_normals, uniform_guess
 from equipoise_server.simulation.measure import Errors, Run, measure_run

@@ -25,15 +25,15 @@ from unit.mechanisms.instance import (
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.workload import compile_workload
 from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.analyst_repair import MULTIPLICATIVE_WEIGHTS, AnalystRepairParameters
-from equipoise_server.mechanisms.analyst_repair_plan import uncertified_queries
-from equipoise_server.mechanisms.equilibrium import repair_uniform_guess
-from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.equilibrium import repair_uniform_guess
+from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.tuning import Size, game_bound
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Outcome, Share
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.mechanisms.repair import SCORE_BITS, SYNOPSIS, UNCERTIFIED
-from equipoise_server.mechanisms.repair_places import RepairPlaces
-from equipoise_server.mechanisms.tuning import Size, game_bound
+from equipoise_server.mechanisms.repair.analyst_repair import MULTIPLICATIVE_WEIGHTS, AnalystRepairParameters
+from equipoise_server.mechanisms.repair.analyst_repair_plan import uncertified_queries
+from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, SYNOPSIS, UNCERTIFIED
 
 
 def protected(analysts: int, predicates: int, epsilon: float, **options: object) -> Instance:

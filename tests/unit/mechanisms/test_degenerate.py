@@ -16,8 +16,8 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries import Marginal, Statement, attribute
 from equipoise.workload import compile_workload
 from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.mechanisms.equilibrium.options import OPTIONS
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting, Share
-from equipoise_server.mechanisms.options import OPTIONS
 from equipoise_server.mechanisms.registry import mechanism
 
 NAN, INF = math.nan, math.inf

@@ -11,11 +11,12 @@ import pytest
 from equipoise.accounting import RHO_UNIT
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.ledger.conversion import epsilon_for, mixture_delta
-from equipoise_server.mechanisms import forecast, proposals, search, tuning
-from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.forecast import Numbers, Sketch, expected_error, expected_game_error
+from equipoise_server.mechanisms.budgets import usable_rho
+from equipoise_server.mechanisms.equilibrium import forecast, proposals, search, tuning
+from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters, plan_equilibrium
+from equipoise_server.mechanisms.equilibrium.forecast import Numbers, Sketch, expected_error, expected_game_error
+from equipoise_server.mechanisms.equilibrium.tuning import Size
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.tuning import Size
 
 PLAYS = ("mixed", "sampled", "hru")
 
@@ -162,7 +163,7 @@ def test_settling_cuts_a_proposal_that_costs_too_much() -> None:
         game = search.settle(replace(found, sketch=sketch), case, 1.0)
         assert game is not None
         assert tuning.within_budgets(game, size, case, 1.0)
-        assert tuning.data_rho(game, size) * RHO_UNIT <= tuning.usable_rho(case.data_budget)
+        assert tuning.data_rho(game, size) * RHO_UNIT <= usable_rho(case.data_budget)
 
 
 def test_the_expectation_falls_in_everything_that_helps() -> None:

@@ -10,11 +10,11 @@ from unit.mechanisms.instance import Instance, instance, plan_of
 
 from equipoise.errors import InvalidArgument
 from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms import tuning
-from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium import tuning
+from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.tuning import Size
+from equipoise_server.mechanisms.equilibrium.unprotected import propose_unprotected
 from equipoise_server.mechanisms.interface import Budget
-from equipoise_server.mechanisms.tuning import Size
-from equipoise_server.mechanisms.unprotected import propose_unprotected
 
 
 def unprotected(**options: object) -> Instance:

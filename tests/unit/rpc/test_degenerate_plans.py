@@ -11,8 +11,8 @@ import pytest
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.mechanisms.equilibrium.options import OPTIONS
 from equipoise_server.mechanisms.interface import Plan
-from equipoise_server.mechanisms.options import OPTIONS
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.terms import check_terms, setting_of
 from equipoise_server.rpc.messages import UNITS

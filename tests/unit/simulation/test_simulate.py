@@ -14,8 +14,8 @@ from equipoise.schema import Schema
 from equipoise.statements import statements_to_json
 from equipoise.workload import compile_workload
 from equipoise_server.cli import main
+from equipoise_server.mechanisms.equilibrium.options import OPTIONS
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Outcome
-from equipoise_server.mechanisms.options import OPTIONS
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.simulation.measure import measure_run
 from equipoise_server.simulation.request import Request

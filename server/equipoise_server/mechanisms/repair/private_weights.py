@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from equipoise.workload import CompiledWorkload
 from equipoise_server.mechanisms.interface import GRID_BITS
-from equipoise_server.mechanisms.repair import SCORE_BITS, on_grid
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, on_grid
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.exponential import UNIT_BITS, exponentials
 from equipoise_server.randomness.stream import KeyedStream

@@ -23,12 +23,13 @@ from equipoise.terms import Vectors
 from equipoise.workload import CompiledWorkload, concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.query_player import Units
-from equipoise_server.mechanisms.analyst_repair import AnalystRepairParameters, Served, repair_analysts
-from equipoise_server.mechanisms.equilibrium_plan import EquilibriumParameters, plan_equilibrium
+from equipoise_server.mechanisms.checking import check_inputs
+from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters, plan_equilibrium
+from equipoise_server.mechanisms.equilibrium.tuning import Size, every_query_a_unit
 from equipoise_server.mechanisms.interface import NO_BOUND, Answers, Outcome, Plan, Progress, Setting
-from equipoise_server.mechanisms.private_weights import starting_weights
-from equipoise_server.mechanisms.repair import UNCERTIFIED, Synopsis, on_grid, repair
-from equipoise_server.mechanisms.tuning import Size, every_query_a_unit
+from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
+from equipoise_server.mechanisms.repair.private_weights import starting_weights
+from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED, Synopsis, on_grid, repair
 from equipoise_server.randomness.stream import KeyedStream
 
 
@@ -107,18 +108,6 @@ def unrepaired(workloads: Mapping[str, CompiledWorkload], synopsis: Synopsis) ->
             np.full(workload.query_count, NO_BOUND, dtype=np.int64),
         )
     return answers
-
-
-def check_inputs(setting: Setting, histogram: NDArray[np.int64], workloads: Mapping[str, CompiledWorkload]) -> None:
-    """Raises `ValueError` where data or workloads are not what was planned for: every promise rests on that."""
-    if histogram.size != setting.universe_size or int(histogram.sum()) != setting.records:
-        raise ValueError("the histogram is not of the planned universe and number of records")
-    shares = {share.analyst: share for share in setting.shares}
-    for analyst, workload in workloads.items():
-        share = shares.get(analyst)
-        fits = share and workload.statement_count <= share.statements and workload.query_count <= share.queries
-        if not fits:
-            raise ValueError("a workload is larger than its analyst's share")
 
 
 def units_of(setting: Setting, together: CompiledWorkload, present: Sequence[CompiledWorkload]) -> Units:

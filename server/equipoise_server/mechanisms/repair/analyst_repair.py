@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from equipoise.workload import CompiledWorkload
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers
-from equipoise_server.mechanisms.private_weights import SCORE_ROUNDING, PrivateWeights
-from equipoise_server.mechanisms.repair import (
+from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, PrivateWeights
+from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
+from equipoise_server.mechanisms.repair.statement_repair import (
     SCORE_BITS,
     SYNOPSIS,
     UNCERTIFIED,
@@ -26,7 +27,6 @@ from equipoise_server.mechanisms.repair import (
     on_grid,
     score,
 )
-from equipoise_server.mechanisms.repair_places import RepairPlaces
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 

@@ -15,12 +15,13 @@ import numpy as np
 
 from equipoise.accounting import RHO_UNIT
 from equipoise_server.game.parameters import LARGEST_EXPONENT, GameParameters, Play
-from equipoise_server.mechanisms import proposals, tuning
-from equipoise_server.mechanisms.forecast import RECORD_SECONDS, Sketch, round_seconds, sketch_seconds
+from equipoise_server.mechanisms.budgets import usable_delta, usable_rho
+from equipoise_server.mechanisms.equilibrium import proposals, tuning
+from equipoise_server.mechanisms.equilibrium.forecast import RECORD_SECONDS, Sketch, round_seconds, sketch_seconds
+from equipoise_server.mechanisms.equilibrium.options import real, whole
+from equipoise_server.mechanisms.equilibrium.proposals import Numbers
+from equipoise_server.mechanisms.equilibrium.tuning import Size
 from equipoise_server.mechanisms.interface import Setting
-from equipoise_server.mechanisms.options import real, whole
-from equipoise_server.mechanisms.proposals import Numbers
-from equipoise_server.mechanisms.tuning import Size
 
 ROUNDS = 100  # more change little: costs and errors depend on totals
 MOST_SECONDS = 600.0  # that a game may be expected to take
@@ -124,7 +125,7 @@ def _affordable(setting: Setting, play: str, share: float, totals: Sequence[Numb
         forced = np.maximum(1e-9, real(setting.options, "data_rate", 0.0) * rounds)
         travel = np.where(forced <= allowed, forced, 0.0)
     travel = np.minimum(travel, allowed)
-    size, data_rho = Size.of(setting), share * tuning.usable_rho(setting.data_budget) / RHO_UNIT
+    size, data_rho = Size.of(setting), share * usable_rho(setting.data_budget) / RHO_UNIT
     if play == "mixed":
         query_travel = proposals.mixed_query_travel(records, np.maximum(travel, 1e-9), data_rho, size)
     else:
@@ -140,10 +141,10 @@ def allowed_data_travel(
     if not setting.protects_analysts:
         return np.full_like(records, MOST_DATA_TRAVEL)
     if mixed:
-        return proposals.mixed_data_travel(records, density, tuning.usable_rho(budget) / RHO_UNIT, size)
+        return proposals.mixed_data_travel(records, density, usable_rho(budget) / RHO_UNIT, size)
     # What one differing draw may cost depends on actions and density alone: solved once for each pair.
     pairs, place = np.unique(np.stack([actions.ravel(), density.ravel()]), axis=1, return_inverse=True)
-    solved = proposals.rho_of_one(pairs[0], pairs[1], budget.epsilon, tuning.usable_delta(budget), size)
+    solved = proposals.rho_of_one(pairs[0], pairs[1], budget.epsilon, usable_delta(budget), size)
     return np.asarray(actions * np.sqrt(2 * solved[place.ravel()].reshape(actions.shape) / records))
 
 
@@ -191,7 +192,7 @@ def with_query_rate(
     game: GameParameters, data_rate: float, setting: Setting, size: Size, share: float
 ) -> GameParameters | None:
     """The game with this `eta_D`, and the largest `eta_Q` that `share` of the data budget allows."""
-    allowed = share * tuning.usable_rho(setting.data_budget)
+    allowed = share * usable_rho(setting.data_budget)
 
     def fits(query_rate: float) -> bool:
         rated = tuning.with_steps(game, query_rate, data_rate, size.records)

@@ -15,10 +15,11 @@ import math
 from dataclasses import dataclass, replace
 
 from equipoise import accounting
-from equipoise.accounting import DELTA_UNIT, RHO_UNIT
+from equipoise.accounting import RHO_UNIT
 from equipoise_server.game.parameters import EXPONENT_BITS, GameParameters
-from equipoise_server.ledger.conversion import largest_rho, mixture_delta
-from equipoise_server.mechanisms.interface import Budget, Setting
+from equipoise_server.ledger.conversion import mixture_delta
+from equipoise_server.mechanisms.budgets import usable_delta, usable_rho
+from equipoise_server.mechanisms.interface import Setting
 
 
 @dataclass(frozen=True)
@@ -112,17 +113,6 @@ def analyst_rho(game: GameParameters, size: Size) -> float:
     """What mixed play costs the analysts, in zCDP."""
     slack = accounting.rounding_slack(size.units, size.queries)
     return accounting.mixed_play_analyst_rho(game.rounds, game.batch, game.data_rate, game.density, slack)
-
-
-def usable_delta(budget: Budget) -> float:
-    """`delta` less a little, kept for the truncation of the samplers: a millionth of it, at least 4 units."""
-    return budget.delta - max(budget.delta * 2.0**-20, 4 / DELTA_UNIT)
-
-
-def usable_rho(budget: Budget) -> int:
-    """The largest rho, in units of 10^-12, that `budget` allows."""
-    delta = usable_delta(budget)
-    return largest_rho(budget.epsilon, delta) if delta > 0 else 0
 
 
 def within_budgets(game: GameParameters, size: Size, setting: Setting, share: float) -> bool:

@@ -17,14 +17,16 @@ import numpy as np
 from equipoise.accounting import RHO_UNIT
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.game.parameters import GameParameters, Play
-from equipoise_server.mechanisms import analyst_repair_plan, search, statement_repair_plan, tuning
-from equipoise_server.mechanisms.forecast import Numbers, Sketch, expected_error
+from equipoise_server.mechanisms.budgets import usable_rho
+from equipoise_server.mechanisms.equilibrium import search, tuning
+from equipoise_server.mechanisms.equilibrium.forecast import Numbers, Sketch, expected_error
+from equipoise_server.mechanisms.equilibrium.options import real, whole
+from equipoise_server.mechanisms.equilibrium.search import Proposal
+from equipoise_server.mechanisms.equilibrium.tuning import Size
+from equipoise_server.mechanisms.equilibrium.unprotected import propose_unprotected
 from equipoise_server.mechanisms.interface import GRID_BITS, Setting
-from equipoise_server.mechanisms.options import real, whole
-from equipoise_server.mechanisms.repair_places import RepairPlaces
-from equipoise_server.mechanisms.search import Proposal
-from equipoise_server.mechanisms.tuning import Size
-from equipoise_server.mechanisms.unprotected import propose_unprotected
+from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
+from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 
 FEWEST = (4.0,)  # records, that a synopsis may have
 FEWEST_OF_ANALYSTS = (
@@ -104,7 +106,7 @@ def _ranked(playing: Setting, play: str, share: float, places: RepairPlaces | No
     game = search.in_rounds(proposal, size, playing.options)
     expected = float(expected_error(proposal.sketch, size)[0])
     if share < 1:
-        left = Fraction(tuning.usable_rho(playing.data_budget), RHO_UNIT) * Fraction(1 - share)
+        left = Fraction(usable_rho(playing.data_budget), RHO_UNIT) * Fraction(1 - share)
         try:
             promised = _promised(playing, game, places, left)
         except BudgetExhausted:

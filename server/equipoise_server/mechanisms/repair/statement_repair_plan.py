@@ -8,13 +8,14 @@ from fractions import Fraction
 from equipoise.accounting import Part, Pure
 from equipoise.errors import BudgetExhausted
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.mechanisms import tuning
 from equipoise_server.mechanisms.answer_noise import MOST_MOVED, NOISES, AnswerNoise
+from equipoise_server.mechanisms.budgets import SMALLEST_EPSILON, epsilon_within
+from equipoise_server.mechanisms.equilibrium import tuning
+from equipoise_server.mechanisms.equilibrium.options import real, whole
+from equipoise_server.mechanisms.equilibrium.tuning import Size
 from equipoise_server.mechanisms.interface import Setting
-from equipoise_server.mechanisms.options import SMALLEST_EPSILON, epsilon_within, real, whole
-from equipoise_server.mechanisms.repair import SCORE_BITS, RepairParameters, bound_on_grid
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, bound_on_grid
 from equipoise_server.mechanisms.sparse_vector import SparseVector
-from equipoise_server.mechanisms.tuning import Size
 
 REPAIR_PLACES = Fraction(1, 50)  # of an analyst's statements, may be answered afresh
 DETECTION_SHARE = Fraction(3, 4)  # of the budget for repair: every certified bound carries the tests' noise

@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 from equipoise import accounting
 from equipoise_server.ledger.conversion import delta_of_rho
-from equipoise_server.mechanisms.tuning import Size
+from equipoise_server.mechanisms.equilibrium.tuning import Size
 
 Numbers = NDArray[np.float64]
 

@@ -11,20 +11,21 @@ from equipoise.accounting import RHO_UNIT, Cost
 from equipoise.errors import BudgetExhausted
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms import tuning
-from equipoise_server.mechanisms.analyst_repair import LARGEST_BOUND, AnalystRepairParameters
+from equipoise_server.mechanisms.budgets import SMALLEST_EPSILON, epsilon_within, usable_delta, usable_rho
+from equipoise_server.mechanisms.equilibrium import tuning
+from equipoise_server.mechanisms.equilibrium.options import real, whole
+from equipoise_server.mechanisms.equilibrium.tuning import Size
 from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting
-from equipoise_server.mechanisms.options import SMALLEST_EPSILON, epsilon_within, real, whole
-from equipoise_server.mechanisms.private_weights import (
+from equipoise_server.mechanisms.repair.analyst_repair import LARGEST_BOUND, AnalystRepairParameters
+from equipoise_server.mechanisms.repair.private_weights import (
     PASSES,
     SCORE_ROUNDING,
     PrivateWeights,
     measurement_error,
     weights_error,
 )
-from equipoise_server.mechanisms.repair import SCORE_BITS, bound_on_grid
-from equipoise_server.mechanisms.repair_places import RepairPlaces
-from equipoise_server.mechanisms.tuning import Size
+from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 PLACES = Fraction(1, 20)  # of the analysts, may be answered afresh
@@ -49,8 +50,8 @@ def plan_places(setting: Setting) -> RepairPlaces:
     target = whole(setting.options, "cut_off", max(1, math.ceil(PLACES * analysts)))
     if target == 0:
         return RepairPlaces(0, Fraction(0), 0)
-    delta = float(PLACES_SHARE) * tuning.usable_delta(budget)
-    rho = PLACES_SHARE * Fraction(tuning.usable_rho(Budget(budget.epsilon, budget.delta - delta)), RHO_UNIT)
+    delta = float(PLACES_SHARE) * usable_delta(budget)
+    rho = PLACES_SHARE * Fraction(usable_rho(Budget(budget.epsilon, budget.delta - delta)), RHO_UNIT)
     epsilon = epsilon_within(rho)
     if epsilon < SMALLEST_EPSILON or delta <= 0:
         raise BudgetExhausted("analyst_budget: too little to hide who is answered afresh; allow more")
@@ -83,14 +84,14 @@ def game_setting(setting: Setting, places: RepairPlaces) -> Setting:
     if places.epsilon == 0:
         return setting
     budget = setting.analyst_budget
-    delta = budget.delta - float(PLACES_SHARE) * tuning.usable_delta(budget)
+    delta = budget.delta - float(PLACES_SHARE) * usable_delta(budget)
     if setting.options.get("play") in ("sampled", "hru"):
         epsilon = budget.epsilon - float(places.epsilon) - 1e-11  # room for rounding
     else:
         usable = Budget(budget.epsilon, delta)
         paid = accounting.rounded_up(accounting.repair_places_rho(places.epsilon), RHO_UNIT)
-        left = max(0, tuning.usable_rho(usable) - paid)
-        epsilon = epsilon_for(Cost(rho=left), tuning.usable_delta(usable))
+        left = max(0, usable_rho(usable) - paid)
+        epsilon = epsilon_for(Cost(rho=left), usable_delta(usable))
     return replace(setting, analyst_budget=Budget(max(0.0, epsilon), delta))
 
 

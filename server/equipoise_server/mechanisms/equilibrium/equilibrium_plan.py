@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from equipoise.accounting import (
-    DELTA_UNIT,
     RHO_UNIT,
     Approximate,
     Concentrated,
@@ -21,19 +20,18 @@ from equipoise.accounting import (
 )
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.ledger.conversion import epsilon_for, mixture_delta
-from equipoise_server.mechanisms import analyst_repair_plan, statement_repair_plan, tuning
-from equipoise_server.mechanisms.analyst_repair import AnalystRepairParameters
-from equipoise_server.mechanisms.choosing import choose
-from equipoise_server.mechanisms.forecast import predicted_memory, predicted_seconds
+from equipoise_server.ledger.conversion import mixture_delta
+from equipoise_server.mechanisms.budgets import sampler_delta, usable_rho
+from equipoise_server.mechanisms.checking import check_costs, check_setting
+from equipoise_server.mechanisms.equilibrium import tuning
+from equipoise_server.mechanisms.equilibrium.choosing import choose
+from equipoise_server.mechanisms.equilibrium.forecast import predicted_memory, predicted_seconds
+from equipoise_server.mechanisms.equilibrium.options import check_options
+from equipoise_server.mechanisms.equilibrium.tuning import Size
 from equipoise_server.mechanisms.interface import GRID_BITS, Plan, Setting
-from equipoise_server.mechanisms.options import check_options
-from equipoise_server.mechanisms.repair import RepairParameters
-from equipoise_server.mechanisms.tuning import Size
-
-SMALLEST_BETA = 1e-12
-LARGEST_UNIVERSE = 2**40  # that can be planned for; tables are read up to a limit of their own
-LARGEST_SHARE = 2**40  # queries of one analyst: far beyond what any round can answer
+from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
+from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
+from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
     choice = choose(setting, places)
     game, playing = choice.game, choice.playing
     game_rho = rounded_up(tuning.data_rho(game, size), RHO_UNIT)
-    allowed = tuning.usable_rho(setting.data_budget)
+    allowed = usable_rho(setting.data_budget)
     if game_rho > allowed:
         raise BudgetExhausted("data_budget: the game alone would cost more; allow more or ask for less")
     left = Fraction(allowed - game_rho, RHO_UNIT)
@@ -99,14 +97,7 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
     on_analysts = []
     if setting.protects_analysts:
         on_analysts = analyst_parts(parameters, size, setting, playing.analyst_budget.epsilon)
-    for field, cost, budget in (
-        ("data_budget", data_cost, setting.data_budget),
-        ("analyst_budget", analyst_cost, setting.analyst_budget),
-    ):
-        if cost is not None and epsilon_for(cost, budget.delta) > budget.epsilon:
-            raise BudgetExhausted(
-                f"{field}: the round would cost more, with the truncation of its samplers; see delta too"
-            )
+    check_costs(setting, data_cost, analyst_cost)
     return Plan(
         mechanism=name,
         parameters=parameters.to_json(),
@@ -123,24 +114,7 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
 
 def check(setting: Setting) -> None:
     """Refuses what `equilibrium` cannot do, naming the field."""
-    if setting.unit not in ("query", "analyst"):
-        raise InvalidArgument("unit", 'must be "query" or "analyst"')
-    # Every comparison is written so that NaN fails it.
-    if not setting.shares or not all(1 <= s.statements <= s.queries <= LARGEST_SHARE for s in setting.shares):
-        problem = f"each needs at least 1 statement, a query for each, and at most {LARGEST_SHARE} queries"
-        raise InvalidArgument("shares", problem)
-    for field, budget in (("data_budget", setting.data_budget), ("analyst_budget", setting.analyst_budget)):
-        unlimited = field == "analyst_budget" and budget.epsilon == math.inf
-        if not ((0 < budget.epsilon <= 50 or unlimited) and 0 < budget.delta < 1):
-            raise InvalidArgument(field, "needs 0 < epsilon <= 50 and 0 < delta < 1")
-        if tuning.usable_delta(budget) <= 0:
-            raise BudgetExhausted(f"{field}: the samplers' truncation alone needs a delta above {4 / DELTA_UNIT}")
-    if not SMALLEST_BETA <= setting.beta < 1:
-        raise InvalidArgument("beta", f"must lie between {SMALLEST_BETA} and 1")
-    if not 1 <= setting.records < 2**40:
-        raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
-    if not 1 <= setting.universe_size <= LARGEST_UNIVERSE:
-        raise InvalidArgument("universe_size", f"must lie between 1 and {LARGEST_UNIVERSE}")
+    check_setting(setting)
     check_options(setting)
     if Size.of(setting).units < 2:
         protected = "analysts" if setting.unit == "analyst" else "statements in all"
@@ -207,8 +181,3 @@ def analyst_parts(
 def game_sampling_slack(game: GameParameters) -> Fraction:
     """Total variation between the records' sampler and the exact law: 2^-128 a draw at most."""
     return Fraction(game.rounds * game.batch, 2**128)
-
-
-def sampler_delta(total_variation: Fraction, epsilon: float) -> Fraction:
-    """Delta that a total-variation slack costs, as it is met on both sides: (1 + e^epsilon) times it."""
-    return total_variation * math.ceil(1 + math.exp(epsilon))

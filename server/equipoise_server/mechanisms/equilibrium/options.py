@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from fractions import Fraction
 
 from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.interface import Setting
@@ -27,8 +25,6 @@ OPTIONS = {
     "game_share": (1, False),
 }
 ANALYST_OPTIONS = {"repair_rounds": (512, True)}  # unit = analyst only
-SMALLEST_EPSILON = Fraction(1, 10**8)  # below it the tests' noise would be coarser than what its sampler draws
-EPSILON_BITS = 40  # repair's epsilons are rounded down to units of 2^-40
 
 
 def check_options(setting: Setting) -> None:
@@ -56,11 +52,6 @@ def check_options(setting: Setting) -> None:
         raise InvalidArgument("options.answers", "has no meaning where analysts are answered by private weights")
     if options.get("units") == "query" and setting.protects_analysts:
         raise InvalidArgument("options.units", "must be statement: hiding one cell of a table hides nothing")
-
-
-def epsilon_within(rho: Fraction) -> Fraction:
-    """The largest epsilon on the grid with `epsilon^2 / 2 <= rho`."""
-    return Fraction(math.isqrt(int(2 * rho * 4**EPSILON_BITS)), 2**EPSILON_BITS)
 
 
 def whole(options: Mapping[str, object], name: str, default: int) -> int:

@@ -1,0 +1,71 @@
+"""What every mechanism refuses: settings out of range, costs beyond budgets, inputs that were not planned for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.accounting import DELTA_UNIT, Cost
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.workload import CompiledWorkload
+from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.mechanisms.budgets import usable_delta
+from equipoise_server.mechanisms.interface import Setting
+
+SMALLEST_BETA = 1e-12
+LARGEST_UNIVERSE = 2**40  # that can be planned for; tables are read up to a limit of their own
+LARGEST_SHARE = 2**40  # queries of one analyst: far beyond what any round can answer
+
+
+def check_setting(setting: Setting) -> None:
+    """Refuses what no mechanism can do, naming the field: `InvalidArgument`, or `BudgetExhausted` for a delta.
+
+    Options are checked by the mechanism that knows them.
+    """
+    if setting.unit not in ("query", "analyst"):
+        raise InvalidArgument("unit", 'must be "query" or "analyst"')
+    # Every comparison is written so that NaN fails it.
+    if not setting.shares or not all(1 <= s.statements <= s.queries <= LARGEST_SHARE for s in setting.shares):
+        problem = f"each needs at least 1 statement, a query for each, and at most {LARGEST_SHARE} queries"
+        raise InvalidArgument("shares", problem)
+    if not all(0 <= s.sensitivity <= 2 * s.statements for s in setting.shares):
+        raise InvalidArgument("shares", "a declared sensitivity is at most 2 for each statement")
+    for field, budget in (("data_budget", setting.data_budget), ("analyst_budget", setting.analyst_budget)):
+        unlimited = field == "analyst_budget" and budget.epsilon == math.inf
+        if not ((0 < budget.epsilon <= 50 or unlimited) and 0 < budget.delta < 1):
+            raise InvalidArgument(field, "needs 0 < epsilon <= 50 and 0 < delta < 1")
+        if usable_delta(budget) <= 0:
+            raise BudgetExhausted(f"{field}: the samplers' truncation alone needs a delta above {4 / DELTA_UNIT}")
+    if not SMALLEST_BETA <= setting.beta < 1:
+        raise InvalidArgument("beta", f"must lie between {SMALLEST_BETA} and 1")
+    if not 1 <= setting.records < 2**40:
+        raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
+    if not 1 <= setting.universe_size <= LARGEST_UNIVERSE:
+        raise InvalidArgument("universe_size", f"must lie between 1 and {LARGEST_UNIVERSE}")
+
+
+def check_costs(setting: Setting, data_cost: Cost, analyst_cost: Cost | None) -> None:
+    """Raises `BudgetExhausted` naming the budget that a round would exceed. `analyst_cost` None: not protected."""
+    for field, cost, budget in (
+        ("data_budget", data_cost, setting.data_budget),
+        ("analyst_budget", analyst_cost, setting.analyst_budget),
+    ):
+        if cost is not None and epsilon_for(cost, budget.delta) > budget.epsilon:
+            raise BudgetExhausted(
+                f"{field}: the round would cost more, with the truncation of its samplers; see delta too"
+            )
+
+
+def check_inputs(setting: Setting, histogram: NDArray[np.int64], workloads: Mapping[str, CompiledWorkload]) -> None:
+    """Raises `ValueError` where data or workloads are not what was planned for: every promise rests on that."""
+    if histogram.size != setting.universe_size or int(histogram.sum()) != setting.records:
+        raise ValueError("the histogram is not of the planned universe and number of records")
+    shares = {share.analyst: share for share in setting.shares}
+    for analyst, workload in workloads.items():
+        share = shares.get(analyst)
+        fits = share and workload.statement_count <= share.statements and workload.query_count <= share.queries
+        if not fits:
+            raise ValueError("a workload is larger than its analyst's share")

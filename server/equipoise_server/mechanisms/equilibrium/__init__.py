@@ -1,0 +1,1 @@
+"""The named mechanism `equilibrium`: its plan, how its parameters are chosen, and its run."""

@@ -1,0 +1,1 @@
+"""Repair: who is served badly by a synopsis, found and answered afresh, for both units of protection."""
