@@ -150,7 +150,7 @@ class Life(RuleBasedStateMachine):
         self.done(None, "SUBMIT", lambda request_id: submit("ann", opened.id, request_id, sent))
 
     def withdraw(self, name: str, crash: str | None) -> None:
-        """Nothing is left to seal then."""
+        """Nobody has asked then, and nobody sees that."""
         held = self.rounds[name]
         if held.state != "open" or held.withdrawn:
             return
@@ -161,7 +161,7 @@ class Life(RuleBasedStateMachine):
     def seal(self, name: str, crash: str | None) -> None:
         """All accounts are charged, or none."""
         held = self.rounds[name]
-        legal = held.state == "open" and not held.withdrawn
+        legal = held.state == "open"
         fits = all(self.accounts[each].takes(cost) for each, cost in held.costs.items())
         try:
             self.done(crash, "SEAL", lambda request_id: self.bench.rounds.seal(name, request_id))
