@@ -11,6 +11,7 @@ import pytest
 from integration.rounds_bench import CAP, KEY, SCHEMA, Bench, write_table
 from integration.server_process import make_state
 from integration.test_server_life import command
+from stores import back_up, restore
 
 from equipoise.errors import DataLoss, WrongState
 from equipoise_server.ledger.guard import Finding
@@ -25,37 +26,38 @@ DATA = "data/shop"
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}")
+def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
+    bench = Bench(tmp_path, store_url)
     yield bench
     bench.stop()
 
 
-def back_up(bench: Bench) -> None:
+def backed_up(bench: Bench) -> str:
+    """The URL of a copy of the store as it is now."""
     bench.stop()
-    shutil.copy(bench.directory / "equipoise.db", bench.directory / "backup")
+    copy = back_up(bench.url)
     bench.start()
     bench.rounds.recover()
+    return copy
 
 
-def restore(bench: Bench) -> None:
+def restored(bench: Bench, copy: str) -> None:
+    """The copy is in the store's place, and a server opens it."""
     bench.stop()
-    for path in bench.directory.glob("equipoise.db*"):
-        path.unlink()
-    shutil.copy(bench.directory / "backup", bench.directory / "equipoise.db")
+    restore(bench.url, copy)
     bench.start()
 
 
 def test_what_was_spent_since_the_backup_is_written_off(bench: Bench) -> None:
     waiting = bench.sealed()
-    back_up(bench)
+    copy = backed_up(bench)
     # Since then: the sealed round was answered, and another one, too.
     bench.rounds.run(waiting, "run")
     bench.wait(waiting)
     bench.rounds.release(waiting, "release")
     bench.released()
     spent = bench.charged()
-    restore(bench)
+    restored(bench, copy)
     with pytest.raises(DataLoss, match="restored from an older copy"):
         bench.rounds.recover()
     assert bench.charged()[DATA][0] == 0
@@ -78,9 +80,9 @@ def test_what_was_spent_since_the_backup_is_written_off(bench: Bench) -> None:
 def test_a_backup_from_before_a_run_cannot_give_its_charge_back(bench: Bench) -> None:
     """Between sealing and running nothing is charged anew, but an abort would give the whole charge back."""
     waiting = bench.sealed()
-    back_up(bench)
+    copy = backed_up(bench)
     bench.rounds.run(waiting, "run")
-    restore(bench)
+    restored(bench, copy)
     with pytest.raises(DataLoss, match="restored from an older copy"):
         bench.rounds.recover()
     # A server that did not look at its start is stopped by its first step.
@@ -90,10 +92,10 @@ def test_a_backup_from_before_a_run_cannot_give_its_charge_back(bench: Bench) ->
 
 @pytest.mark.parametrize("point", [CrashPoint.WRITE_OFF_WRITTEN, CrashPoint.WRITE_OFF_COMMITTED])
 def test_a_write_off_that_is_cut_off_counts_nothing_twice(bench: Bench, point: CrashPoint) -> None:
-    back_up(bench)
+    copy = backed_up(bench)
     bench.released()
     spent = bench.charged()[DATA]
-    restore(bench)
+    restored(bench, copy)
 
     def crash(reached: CrashPoint) -> None:
         if reached is point:
