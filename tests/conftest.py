@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from faults.disk import UNTOLD, can_fail
-from stores import KINDS, MISSING, Cluster, cluster
+from stores import KINDS, MISSING, Cluster, cluster, sqlite_file
 
 # What is about PostgreSQL alone.
 collect_ignore = (
@@ -32,15 +33,19 @@ def postgresql() -> Iterator[Cluster]:
 
 
 @pytest.fixture(params=KINDS)
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of an empty store; every test that takes it runs on both kinds."""
+def empty_store(request: pytest.FixtureRequest) -> Callable[[Path], AbstractContextManager[str]]:
+    """Makes empty stores, each for a context; what is a file lies in the directory. Runs a test on both kinds."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'equipoise.db'}"
-        return
+        return sqlite_file
     started: Cluster = request.getfixturevalue("postgresql")
-    url = started.create()
-    yield url
-    started.drop(url)
+    return started.database
+
+
+@pytest.fixture
+def store_url(empty_store: Callable[[Path], AbstractContextManager[str]], tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty store; every test that takes it runs on both kinds."""
+    with empty_store(tmp_path) as url:
+        yield url
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -90,10 +90,21 @@ class Cluster:
         """Remove a database, also under those who still use it."""
         self._command(f"DROP DATABASE IF EXISTS {make_url(url).database} WITH (FORCE)")
 
+    @contextmanager
+    def database(self, _: Path) -> Iterator[str]:
+        """The URL of a new, empty database that is there while the context lasts."""
+        url = self.create()
+        yield url
+        self.drop(url)
+
     def _command(self, command: str) -> None:
-        engine = create_engine(self.url("postgres"), poolclass=NullPool, isolation_level="AUTOCOMMIT")
-        with engine.connect() as connection:
-            connection.exec_driver_sql(command)
+        _administer(self.url("postgres"), command)
+
+
+@contextmanager
+def sqlite_file(directory: Path) -> Iterator[str]:
+    """The URL of a file in a directory, which is not there yet."""
+    yield f"sqlite:///{directory / 'equipoise.db'}"
 
 
 @contextmanager
@@ -187,6 +198,36 @@ def accept_inserts(connection: Connection, table: str) -> None:
     """The end of `refuse_inserts`."""
     where = "" if connection.dialect.name == "sqlite" else f" ON {table}"
     connection.execute(text(f"DROP TRIGGER stop{where}"))
+
+
+def back_up(url: str) -> str:
+    """The URL of a copy of a store that nobody uses now."""
+    parsed = make_url(url)
+    copy = parsed.set(database=f"{parsed.database}_{time.monotonic_ns()}")
+    if parsed.drivername == "sqlite":
+        shutil.copy(str(parsed.database), str(copy.database))
+    else:
+        _administer(url, f"CREATE DATABASE {copy.database} TEMPLATE {parsed.database}")
+    return copy.render_as_string(hide_password=False)
+
+
+def restore(url: str, copy: str) -> None:
+    """Put a copy in the place of a store that nobody uses now; only the newer journal is gone. Uses the copy up."""
+    old, new = make_url(url).database or "", make_url(copy).database or ""
+    if make_url(url).drivername == "sqlite":
+        for path in Path(old).parent.glob(f"{Path(old).name}-*"):
+            path.unlink()
+        Path(new).replace(old)
+    else:
+        _administer(url, f"DROP DATABASE {old}")
+        _administer(url, f"ALTER DATABASE {new} RENAME TO {old}")
+
+
+def _administer(url: str, command: str) -> None:
+    """Carry out what cannot be done within the database that it is about."""
+    engine = create_engine(make_url(url).set(database="postgres"), poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(command)
 
 
 def change_directly(url: str, *statements: str) -> None:

@@ -142,9 +142,10 @@ def serve(
 
 @ledger_app.command("verify")
 def verify_ledger(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
-    """Recompute the journal's chain and every account from it, and compare with the guard. Changes nothing.
+    """Recompute the journal's chain and every account from it, and compare with the guard.
 
-    Exits with 1 and one line saying what is wrong, if something is.
+    Changes nothing, but for a store of an older version, which is brought up to date. Exits with 1 and one line
+    saying what is wrong, if something is.
     """
     found = verify(state)
     if as_json:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,8 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crash.dying_server import SECONDS, DyingServer, Persisting, dying_server
+from crash.dying_server import KILLED, SECONDS, DyingServer, Persisting, dying_server
+from integration.rounds_bench import Bench
+from integration.server_process import make_state
 from numpy.typing import NDArray
+from stores import back_up, restore
 
 from equipoise.client import Client
 from equipoise.operator_client import Operator
@@ -31,8 +37,25 @@ ASKED: dict[str, list[Statement]] = {
 CAP, LARGER = Budget(20.0, 1e-3), Budget(25.0, 1e-3)
 TERMS = Terms("shop", tuple(Share(name, 3, 12) for name in ASKED), Budget(8.0, 1e-4), Budget(8.0, 1e-4))
 SEED = bytes(range(32))
-# These are reached while no server runs.
-OFFLINE = {CrashPoint.WRITE_OFF_WRITTEN, CrashPoint.WRITE_OFF_COMMITTED}
+# These are reached while no server runs, by the command that writes off, in this order; then the guard's.
+OFFLINE = (CrashPoint.WRITE_OFF_WRITTEN, CrashPoint.WRITE_OFF_COMMITTED)
+GUARD = (CrashPoint.GUARD_PREPARED, CrashPoint.GUARD_ADVANCED)
+# The command is run once for each of the points, which kills it, and once more; tells how each run ended.
+WRITING_OFF = """
+import os, signal, sys
+from equipoise_server.cli import main
+from equipoise_server.storage.crash_points import told
+
+for deadly in (*sys.argv[2:], None):
+    def die(point):
+        if point.value == deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    if (child := os.fork()) == 0:
+        with told(die):
+            main(["ledger", "write-off", "--state", sys.argv[1], "--json"])
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
 
 
 @dataclass(frozen=True)
@@ -129,3 +152,34 @@ def test_a_kill_at_every_point_changes_nothing(calm: Played, tmp_path: Path, sto
     assert played.accounts == calm.accounts
     assert played.journal == calm.journal
     assert verify(tmp_path / "state")["accounts"] == len(calm.accounts)
+
+
+def test_a_write_off_killed_at_every_point_and_run_again_counts_nothing_twice(
+    tmp_path: Path, store_url: str
+) -> None:
+    state, sqlite = tmp_path / "state", store_url.startswith("sqlite")
+    make_state(state, store="sqlite:///equipoise.db" if sqlite else store_url)
+    url = f"sqlite:///{state / 'equipoise.db'}" if sqlite else store_url
+    bench = Bench(state, url)
+    bench.stop()
+    copy = back_up(url)
+    bench.restart()
+    bench.sealed()
+    before = bench.charged()
+    bench.stop()
+    restore(url, copy)
+    points = [*OFFLINE, *GUARD]
+    ended = subprocess.run(
+        [sys.executable, "-c", WRITING_OFF, str(state), *points], capture_output=True, text=True, check=True
+    )
+    *killed, told, code = ended.stdout.splitlines()
+    assert (killed, code) == ([str(KILLED)] * len(points), "0"), ended.stderr
+    assert json.loads(told)["finding"] == "contained"
+    verify(state)
+    bench.restart()
+    bench.sealed()
+    # What was reserved is spent, once. The analysts' accounts, which the copy did not know, begin with it.
+    assert {name: spent for name, (spent, _) in bench.charged().items()} == {
+        name: committed for name, (_, committed) in before.items()
+    }
+    bench.stop()

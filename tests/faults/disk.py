@@ -168,6 +168,10 @@ class Disk:
         self._control[4:16] = struct.pack("=iii", kinds, after, 0)
         self._control[0:4] = struct.pack("=i", error)
 
+    def left(self) -> int:
+        """How many calls, of those that are to fail, still succeed."""
+        return int(CONTROL.unpack(self._control[:16])[2])
+
     def repair(self) -> int:
         """Let everything succeed again. How many calls have failed."""
         self._control[0:4] = bytes(4)

@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import errno
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from faults.asking import CAP, LARGER, SCHEMA, Contents, check_image, make_deployment, requests
+from crash.inspection import Inspection
+from faults.asking import (
+    ASKED,
+    CAP,
+    LARGER,
+    RUN_SECONDS,
+    SCHEMA,
+    TERMS,
+    Contents,
+    check_image,
+    make_deployment,
+    requests,
+)
 from faults.disk import ALL, NAMES, WRITES, Disk, nothing, traced_disk
 from integration.server_process import running
 from integration.test_server_life import command
 
-from equipoise.errors import Unavailable
+from equipoise.client import Client
+from equipoise.errors import Unavailable, WrongState
 from equipoise.operator_client import Operator
+from equipoise.views import Progress, RoundState
 from equipoise_server.checking import check_state
 from equipoise_server.repairing import verify
 
 FULL, BROKEN = (errno.ENOSPC, WRITES | NAMES), (errno.EIO, ALL)
 MOST_CALLS = 60  # of one request
+MANY_CALLS = 10**6  # more than any test makes
 
 
 @pytest.fixture(autouse=True)
@@ -95,3 +111,66 @@ def test_a_server_whose_disk_failed_stops_cleanly_and_starts_again(tmp_path: Pat
             assert operator.set_cap("data/shop", LARGER, "cap").cap == LARGER
             assert operator.set_cap("data/shop", LARGER, "cap").cap == LARGER
         assert server.process.returncode == 0
+
+
+def test_results_that_cannot_be_stored_are_computed_again_to_the_same_bytes(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    make_deployment(state)
+    with traced_disk(state, tmp_path) as disk:
+        with running(state) as server, Operator.from_profile(state / "profiles" / "operator") as operator:
+            for name in ASKED:
+                operator.add_analyst(name, tmp_path / name)
+            operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP)
+            # How many calls it takes to store what a run computes, when all is well.
+            calm = sealed(operator, tmp_path)
+            operator.run(calm)
+            disk.break_down(*BROKEN, MANY_CALLS)
+            assert run_ended(operator, calm).complete
+            calls = MANY_CALLS - disk.left()
+            disk.repair()
+            operator.release(calm)
+            failing = sealed(operator, tmp_path)
+            for fault, after in ((FULL, 0), (BROKEN, calls // 2), (FULL, calls // 2), (BROKEN, calls - 1)):
+                disk.repair()
+                operator.run(failing)
+                disk.break_down(*fault, after)
+                assert run_ended(operator, failing).phase.startswith("failed: the results could not be stored")
+                with pytest.raises((WrongState, Unavailable)):
+                    operator.release(failing)
+                with Client.from_profile(tmp_path / "ann") as ann:
+                    assert ann.round(failing).state is RoundState.SEALED
+        # It stops while the disk is broken.
+        assert server.process.returncode == 0
+        assert disk.repair()
+        with running(state) as server, Operator.from_profile(state / "profiles" / "operator") as operator:
+            # Run again by itself, or found complete where only the last sync had failed.
+            assert run_ended(operator, failing).complete
+            operator.release(failing, "release")
+            disk.read()
+            disk.write_image(tmp_path / "image", nothing)
+        assert server.process.returncode == 0
+        assert "Traceback" not in server.log()
+    check_image(tmp_path / "image", ["release"], Contents.of(state))
+    # Both rounds are what their computation gives undisturbed.
+    assert Inspection(state, tmp_path).compare() == 2
+
+
+def sealed(operator: Operator, profiles: Path) -> str:
+    """The id of a new round in which everybody has asked."""
+    round_id = operator.open(TERMS).round.id
+    for name, statements in ASKED.items():
+        with Client.from_profile(profiles / name) as analyst:
+            analyst.submit(round_id, statements)
+    operator.seal(round_id)
+    return round_id
+
+
+def run_ended(operator: Operator, round_id: str) -> Progress:
+    """How a run ended, well or badly."""
+    end = time.monotonic() + RUN_SECONDS
+    while True:
+        progress = operator.round(round_id).progress
+        if progress.complete or progress.phase.startswith("failed"):
+            return progress
+        assert time.monotonic() < end
+        time.sleep(0.05)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from integration.client_command import answered, refusal
 from integration.server_process import make_state, running
 
 from equipoise.cli import main
@@ -61,11 +62,7 @@ def run(place: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
     def command(who: str, *arguments: object) -> Any:
         profiles = place if (place / who).is_dir() else place / "state" / "profiles"
-        with pytest.raises(SystemExit) as ended:
-            main([*map(str, arguments), "--profile", str(profiles / who), "--json"])
-        printed = capsys.readouterr()
-        assert not ended.value.code, printed.err
-        return json.loads(printed.out)
+        return answered(capsys, profiles / who, *arguments)
 
     return command
 
@@ -76,10 +73,7 @@ def refused(place: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., st
 
     def command(who: str, *arguments: object) -> str:
         profiles = place if (place / who).is_dir() else place / "state" / "profiles"
-        with pytest.raises(SystemExit) as ended:
-            main([*map(str, arguments), "--profile", str(profiles / who)])
-        assert ended.value.code == 1
-        return capsys.readouterr().err
+        return refusal(capsys, profiles / who, *arguments)
 
     return command
 

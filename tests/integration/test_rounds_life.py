@@ -188,9 +188,28 @@ def test_a_dry_run_leaves_no_trace(bench: Bench) -> None:
     tried = bench.rounds.dry_run("ann", round_id, ANN_BYTES)
     assert (tried.statements, tried.queries) == (3, 10)
     assert tried.promised_error == bench.rounds.get(round_id).plan.promised_error
-    with pytest.raises(WrongState, match="no analyst has submitted"):
-        bench.rounds.seal(round_id, "seal")
-    assert bench.state(round_id) is RoundState.OPEN
+    with pytest.raises(NotFound, match="there is no workload of yours"):
+        bench.rounds.withdraw("ann", round_id, "withdraw")
+
+
+def test_a_round_that_nobody_asked_in_goes_on_like_any_other(bench: Bench) -> None:
+    """Its analysts must not learn whether others took part: neither from a refusal, nor from what is released."""
+    round_id = bench.opened()
+    bench.rounds.submit("ann", round_id, "1", ANN_BYTES)
+    bench.rounds.withdraw("ann", round_id, "2")
+    bench.rounds.seal(round_id, "seal")
+    # What it is charged was public when it was opened.
+    charged = bench.charged()
+    bench.rounds.abort(bench.sealed(), "a public reason", "abort")
+    assert bench.charged() == charged
+    bench.rounds.run(round_id, "run")
+    assert bench.wait(round_id).complete
+    bench.rounds.release(round_id, "release")
+    bench.clock.move(60)
+    assert bench.rounds.get_for_analyst("bob", round_id).state is RoundState.RELEASED
+    for name in ("ann", "bob"):
+        with pytest.raises(NotFound, match="there is no such stream"):
+            bench.rounds.results(name, round_id, 0, 1)
 
 
 def test_workloads_beyond_the_share_or_malformed_are_refused(bench: Bench) -> None:

@@ -1,24 +1,31 @@
 """Ledger and life cycle against a simple model: any order of steps, caps, retries, crashes and restarts.
 
-The real service on a real SQLite file. The table is not there, so no worker starts; a run's results are stored by
-the same functions that store a worker's.
+The real service on a real store. The table is not there, so no worker starts; a run's results are stored by the
+same functions that store a worker's.
 """
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import structlog
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from integration.rounds_bench import ANN, CAP, TERMS, Bench
 from structlog.testing import capture_logs
 
@@ -34,6 +41,10 @@ from equipoise_server.storage.crash_points import CrashPoint, told
 
 DATA = "data/shop"
 CHUNKS = [b"first", b"second"]
+OPTIONS: dict[str, object] = {"rounds": 2, "play": "mixed"}  # nothing is computed, so planning may be quick
+EXAMPLES = {"sqlite": 15, "postgresql": 6}
+
+EmptyStore = Callable[[Path], AbstractContextManager[str]]
 
 
 class Killed(BaseException):
@@ -81,12 +92,13 @@ class Life(RuleBasedStateMachine):
 
     crashes = st.sampled_from([None, None, None, "WRITTEN", "COMMITTED", "GUARD_PREPARED", "GUARD_ADVANCED"])
 
-    def __init__(self) -> None:
+    def __init__(self, empty_store: EmptyStore) -> None:
         super().__init__()
         structlog.configure(processors=[structlog.testing.LogCapture()])
-        self.directory = Path(tempfile.mkdtemp(prefix="equipoise-model-"))
-        self.bench = Bench(self.directory, f"sqlite:///{self.directory / 'equipoise.db'}")
-        (self.directory / "data" / "shop.csv").unlink()
+        self.place = ExitStack()
+        directory = Path(self.place.enter_context(tempfile.TemporaryDirectory(prefix="equipoise-model-")))
+        self.bench = Bench(directory, self.place.enter_context(empty_store(directory)))
+        (directory / "data" / "shop.csv").unlink()
         self.rounds: dict[str, Round] = {}
         self.accounts = {DATA: Account(sums=True, cap=CAP)}
         self.requests = 0
@@ -94,7 +106,7 @@ class Life(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Close and remove everything."""
         self.bench.stop()
-        shutil.rmtree(self.directory)
+        self.place.close()
         structlog.reset_defaults()
 
     def done(self, crash: str | None, step: str, act: Callable[[str], Any]) -> Any:
@@ -131,7 +143,8 @@ class Life(RuleBasedStateMachine):
     )
     def open(self, unit: str, epsilon: float, crash: str | None) -> None:
         """A round that every account could take now; otherwise it is refused."""
-        terms = replace(TERMS, unit=unit, data_budget=Budget(epsilon, 1e-4), analyst_budget=Budget(epsilon, 1e-4))
+        budget = Budget(epsilon, 1e-4)
+        terms = replace(TERMS, unit=unit, data_budget=budget, analyst_budget=budget, options=OPTIONS)
         plan = self.bench.rounds.plan(terms)
         mine = {f"analyst/shop/{unit}/{name}": plan.charged_analyst_cost for name in ("ann", "bob")}
         costs = {DATA: plan.data_cost, **mine}
@@ -150,7 +163,7 @@ class Life(RuleBasedStateMachine):
         self.done(None, "SUBMIT", lambda request_id: submit("ann", opened.id, request_id, sent))
 
     def withdraw(self, name: str, crash: str | None) -> None:
-        """Nothing is left to seal then."""
+        """Nobody has asked then, and nobody sees that."""
         held = self.rounds[name]
         if held.state != "open" or held.withdrawn:
             return
@@ -161,7 +174,7 @@ class Life(RuleBasedStateMachine):
     def seal(self, name: str, crash: str | None) -> None:
         """All accounts are charged, or none."""
         held = self.rounds[name]
-        legal = held.state == "open" and not held.withdrawn
+        legal = held.state == "open"
         fits = all(self.accounts[each].takes(cost) for each, cost in held.costs.items())
         try:
             self.done(crash, "SEAL", lambda request_id: self.bench.rounds.seal(name, request_id))
@@ -327,5 +340,10 @@ class Life(RuleBasedStateMachine):
                 held.spent[name] = cost
 
 
-TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=15, stateful_step_count=40)
+def test_any_life_is_as_the_model_says(empty_store: EmptyStore, request: pytest.FixtureRequest) -> None:
+    class OnThisStore(Life):
+        def __init__(self) -> None:
+            super().__init__(empty_store)
+
+    examples = EXAMPLES[request.node.callspec.params["empty_store"]]
+    run_state_machine_as_test(OnThisStore, settings=settings(max_examples=examples, stateful_step_count=40))

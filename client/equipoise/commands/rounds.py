@@ -146,7 +146,10 @@ def show(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson 
 def seal(
     round_id: RoundId, request_id: RequestId = None, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
 ) -> None:
-    """Fix the workloads and reserve both budgets. Late work is refused from now on."""
+    """Fix the workloads and reserve both budgets. Late work is refused from now on.
+
+    A round in which nobody has asked goes on like any other, at the same price: its analysts must not see that.
+    """
     _act(profile, as_json, lambda operator: operator.seal(round_id, request_id))
 
 

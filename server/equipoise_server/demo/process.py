@@ -29,9 +29,11 @@ def serving(state: Path, log: Path) -> Iterator[None]:
 
     Raises `Unavailable` where the server does not come up.
     """
-    with log.open("wb") as file:
-        arguments = [*_COMMAND, "serve", "--state", str(state), "--json"]
-        process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file)
+    arguments = [*_COMMAND, "serve", "--state", str(state), "--json"]
+    with (
+        log.open("wb") as file,
+        subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file) as process,
+    ):
         try:
             assert process.stdout is not None
             # One line once calls are accepted, or the end of the output if the server gives up.

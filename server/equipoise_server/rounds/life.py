@@ -8,9 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
-from equipoise.errors import WrongState
 from equipoise_server.ledger import charges
 from equipoise_server.ledger.accounts import data_account
 from equipoise_server.rounds.records import RoundRecord
@@ -20,7 +19,7 @@ from equipoise_server.rounds.states import Action, RoundState, Settlement, after
 from equipoise_server.rounds.terms import charges_of
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer
-from equipoise_server.storage.tables import rounds, submissions
+from equipoise_server.storage.tables import rounds
 from equipoise_server.storage.times import from_microseconds, to_microseconds
 
 WRITTEN = {
@@ -59,14 +58,6 @@ def take_step(
     keep_answer(connection, request, _answer_to_json(moved), now)
     reached(WRITTEN[action])
     return moved
-
-
-def check_submitted(connection: Connection, record: RoundRecord) -> Mapping[str, object]:
-    """Sealing a round for which there is nothing to compute would only bind budget."""
-    query = select(func.count()).select_from(submissions).where(submissions.c.round_id == record.id)
-    if connection.execute(query).scalar_one() == 0:
-        raise WrongState("no analyst has submitted a workload, so there is nothing to seal")
-    return {}
 
 
 def discarded(reason: str, connection: Connection, record: RoundRecord) -> Mapping[str, object]:

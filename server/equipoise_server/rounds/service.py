@@ -23,7 +23,7 @@ from equipoise_server.rounds.clock import Clock, next_grid_point, system_clock
 from equipoise_server.rounds.custody import SeedSource, system_seeds
 from equipoise_server.rounds.datasets import Datasets, NewDataset
 from equipoise_server.rounds.jobs import read_job
-from equipoise_server.rounds.life import COMMITTED, Step, check_submitted, discarded, take_step
+from equipoise_server.rounds.life import COMMITTED, Step, discarded, take_step
 from equipoise_server.rounds.opening import Opening, open_request
 from equipoise_server.rounds.paging import cut_page, page_limit
 from equipoise_server.rounds.records import (
@@ -140,9 +140,12 @@ class Rounds:
         return record
 
     def seal(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
-        """Fix the workloads and reserve both budgets. Raises `WrongState`, also without any submission."""
+        """Fix the workloads and reserve both budgets. Raises `WrongState`, `BudgetExhausted`.
+
+        Never refused for want of workloads: the round's analysts would see from what follows that nobody asked.
+        """
         request = make_request(f"operator/{caller}", request_id, "seal", round_id)
-        return self._advanced(request, round_id, Action.SEAL, check_submitted)
+        return self.take(request, round_id, Action.SEAL)
 
     def run(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
         """Start the worker; again, where it has died. Raises `WrongState` while one is at work."""
@@ -161,11 +164,7 @@ class Rounds:
         return self.take(request, round_id, Action.ABORT, reason)
 
     def take(self, request: Request, round_id: str, action: Action, reason: str = "") -> RoundRecord:
-        """Take a step that was asked for by an operator, or by the time.
-
-        Unlike an operator's, a seal by the time does not ask whether anybody has submitted: the analysts would see
-        from what follows that nobody has.
-        """
+        """Take a step that was asked for by an operator, or by the time."""
         match action:
             case Action.SEAL:
                 return self._advanced(request, round_id, action, lambda *_: {})

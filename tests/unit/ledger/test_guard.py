@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from unit.ledger.ledger_store import ledger_store, open_with, reserve, spend
+from stores import back_up, restore
+from unit.ledger.ledger_store import ledger_store, open_with, reserve
 
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, Unavailable
@@ -22,37 +23,24 @@ CAP = Cap(1.0, 1e-6)
 DATA = "data/t"
 
 
-def begun(directory: Path) -> tuple[Store, Guard]:
-    """A store with one account, and its guard."""
-    directory.mkdir(exist_ok=True)
-    store = ledger_store(url(directory), [f"r{number}" for number in range(9)])
-    guard = Guard(directory / "guard")
+@pytest.fixture
+def guard(tmp_path: Path) -> Guard:
+    """Of the store, beside it."""
+    return Guard(tmp_path / "guard")
+
+
+@pytest.fixture
+def store(store_url: str, guard: Guard) -> Iterator[Store]:
+    """A store with one account and some rounds, which its guard knows."""
+    store = ledger_store(store_url, [f"r{number}" for number in range(9)])
     guard.advance(store)
     open_with(store, DATA, Composition.SUM, CAP)
     guard.advance(store)
-    return store, guard
-
-
-def url(directory: Path) -> str:
-    return f"sqlite:///{directory / 'equipoise.db'}"
-
-
-def copied(store: Store, directory: Path, name: str) -> Path:
-    """A backup of the database file."""
+    yield store
     store.close()
-    return Path(shutil.copy(directory / "equipoise.db", directory / name))
 
 
-def restored(directory: Path, backup: Path) -> Store:
-    """The store after a backup was put in its place."""
-    for path in directory.glob("equipoise.db*"):
-        path.unlink()
-    shutil.copy(backup, directory / "equipoise.db")
-    return open_store(url(directory))
-
-
-def test_a_store_that_goes_on_is_accepted(tmp_path: Path) -> None:
-    store, guard = begun(tmp_path)
+def test_a_store_that_goes_on_is_accepted(store: Store, guard: Guard) -> None:
     reserve(store, "r0", {DATA: Cost(rho=1)})
     # A crash came before the guard was advanced: the journal extends it.
     with store.read() as connection:
@@ -63,84 +51,73 @@ def test_a_store_that_goes_on_is_accepted(tmp_path: Path) -> None:
     with store.read() as connection:
         head = journal.head(connection)
     assert (mark.sequence, mark.digest, mark.committed) == (head.sequence, head.digest, {DATA: Cost(rho=1)})
+
+
+def test_yesterdays_copy_is_refused_with_the_reason(store: Store, guard: Guard, store_url: str) -> None:
     store.close()
-
-
-def test_yesterdays_copy_is_refused_with_the_reason(tmp_path: Path) -> None:
-    store, guard = begun(tmp_path)
-    backup = copied(store, tmp_path, "backup")
-    store = open_store(url(tmp_path))
+    copy = back_up(store_url)
     reserve(store, "r0", {DATA: Cost(rho=1)})
     guard.advance(store)
     store.close()
-    store = restored(tmp_path, backup)
+    restore(store_url, copy)
     with store.read() as connection, pytest.raises(DataLoss, match=r"ends at entry 1, but entry 2 .* older copy"):
         guard.check(connection)
     # It goes on being refused when it has as many entries, but others.
-    spend(store, "r0")
     reserve(store, "r1", {DATA: Cost(rho=5)})
     with pytest.raises(DataLoss, match="entry 2 of the budget journal is not the one"):
         guard.advance(store)
-    store.close()
 
 
-def test_a_lost_reservation_that_nothing_was_done_upon_is_no_loss(tmp_path: Path) -> None:
+def test_a_lost_reservation_that_nothing_was_done_upon_is_no_loss(
+    store: Store, guard: Guard, store_url: str
+) -> None:
     """The copy is from before a commit, and the crash came before the guard was advanced to that commit."""
-    store, guard = begun(tmp_path)
-    backup = copied(store, tmp_path, "backup")
-    store = open_store(url(tmp_path))
+    store.close()
+    copy = back_up(store_url)
     reserve(store, "r0", {DATA: Cost(rho=1)})
     store.close()
-    store = restored(tmp_path, backup)
+    restore(store_url, copy)
     guard.advance(store)
-    store.close()
 
 
-def test_a_missing_guard_is_refused_unless_nothing_has_happened(tmp_path: Path) -> None:
-    store, guard = begun(tmp_path)
+def test_a_missing_guard_is_refused(store: Store, guard: Guard) -> None:
     guard.path.unlink()
     with pytest.raises(DataLoss, match="is missing, though the budget journal has 1 entries"):
         guard.advance(store)
     with store.read() as connection:
         assert compare(connection, None) is Finding.MISSING
-    store.close()
-    (tmp_path / "fresh").mkdir()
-    fresh = open_store(url(tmp_path / "fresh"))
-    Guard(tmp_path / "fresh" / "guard").advance(fresh)
-    assert (tmp_path / "fresh" / "guard").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_missing_guard_is_made_where_nothing_has_happened(tmp_path: Path, store_url: str) -> None:
+    fresh = open_store(store_url)
+    Guard(tmp_path / "guard").advance(fresh)
+    assert (tmp_path / "guard").stat().st_mode & 0o777 == 0o600
     fresh.close()
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"version": 1, "sequence": 1}', '{"version": 1', "\x00"])
-def test_a_damaged_guard_is_refused(tmp_path: Path, content: str) -> None:
-    store, guard = begun(tmp_path)
+def test_a_damaged_guard_is_refused(store: Store, guard: Guard, content: str) -> None:
     guard.path.write_text(content)
     with pytest.raises(DataLoss, match="is damaged"):
         guard.advance(store)
-    store.close()
 
 
-def test_a_newer_guard_is_refused(tmp_path: Path) -> None:
-    store, guard = begun(tmp_path)
+def test_a_newer_guard_is_refused(store: Store, guard: Guard) -> None:
     guard.path.write_text(json.dumps(json.loads(guard.path.read_text()) | {"version": 2}))
     with pytest.raises(DataLoss, match="has version 2"):
         guard.advance(store)
-    store.close()
 
 
-def test_a_guard_that_cannot_be_written_is_said_and_stays(tmp_path: Path) -> None:
-    store, guard = begun(tmp_path)
+def test_a_guard_that_cannot_be_written_is_said_and_stays(store: Store, guard: Guard) -> None:
     before = guard.path.read_text()
     reserve(store, "r0", {DATA: Cost(rho=1)})
-    (tmp_path / "guard.new").mkdir()
+    guard.path.with_name("guard.new").mkdir()
     with pytest.raises(Unavailable, match="cannot be written"):
         guard.advance(store)
     assert guard.path.read_text() == before
-    store.close()
 
 
-def test_a_crash_before_the_replacement_leaves_the_old_guard_whole(tmp_path: Path) -> None:
-    store, guard = begun(tmp_path)
+def test_a_crash_before_the_replacement_leaves_the_old_guard_whole(store: Store, guard: Guard) -> None:
     before = guard.path.read_text()
     reserve(store, "r0", {DATA: Cost(rho=1)})
 
@@ -153,12 +130,9 @@ def test_a_crash_before_the_replacement_leaves_the_old_guard_whole(tmp_path: Pat
     assert guard.path.read_text() == before
     guard.advance(store)
     assert guard.path.read_text() != before
-    store.close()
 
 
-def test_racing_servers_leave_the_guard_at_the_head(tmp_path: Path) -> None:
-    store, guard = begun(tmp_path)
-
+def test_racing_servers_leave_the_guard_at_the_head(store: Store, guard: Guard) -> None:
     def go_on(round_id: str) -> None:
         reserve(store, round_id, {DATA: Cost(rho=1)})
         Guard(guard.path).advance(store)
@@ -171,4 +145,3 @@ def test_racing_servers_leave_the_guard_at_the_head(tmp_path: Path) -> None:
     mark = guard.read()
     assert mark is not None
     assert (mark.sequence, mark.committed) == (10, {DATA: Cost(rho=9)})
-    store.close()

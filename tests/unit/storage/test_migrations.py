@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
 
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import create_engine, text
+from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.exc import IntegrityError
 
 from equipoise_server.storage.migrate import MIGRATIONS
@@ -31,18 +31,24 @@ EARLIER = [
 ]
 
 
-def test_results_and_journal_of_the_first_version_are_kept(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'equipoise.db'}"
-    engine = create_engine(url)
+def in_words_of(connection: Connection, statement: str) -> str:
+    """A statement with its bytes as the database writes them."""
+    if connection.dialect.name == "sqlite":
+        return statement
+    return re.sub(r"x'([0-9a-f]*)'", r"decode('\1', 'hex')", statement)
+
+
+def test_results_and_journal_of_the_first_version_are_kept(store_url: str) -> None:
+    engine = create_engine(store_url)
     with engine.begin() as connection:
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS))
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")
         for statement in EARLIER:
-            connection.exec_driver_sql(statement)
+            connection.exec_driver_sql(in_words_of(connection, statement))
     engine.dispose()
-    store = open_store(url)
+    store = open_store(store_url)
     with store.read() as connection:
         chunks = connection.execute(text("SELECT run_id, analyst, sequence, chunk FROM result_chunks")).all()
         runs = connection.execute(text("SELECT id, round_id, complete_time, peak_memory_bytes FROM runs")).all()
@@ -61,5 +67,5 @@ def test_results_and_journal_of_the_first_version_are_kept(tmp_path: Path) -> No
         "DELETE FROM result_chunks",
     ):
         with pytest.raises(IntegrityError, match="append-only"), store.write() as connection:
-            connection.execute(text(statement))
+            connection.execute(text(in_words_of(connection, statement)))
     store.close()

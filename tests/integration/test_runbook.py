@@ -1,0 +1,165 @@
+"""The runbook, carried out as it stands: a backup, a restore over what was spent since, the repair, going on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.rounds_bench import RECORDS, SCHEMA, write_table
+from integration.runbook_place import Place, block, said
+from sqlalchemy.engine import make_url
+from stores import find_binaries
+
+from equipoise_server.demo.process import free_address
+from equipoise_server.ledger.caps import Cap, limits
+
+PROGRAMS = {"equipoise-server": "equipoise_server.cli", "python3": None}
+CAP = Cap(20.0, 1e-4)
+STATEMENTS = {"version": 1, "statements": [{"marginal": ["colour", "size"]}]}
+
+
+@pytest.fixture
+def place(tmp_path: Path, store_url: str, capsys: pytest.CaptureFixture[str]) -> Place:
+    programs, state = tmp_path / "programs", tmp_path / "state"
+    programs.mkdir()
+    for name, module in PROGRAMS.items():
+        rest = "" if module is None else f" -c 'from {module} import main; main()'"
+        (programs / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)}{rest} "$@"\n')
+        (programs / name).chmod(0o755)
+    (tmp_path / "backup").mkdir(mode=0o700)
+    url = make_url(store_url).set(drivername="postgresql")
+    # A cluster's own programs first: another version's pg_dump may not understand it.
+    path = [str(place) for place in (programs, find_binaries(), os.environ.get("PATH")) if place]
+    variables = {
+        "PATH": os.pathsep.join(path),
+        "STATE": str(state),
+        "BACKUP": str(tmp_path / "backup"),
+        "NAME": url.database or "",
+        "DATABASE": url.render_as_string(hide_password=False),
+        "SERVER": url.set(database="postgres").render_as_string(hide_password=False),
+        "DATASET": "shop",
+    }
+    place = Place(tmp_path, state, variables, capsys)
+    store = "sqlite:///equipoise.db" if store_url.startswith("sqlite") else store_url
+    place.done(f"equipoise-server init --state \"$STATE\" --listen {free_address()} --store '{store}'")
+    write_table(state / "data")
+    (tmp_path / "schema.json").write_text(SCHEMA.to_json())
+    (tmp_path / "statements.json").write_text(json.dumps(STATEMENTS))
+    return place
+
+
+def begun(place: Place) -> None:
+    """A dataset and its analysts."""
+    caps = [
+        word
+        for whose in ("data", "analyst")
+        for word in (f"--{whose}-epsilon", CAP.epsilon, f"--{whose}-delta", CAP.delta)
+    ]
+    registered = place.operate(
+        "dataset", "register", "shop", "--source", "shop.csv", "--schema", place.directory / "schema.json", *caps
+    )
+    assert registered["records"] == RECORDS
+    for who in ("ann", "bob"):
+        place.operate("analyst", "add", who, "--out", place.profile(who))
+
+
+def lose_the_machine(place: Place, store: int) -> None:
+    """What is left is the backup, the private table and the profiles; and PostgreSQL, on a machine of its own."""
+    lost = place.state.rename(place.directory / "lost")
+    place.done('mkdir -m 700 "$STATE" && tar -C "$STATE" -xf "$BACKUP/state.tar"')
+    for name in ("data", "profiles"):
+        (lost / name).rename(place.state / name)
+    if store == 0:
+        place.done(block("Restore").splitlines()[-1])
+
+
+@dataclass(frozen=True)
+class Day:
+    """What was there before the backup was put back: a round released before it, and one since."""
+
+    kept: str
+    answers: Any
+    waiting: str
+    receipts: Any
+    spent: dict[str, Any]
+
+
+def spend_after_a_backup(place: Place, store: int) -> Day:
+    """A day with a backup in its middle, on a server that runs all the time."""
+    with place.serving():
+        begun(place)
+        kept = place.opened()
+        place.submitted(kept)
+        answers = place.released(kept)
+        waiting = place.opened()
+        receipts = place.submitted(waiting)
+        for commands in (block("Backup", store), block("Backup", 2)):
+            place.done(commands)
+        # Since then budget was really spent: what waited in the copy was released, and has been read.
+        place.released(waiting)
+        place.operate("analyst", "add", "cyd", "--out", place.profile("cyd"))
+        spent = place.charged()
+        assert place.shell(block("Restore", store)).returncode != 0, "restored under a server that runs"
+    return Day(kept, answers, waiting, receipts, spent)
+
+
+def go_on(place: Place, day: Day) -> None:
+    """After the repair: nothing under-counted, nothing accepted or released lost, and rounds until the cap."""
+    # To the last unit, though the copy knew only half of it.
+    assert place.charged() == day.spent
+    assert place.answers(day.kept) == day.answers
+    # What was accepted before the backup was accepted, and the round is over for all to see.
+    assert place.submitted(day.waiting) == day.receipts
+    shown = place.ask("bob", "show", day.waiting)
+    assert (shown["state"], shown["abort_reason"]) == ("aborted", "the server was restored from a backup")
+    assert "the round is aborted" in place.refused("operator", "operator", "round", "run", day.waiting)
+    assert "not, or no longer, in force" in place.refused("cyd", "whoami")
+    place.operate("analyst", "add", "cyd", "--out", place.profile("cyd again"))
+    assert place.ask("cyd again", "whoami")["name"] == "cyd"
+    new = place.opened()
+    place.submitted(new)
+    assert place.released(new) != day.answers
+    # As many rounds fit as if there had been no restore: two before it, one since, and no more than these.
+    one = place.operate("budget", "history", "data/shop")["entries"][1]["cost"]["rho"]
+    for _ in range(3, limits(CAP).rho // one):
+        place.operate("round", "seal", place.opened())
+    place.refuse_for_want_of_budget()
+
+
+def raise_the_cap(place: Place) -> None:
+    """What was written off without a guard takes all of a data account's epsilon and delta."""
+    place.refuse_for_want_of_budget()
+    words = shlex.split(block("The guard is lost").replace("$DATASET", "shop"))
+    assert (words[-4], words[-2]) == ("--epsilon", "--delta")
+    raised = (*words[1:-3], 3 * CAP.epsilon, "--delta")
+    assert "below what is spent" in place.refused("operator", *raised, CAP.delta)
+    place.ask("operator", *raised, 2 * CAP.delta)
+    assert place.opened()
+    *looks, _ = block("Moving a budget").replace("$DATASET", "shop").splitlines()
+    for look in looks:
+        place.ask("operator", *shlex.split(look)[1:])
+
+
+def test_yesterdays_backup_over_today_is_refused_and_repaired(place: Place, store_url: str) -> None:
+    store = ("sqlite", "postgresql").index(make_url(store_url).get_backend_name())
+    write_off, verify, serve = block("A restored store is refused").splitlines()
+    day = spend_after_a_backup(place, store)
+    place.done(block("Restore", store))
+    for commands in (serve, verify):
+        assert re.search(said("A restored store is refused", place.state), place.failed(commands))
+    assert day.waiting in place.done(write_off)
+    assert "all agree" in place.done(verify)
+    with place.serving():
+        go_on(place, day)
+    lose_the_machine(place, store)
+    assert re.search(said("The guard is lost", place.state), place.failed(serve.replace(" serve", " check")))
+    assert "There was no guard" in place.done(write_off)
+    with place.serving():
+        raise_the_cap(place)
