@@ -53,7 +53,7 @@ def test_results_and_journal_of_the_first_version_are_kept(tmp_path: Path) -> No
     assert [tuple(row) for row in runs] == [("old", "old", 5, 7)]
     assert [tuple(row) for row in rounds] == [("old", "old", None), ("new", None, None)]
     assert [tuple(row) for row in synopses] == [("old", b"\f")]
-    assert [tuple(row) for row in journal] == [(1, 9, "reserve", "data/t", "old", 1, 2, 3, "{}", b"\r")]
+    assert [tuple(row) for row in journal] == [(1, 9, "reserve", "data/t", "old", 1, 2, 3, "{}", b"\r", 0)]
     for statement in (
         "UPDATE journal SET rho = 2",
         "DELETE FROM journal",
