@@ -300,17 +300,9 @@ def test_a_certificate_of_another_authority_is_refused(refused: Callable[..., st
 
 
 def test_accounts_count_as_they_were_registered(run: Run, refused: Callable[..., str], place: Path) -> None:
-    given = (
-        "--source",
-        "shop.csv",
-        "--schema",
-        place / "schema.json",
-        "--data-epsilon",
-        20,
-        "--data-delta",
-        "1e-4",
-    )
-    ask = ("operator", "operator", "dataset", "register", "shop", *given, "--analyst-epsilon", 20)
+    given = ("--source", "shop.csv", "--schema", place / "schema.json")
+    caps = ("--data-epsilon", 20, "--data-delta", "1e-4", "--analyst-epsilon", 20)
+    ask = ("operator", "operator", "dataset", "register", "shop", *given, *caps)
     assert "data_order" in refused(*ask, "--data-order", 0.5)
     run(*ask, "--data-order", 3, "--analyst-order", 0)
     (shown,) = run("operator", "operator", "budget", "show", "shop")["accounts"]
