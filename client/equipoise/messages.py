@@ -120,7 +120,15 @@ def receipt(message: analyst_pb2.Receipt) -> Receipt:
 
 def account(message: types_pb2.Account) -> Account:
     """What stands on one account."""
-    return Account(message.name, _budget(message.cap), _budget(message.spent), _budget(message.committed))
+    return Account(
+        message.name,
+        _budget(message.cap),
+        _budget(message.spent),
+        _budget(message.committed),
+        message.order if message.HasField("order") else None,
+        message.divergence,
+        message.most_divergence,
+    )
 
 
 def journal_entry(message: types_pb2.JournalEntry) -> JournalEntry:
@@ -178,7 +186,7 @@ def _share(message: types_pb2.Share) -> Share:
 
 
 def _cost(message: types_pb2.Cost) -> Cost:
-    return Cost(message.rho, message.epsilon, message.delta)
+    return Cost(message.rho, message.epsilon, message.delta, message.divergence)
 
 
 def _time(message: Timestamp) -> datetime:

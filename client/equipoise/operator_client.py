@@ -58,11 +58,15 @@ class Operator:
         data_cap: Budget,
         analyst_cap: Budget,
         request_id: str | None = None,
+        data_order: float | None = None,
+        analyst_order: float | None = None,
     ) -> Dataset:
         """Registers the file `source` of the server's data directory and opens its budget accounts.
 
-        The caps are the most that all rounds together may cost the people in the table, and any analyst. Raises
-        `InvalidArgument` with counts per attribute where the table does not fit the schema.
+        The caps are the most that all rounds together may cost the people in the table, and any analyst. An account
+        counts rhos and pairs, or, where an order is given, divergences at that Renyi order (0: the usual one of the
+        cap); which of them cannot be changed later. Raises `InvalidArgument` with counts per attribute where the
+        table does not fit the schema.
         """
         request = operator_pb2.RegisterDatasetRequest(
             name=name,
@@ -71,6 +75,8 @@ class Operator:
             data_cap=messages.budget_message(data_cap),
             analyst_cap=messages.budget_message(analyst_cap),
             request_id=request_id or fresh_request_id(),
+            data_order=data_order,
+            analyst_order=analyst_order,
         )
         method, kind = f"{SERVICE}/RegisterDataset", operator_pb2.RegisterDatasetResponse
         return messages.dataset(self._connection.call(method, request, kind).dataset)

@@ -178,12 +178,19 @@ class DryRun:
 
 @dataclass(frozen=True)
 class Account:
-    """A budget account: its cap, what is spent, and what is spent or reserved, all at the cap's delta."""
+    """A budget account: its cap, what is spent, and what is spent or reserved, all at the cap's delta.
+
+    `order`: the Renyi order at which it counts, for good; then a `divergence` of at most `most_divergence` is spent
+    or reserved. None: it counts rhos and pairs.
+    """
 
     name: str
     cap: Budget
     spent: Budget
     committed: Budget
+    order: float | None = None
+    divergence: float = 0.0
+    most_divergence: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from equipoise.schema import Attribute, Schema
 from equipoise.wire import workload_to_bytes
 from equipoise_server.ledger.guard import Guard
 from equipoise_server.mechanisms.interface import Budget, Share
+from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting
 from equipoise_server.rounds.records import ProgressRecord, RoundRecord, Terms
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
@@ -69,6 +70,7 @@ class Bench:
     url: str
     clock: HandClock = field(default_factory=HandClock)
     seed: bytes = SEED
+    counting: Counting = RHOS_AND_PAIRS
 
     def __post_init__(self) -> None:
         (self.directory / "data").mkdir(exist_ok=True)
@@ -79,7 +81,7 @@ class Bench:
             connection.execute(
                 identities.insert(), [{"name": name, "role": "analyst", "created": 0} for name in ANALYSTS]
             )
-        self.rounds.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register")
+        self.rounds.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register", counting=self.counting)
 
     def start(self) -> None:
         """Open the store and the service."""

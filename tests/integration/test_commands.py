@@ -291,3 +291,20 @@ def test_a_certificate_of_another_authority_is_refused(refused: Callable[..., st
     assert "certificate.pem: was not issued by the authority in ca.pem" in refused("stranger", "whoami")
     (place / "stranger" / "key.pem").write_text("no key")
     assert "key.pem: is not a private key" in refused("stranger", "whoami")
+
+
+def test_accounts_count_as_they_were_registered(run: Run, refused: Callable[..., str], place: Path) -> None:
+    given = ("--source", "shop.csv", "--schema", place / "schema.json")
+    caps = ("--data-epsilon", 20, "--data-delta", "1e-4", "--analyst-epsilon", 20)
+    ask = ("operator", "operator", "dataset", "register", "shop", *given, *caps)
+    assert "data_order" in refused(*ask, "--data-order", 0.5)
+    run(*ask, "--data-order", 3, "--analyst-order", 0)
+    (shown,) = run("operator", "operator", "budget", "show", "shop")["accounts"]
+    assert (shown["order"], shown["divergence"]) == (3, 0)
+    assert 0 < shown["most_divergence"] < 20
+    assert (
+        run("operator", "operator", "budget", "set-cap", "data/shop", "--epsilon", 9, "--delta", 1e-4)["order"] == 3
+    )
+    opened, _ = run("operator", "operator", "budget", "history", "data/shop")["entries"]
+    assert json.loads(opened["events"])["order"] == 3
+    assert run("auditor", "audit", "export", "data/shop")["order"] == 3

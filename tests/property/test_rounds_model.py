@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import structlog
+from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -29,13 +30,15 @@ from hypothesis.stateful import (
 from integration.rounds_bench import ANN, CAP, TERMS, Bench
 from structlog.testing import capture_logs
 
-from equipoise.accounting import Cost
+from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, parts_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
 from equipoise.wire import workload_to_bytes
 from equipoise_server.ledger.accounts import account
+from equipoise_server.ledger.caps import Cap
 from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.mechanisms.interface import Budget
+from equipoise_server.rounds.datasets import Counting
 from equipoise_server.rounds.runs import Runs
 from equipoise_server.storage.crash_points import CrashPoint, told
 
@@ -56,7 +59,7 @@ class Account:
     """The model of an account: what each round has on it."""
 
     sums: bool
-    cap: Budget
+    cap: Cap
     reserved: dict[str, Cost] = field(default_factory=dict)
     spent: dict[str, Cost] = field(default_factory=dict)
 
@@ -64,7 +67,14 @@ class Account:
         """All costs together, or the one with the largest epsilon."""
         if self.sums:
             return sum(costs, Cost())
-        return max(costs, key=lambda cost: epsilon_for(cost, self.cap.delta), default=Cost())
+        return max(costs, key=lambda cost: (self.epsilon(cost), cost.delta), default=Cost())
+
+    def epsilon(self, total: Cost) -> float:
+        """Epsilon at the cap's delta, of rhos and pairs or at the account's order."""
+        if self.cap.order is None:
+            return epsilon_for(total, self.cap.delta)
+        left = self.cap.delta - total.delta / DELTA_UNIT
+        return float(compute_epsilon([self.cap.order], [total.divergence / RHO_UNIT], left)[0])
 
     @property
     def committed(self) -> Cost:
@@ -73,8 +83,15 @@ class Account:
 
     def takes(self, cost: Cost) -> bool:
         """Whether one more charge stays within the cap."""
-        total = self.committed + cost if self.sums else cost
-        return epsilon_for(total, self.cap.delta) <= self.cap.epsilon
+        return self.holds(self.committed + cost if self.sums else cost)
+
+    def holds(self, total: Cost) -> bool:
+        """Whether a total is within the cap; at an order half of its delta is for divergences alone."""
+        if self.cap.order is None:
+            return self.epsilon(total) <= self.cap.epsilon
+        half = self.cap.delta / 2
+        counted = replace(total, delta=round(half * DELTA_UNIT))
+        return total.delta <= half * DELTA_UNIT and self.epsilon(counted) <= self.cap.epsilon
 
 
 @dataclass
@@ -96,16 +113,15 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         structlog.configure(processors=[structlog.testing.LogCapture()])
         self.place = ExitStack()
-        directory = Path(self.place.enter_context(tempfile.TemporaryDirectory(prefix="equipoise-model-")))
-        self.bench = Bench(directory, self.place.enter_context(empty_store(directory)))
-        (directory / "data" / "shop.csv").unlink()
+        self.directory = Path(self.place.enter_context(tempfile.TemporaryDirectory(prefix="equipoise-model-")))
+        self.store_url = self.place.enter_context(empty_store(self.directory))
         self.rounds: dict[str, Round] = {}
-        self.accounts = {DATA: Account(sums=True, cap=CAP)}
         self.requests = 0
 
     def teardown(self) -> None:
         """Close and remove everything."""
-        self.bench.stop()
+        if hasattr(self, "bench"):
+            self.bench.stop()
         self.place.close()
         structlog.reset_defaults()
 
@@ -130,9 +146,21 @@ class Life(RuleBasedStateMachine):
         assert act(request_id) == answer
         return answer
 
-    @initialize(unit=st.sampled_from(["query", "analyst"]))
-    def begin(self, unit: str) -> None:
+    @initialize(
+        unit=st.sampled_from(["query", "analyst"]),
+        data_order=st.sampled_from([None, 2.5]),
+        analyst_order=st.sampled_from([None, 2.5]),
+    )
+    def begin(self, unit: str, data_order: float | None, analyst_order: float | None) -> None:
         """There is always a round."""
+        self.bench = Bench(
+            self.directory,
+            self.store_url,
+            counting=Counting(data_order, analyst_order),
+        )
+        (self.directory / "data" / "shop.csv").unlink()
+        self.accounts = {DATA: Account(sums=True, cap=Cap(CAP.epsilon, CAP.delta, data_order))}
+        self.analyst_cap = Cap(CAP.epsilon, CAP.delta, analyst_order)
         self.open(unit, 8.0, None)
 
     @precondition(lambda self: len(self.rounds) < 6)
@@ -146,9 +174,14 @@ class Life(RuleBasedStateMachine):
         budget = Budget(epsilon, 1e-4)
         terms = replace(TERMS, unit=unit, data_budget=budget, analyst_budget=budget, options=OPTIONS)
         plan = self.bench.rounds.plan(terms)
-        mine = {f"analyst/shop/{unit}/{name}": plan.charged_analyst_cost for name in ("ann", "bob")}
-        costs = {DATA: plan.data_cost, **mine}
-        new = {name: Account(sums=unit == "analyst", cap=CAP) for name in mine}
+        cost = plan.charged_analyst_cost
+        if self.analyst_cap.order is not None:
+            cost = charge_at(parts_from_json(plan.analyst_events), self.analyst_cap.order)
+        mine = {f"analyst/shop/{unit}/{name}": cost for name in ("ann", "bob")}
+        order = self.accounts[DATA].cap.order
+        on_data = plan.data_cost if order is None else charge_at(parts_from_json(plan.data_events), order)
+        costs = {DATA: on_data, **mine}
+        new = {name: Account(sums=unit == "analyst", cap=self.analyst_cap) for name in mine}
         fits = all((self.accounts | new | self.accounts)[name].takes(cost) for name, cost in costs.items())
         try:
             opened = self.done(crash, "OPEN", lambda request_id: self.bench.rounds.open(terms, request_id))
@@ -267,8 +300,10 @@ class Life(RuleBasedStateMachine):
         """Never below what is committed."""
         name = data.draw(st.sampled_from(sorted(self.accounts)))
         held, cap = self.accounts[name], Budget(epsilon, delta)
-        under = replace(held, cap=cap)
-        fits = epsilon_for(under.committed, delta) <= epsilon
+        under = replace(held, cap=Cap(epsilon, delta, held.cap.order))
+        # At an order, a cap of which the conversion takes nearly all is refused besides.
+        room = Cost(divergence=round(epsilon / 100 * RHO_UNIT))
+        fits = under.holds(under.committed) and (held.cap.order is None or under.holds(room))
         try:
             self.done(crash, "CAP", lambda request_id: self.bench.rounds.set_cap(name, cap, request_id))
         except InvalidArgument:
@@ -319,7 +354,8 @@ class Life(RuleBasedStateMachine):
                 stored = account(connection, name)
                 assert stored.spent == held.total(list(held.spent.values()))
                 assert stored.committed == held.committed
-                assert epsilon_for(stored.committed, stored.cap.delta) <= stored.cap.epsilon
+                assert stored.cap == held.cap
+                assert held.holds(stored.committed)
 
     @invariant()
     def rounds_stand_where_they_must(self) -> None:

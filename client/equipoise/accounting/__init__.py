@@ -12,7 +12,7 @@ charge is rounded up once to whole units (`Cost`).
 >>> detection = sparse_vector_rho(Fraction(1, 10), positives=4)
 >>> answers = gaussian_rho(Fraction(2), Fraction(100), answers=4)
 >>> Cost(rho=rounded_up(detection + answers, RHO_UNIT))
-Cost(rho=60000000000, epsilon=0, delta=0)
+Cost(rho=60000000000, epsilon=0, delta=0, divergence=0)
 """
 
 from __future__ import annotations
@@ -33,13 +33,16 @@ from equipoise.accounting.game import (
 from equipoise.accounting.parts import (
     Approximate,
     Concentrated,
+    Diverging,
+    Mixture,
     Part,
     Pure,
+    charge_at,
     charge_of,
     parts_from_json,
     parts_to_json,
 )
-from equipoise.accounting.renyi import ORDERS, RenyiCurve, mixture_curve, zcdp_curve
+from equipoise.accounting.renyi import ORDERS, RenyiCurve, mixture_curve, mixture_divergence, zcdp_curve
 from equipoise.accounting.repair import (
     analyst_tests_rho,
     exponential_mechanism_rho,
@@ -64,10 +67,13 @@ __all__ = [
     "BinomialMixture",
     "Concentrated",
     "Cost",
+    "Diverging",
+    "Mixture",
     "Part",
     "Pure",
     "RenyiCurve",
     "analyst_tests_rho",
+    "charge_at",
     "charge_of",
     "draw_slack",
     "exponential_mechanism_rho",
@@ -76,6 +82,7 @@ __all__ = [
     "mixed_play_analyst_rho",
     "mixed_play_data_rho",
     "mixture_curve",
+    "mixture_divergence",
     "parts_from_json",
     "parts_to_json",
     "private_weights_rho",

@@ -13,22 +13,30 @@ OUTWARD = 1 + 1e-9
 
 @dataclass(frozen=True)
 class Cost:
-    """A charge in whole units: `rho` and `epsilon` of 10^-12, `delta` of 10^-18.
+    """A charge in whole units: `rho`, `epsilon` and `divergence` of 10^-12, `delta` of 10^-18.
 
     Means: `rho`-zCDP composed with an (`epsilon`, `delta`) pair. A plain rho has `epsilon` 0 and the small
-    `delta` that truncated samplers cost.
+    `delta` that truncated samplers cost. On an account that counts at a Renyi order it means: but for a
+    probability of `delta`, a Renyi divergence of at most `divergence` at that order (`parts.charge_at`); `rho`
+    and `epsilon` are 0.
     """
 
     rho: int = 0
     epsilon: int = 0
     delta: int = 0
+    divergence: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.rho, self.epsilon, self.delta) < 0:
+        if min(self.rho, self.epsilon, self.delta, self.divergence) < 0:
             raise ValueError("a cost cannot be negative")
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.rho + other.rho, self.epsilon + other.epsilon, self.delta + other.delta)
+        return Cost(
+            self.rho + other.rho,
+            self.epsilon + other.epsilon,
+            self.delta + other.delta,
+            self.divergence + other.divergence,
+        )
 
 
 def rounded_up(amount: float | Fraction, unit: int) -> int:

@@ -2,6 +2,9 @@
 
 An auditor reads from the journal what a round was charged for, part by part, and can add it up again with any
 accountant: `equipoise_server.ledger.conversion.event_of` makes `dp_accounting` events of the same parts.
+
+Every part says what it is in both accountings that an account can have: `amounts` as a rho beside a pair, and
+`divergence` at one Renyi order, but for a probability of its delta.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from equipoise.accounting.cost import DELTA_UNIT, RHO_UNIT, Cost, rounded_up
+from equipoise.accounting.game import BinomialMixture
+from equipoise.accounting.renyi import mixture_divergence
 from equipoise.accounting.repair import pure_rho
 
 
@@ -28,6 +33,10 @@ class Concentrated:
     def amounts(self) -> tuple[Fraction, Fraction, Fraction]:
         """Rho, epsilon and delta that are charged."""
         return self.times * self.rho, Fraction(0), Fraction(0)
+
+    def divergence(self, order: Fraction) -> tuple[Fraction, Fraction]:
+        """At most `order rho` each, by definition (Bun & Steinke 2016, Definition 1.1); never an exception."""
+        return order * self.times * self.rho, Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,10 @@ class Pure:
         """Rho, epsilon and delta that are charged."""
         return pure_rho(self.epsilon, self.times), Fraction(0), Fraction(0)
 
+    def divergence(self, order: Fraction) -> tuple[Fraction, Fraction]:
+        """At most `order epsilon^2 / 2` (Bun & Steinke 2016, Proposition 1.4) and at most epsilon each."""
+        return self.times * pure_divergence(self.epsilon, order), Fraction(0)
+
 
 @dataclass(frozen=True)
 class Approximate:
@@ -63,19 +76,93 @@ class Approximate:
         """Rho, epsilon and delta that are charged."""
         return Fraction(0), self.epsilon, self.delta
 
+    def divergence(self, order: Fraction) -> tuple[Fraction, Fraction]:
+        """That of a pure mechanism of the same epsilon, but for a probability of delta.
 
-Part = Concentrated | Pure | Approximate
+        Where two laws are (epsilon, delta)-close in both directions, they are mixtures `(1 - delta) P' + delta P''`
+        and `(1 - delta) Q' + delta Q''` with `P'` and `Q'` within `e^epsilon` of each other everywhere (Kairouz, Oh
+        & Viswanath 2015: both can be made from one bit, told by randomised response but with probability delta as
+        it is).
+        """
+        return pure_divergence(self.epsilon, order), self.delta
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A `BinomialMixture`: of `w^2 rho_of_one`-zCDP losses, with `w` at most Binomial(trials, probability).
+
+    `epsilon`, `delta`: the pair that stands for it where pairs are added; it costs no delta at a Renyi order.
+    """
+
+    name: str
+    trials: int
+    probability: Fraction
+    rho_of_one: Fraction
+    epsilon: Fraction
+    delta: Fraction
+    event: ClassVar[str] = "mixture"
+
+    def amounts(self) -> tuple[Fraction, Fraction, Fraction]:
+        """Rho, epsilon and delta that are charged."""
+        return Fraction(0), self.epsilon, self.delta
+
+    def divergence(self, order: Fraction) -> tuple[Fraction, Fraction]:
+        """As `renyi.mixture_curve` proves it; never an exception."""
+        mixture = BinomialMixture(self.trials, float(self.probability), float(self.rho_of_one))
+        return Fraction(mixture_divergence(mixture, float(order))), Fraction(0)
+
+
+@dataclass(frozen=True)
+class Diverging:
+    """What is known by its Renyi divergence at one order only: what was lost of an account that counts so."""
+
+    name: str
+    order: Fraction
+    bound: Fraction
+    event: ClassVar[str] = "renyi"
+
+    def amounts(self) -> tuple[Fraction, Fraction, Fraction]:
+        """Refused: as a rho it is not bounded at all."""
+        raise ValueError("events: known at a Renyi order only")
+
+    def divergence(self, order: Fraction) -> tuple[Fraction, Fraction]:
+        """Divergences grow with the order: at smaller ones the bound holds too; beyond, nothing is known."""
+        if order > self.order:
+            raise ValueError("events: known at a smaller Renyi order only")
+        return self.bound, Fraction(0)
+
+
+Part = Concentrated | Pure | Approximate | Mixture | Diverging
 
 
 def charge_of(parts: Iterable[Part]) -> Cost:
     """The sum of all parts, rounded up once to whole units.
 
     >>> charge_of([Pure("detection", Fraction(1, 10), 4), Concentrated("answers", Fraction(1, 100), 4)])
-    Cost(rho=60000000000, epsilon=0, delta=0)
+    Cost(rho=60000000000, epsilon=0, delta=0, divergence=0)
     """
     amounts = [part.amounts() for part in parts]
     rho, epsilon, delta = (sum((amount[place] for amount in amounts), Fraction(0)) for place in range(3))
     return Cost(rounded_up(rho, RHO_UNIT), rounded_up(epsilon, RHO_UNIT), rounded_up(delta, DELTA_UNIT))
+
+
+def charge_at(parts: Iterable[Part], order: float) -> Cost:
+    """What a charge counts on an account of one Renyi order: divergence and delta, rounded up once to whole units.
+
+    Both add over successive mechanisms, also where what each is was chosen after seeing earlier results, as long as
+    the order and both limits were fixed before (`equipoise_server.ledger.caps`, Theorem).
+
+    >>> charge_at([Concentrated("answers", Fraction(1, 100)), Pure("tests", Fraction(1, 10), 4)], order=5)
+    Cost(rho=0, epsilon=0, delta=0, divergence=150000000000)
+    """
+    found = [part.divergence(Fraction(order)) for part in parts]
+    divergence, delta = (sum((each[place] for each in found), Fraction(0)) for place in range(2))
+    return Cost(delta=rounded_up(delta, DELTA_UNIT), divergence=rounded_up(divergence, RHO_UNIT))
+
+
+def pure_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
+    """What epsilon-DP is at most at a Renyi order: the smaller of epsilon and `order epsilon^2 / 2`."""
+    return min(epsilon, order * pure_rho(epsilon))
 
 
 def parts_to_json(mechanism: str, parts: Iterable[Part]) -> str:
@@ -97,14 +184,23 @@ def _part(fields: dict[str, Any]) -> Part:
     name, event = str(fields["name"]), fields["event"]
     if event == Approximate.event:
         return Approximate(name, Fraction(fields["epsilon"]), Fraction(fields["delta"]))
-    times = int(fields["times"])
-    if times < 0:
-        raise ValueError("events: a part cannot happen less than never")
+    if event == Mixture.event:
+        amounts = (Fraction(fields[each]) for each in ("probability", "rho_of_one", "epsilon", "delta"))
+        return Mixture(name, _count(fields["trials"]), *amounts)
+    if event == Diverging.event:
+        return Diverging(name, Fraction(fields["order"]), Fraction(fields["bound"]))
+    times = _count(fields["times"])
     if event == Pure.event:
         return Pure(name, Fraction(fields["epsilon"]), times)
     if event == Concentrated.event:
         return Concentrated(name, Fraction(fields["rho"]), times)
     raise KeyError(event)
+
+
+def _count(value: Any) -> int:
+    if int(value) < 0:
+        raise ValueError("events: a part cannot happen less than never")
+    return int(value)
 
 
 def _fraction(value: object) -> str:

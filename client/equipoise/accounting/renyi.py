@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,22 +56,25 @@ def mixture_curve(mixture: BinomialMixture) -> RenyiCurve:
 
     Computed by log-sum-exp over all w, none of which may be left out: at large orders rare ones decide.
     """
-    worst = zcdp_curve(mixture.trials**2 * mixture.rho_of_one)
+    return RenyiCurve(tuple(mixture_divergence(mixture, order) for order in ORDERS))
+
+
+@lru_cache(maxsize=1024)
+def mixture_divergence(mixture: BinomialMixture, order: float) -> float:
+    """`D_order` of the curve above, at any order above 1."""
+    most = order * mixture.trials**2 * mixture.rho_of_one * OUTWARD
     if not 0 < mixture.probability < 1 or mixture.trials > MOST_TRIALS:
-        return worst if mixture.probability > 0 else RenyiCurve()
-    chances, squares = _log_binomial(mixture.trials, mixture.probability), np.arange(mixture.trials + 1.0) ** 2
-    bounds = []
-    for order, most in zip(ORDERS, worst.divergences, strict=True):
-        exponents = order * (order - 1) * mixture.rho_of_one * squares
-        terms = chances + exponents
-        top = float(terms.max())
-        total = top + math.log(float(np.exp(terms - top).sum()))
-        # Logarithms of factorials and large exponents are wrong by a few units in their last place.
-        slack = 1e-14 * (mixture.trials + 64) + 1e-15 * float(exponents[-1])
-        bounds.append(min(most, (total + slack) * OUTWARD / (order - 1)))
-    return RenyiCurve(tuple(max(0.0, bound) for bound in bounds))
+        return most if mixture.probability > 0 else 0.0
+    exponents = order * (order - 1) * mixture.rho_of_one * np.arange(mixture.trials + 1.0) ** 2
+    terms = _log_binomial(mixture.trials, mixture.probability) + exponents
+    top = float(terms.max())
+    total = top + math.log(float(np.exp(terms - top).sum()))
+    # Logarithms of factorials and large exponents are wrong by a few units in their last place.
+    slack = 1e-14 * (mixture.trials + 64) + 1e-15 * float(exponents[-1])
+    return max(0.0, min(most, (total + slack) * OUTWARD / (order - 1)))
 
 
+@lru_cache(maxsize=4)
 def _log_binomial(trials: int, chance: float) -> NDArray[np.float64]:
     """The logarithms of the binomial law's probabilities; float64[trials + 1]."""
     factorials = np.array([math.lgamma(count + 1) for count in range(trials + 1)])

@@ -32,11 +32,21 @@ def register(
     data_delta: Annotated[float, typer.Option(help="Its delta; well below 1 / records.")],
     analyst_epsilon: Annotated[float, typer.Option(help="The most all rounds may cost any analyst.")],
     analyst_delta: Annotated[float, typer.Option(help="Its delta.")] = 1e-6,
+    data_order: Annotated[
+        float | None,
+        typer.Option(help="Count the data account at this Renyi order; 0: the usual one. Without: rhos and pairs."),
+    ] = None,
+    analyst_order: Annotated[
+        float | None,
+        typer.Option(help="The same for analysts' accounts: for many rounds of sampled play, unit = analyst."),
+    ] = None,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
     """Register a table and open its budget accounts. The caps hold for all rounds together, for ever.
+
+    How accounts count can never be changed; docs/budgets.md says what is better when.
 
     Rows that the schema does not allow are counted by attribute, and the table is refused.
     """
@@ -48,6 +58,8 @@ def register(
             Budget(data_epsilon, data_delta),
             Budget(analyst_epsilon, analyst_delta),
             request_id,
+            data_order,
+            analyst_order,
         )
     if as_json:
         print_json(found)
@@ -138,7 +150,8 @@ def show_budgets(
 ) -> None:
     """Show both ledgers of a table: what the people in it and each analyst have spent, and their caps.
 
-    "committed" is what is spent or reserved by rounds that are sealed. Epsilons are at the cap's delta.
+    "committed" is what is spent or reserved by rounds that are sealed. Epsilons are at the cap's delta. "counts"
+    says whether rhos and pairs are counted, or divergences at a Renyi order: how much is committed, and the most.
     """
     with Operator.from_profile(profile) as operator:
         found = list(operator.accounts(dataset))
@@ -197,6 +210,12 @@ def set_cap(
 def print_accounts(found: list[Account]) -> None:
     """A line for each account."""
     print_table(
-        ("account", "spent", "committed", "cap"),
-        ((each.name, pair(each.spent), pair(each.committed), pair(each.cap)) for each in found),
+        ("account", "spent", "committed", "cap", "counts"),
+        ((each.name, pair(each.spent), pair(each.committed), pair(each.cap), _counts(each)) for each in found),
     )
+
+
+def _counts(account: Account) -> str:
+    if account.order is None:
+        return "rhos and pairs"
+    return f"at Renyi order {account.order:g}: {account.divergence:.4g} of {account.most_divergence:.4g}"

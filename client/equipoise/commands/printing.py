@@ -134,7 +134,19 @@ def print_plan(plan: Plan) -> None:
 def print_journal(entries: Iterable[JournalEntry]) -> None:
     """A line for each entry; `charged for` names what the amount was computed from."""
     print_table(
-        ("no.", "time (UTC)", "action", "account", "round", "rho", "epsilon", "delta", "charged for", "digest"),
+        (
+            "no.",
+            "time (UTC)",
+            "action",
+            "account",
+            "round",
+            "rho",
+            "epsilon",
+            "delta",
+            "divergence",
+            "charged for",
+            "digest",
+        ),
         (
             (
                 each.sequence,
@@ -145,6 +157,7 @@ def print_journal(entries: Iterable[JournalEntry]) -> None:
                 f"{each.cost.rho / 1e12:.6g}",
                 f"{each.cost.epsilon / 1e12:.6g}",
                 f"{each.cost.delta / 1e18:.3g}",
+                f"{each.cost.divergence / 1e12:.6g}",
                 _charged_for(each),
                 each.digest.hex()[:12],
             )
@@ -157,7 +170,8 @@ def _charged_for(entry: JournalEntry) -> str:
     """The mechanism and its events, or the cap that was set."""
     events = json.loads(entry.events)
     if "cap" in events:
-        return "cap " + pair(Budget(events["cap"]["epsilon"], events["cap"]["delta"]))
+        counted = f", counted at Renyi order {events['order']:g}" if "order" in events else ""
+        return "cap " + pair(Budget(events["cap"]["epsilon"], events["cap"]["delta"])) + counted
     if "mechanism" in events:
         parts = ", ".join(each.get("name", each["event"]) for each in events["events"])
         return f"{events['mechanism']}: {parts}"

@@ -32,12 +32,20 @@ class RegisterDatasetRequest(_message.Message):
     DATA_CAP_FIELD_NUMBER: _builtins.int
     ANALYST_CAP_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    DATA_ORDER_FIELD_NUMBER: _builtins.int
+    ANALYST_ORDER_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The dataset's name."""
     source: _builtins.str
     """The file, relative to the server's data directory."""
     request_id: _builtins.str
     """Chosen by the caller; the same request again gets the first answer."""
+    data_order: _builtins.float
+    """Where set, the data account counts divergences at this Renyi order, for good; 0: at the usual one of the cap.
+    Where not set, it counts rhos and pairs.
+    """
+    analyst_order: _builtins.float
+    """The same for every analyst's account."""
     @_builtins.property
     def schema(self) -> _types_pb2.Schema:
         """What the records can be."""
@@ -59,12 +67,21 @@ class RegisterDatasetRequest(_message.Message):
         data_cap: _types_pb2.Budget | None = ...,
         analyst_cap: _types_pb2.Budget | None = ...,
         request_id: _builtins.str = ...,
+        data_order: _builtins.float | None = ...,
+        analyst_order: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "data_cap", b"data_cap", "schema", b"schema"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_analyst_order", b"_analyst_order", "_data_order", b"_data_order", "analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "data_cap", b"data_cap", "name", b"name", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analyst_order", b"_analyst_order", "_data_order", b"_data_order", "analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "name", b"name", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__analyst_order: _TypeAlias = _typing.Literal["analyst_order"]  # noqa: Y015
+    _WhichOneofArgType__analyst_order: _TypeAlias = _typing.Literal["_analyst_order", b"_analyst_order"]  # noqa: Y015
+    _WhichOneofReturnType__data_order: _TypeAlias = _typing.Literal["data_order"]  # noqa: Y015
+    _WhichOneofArgType__data_order: _TypeAlias = _typing.Literal["_data_order", b"_data_order"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__analyst_order) -> _WhichOneofReturnType__analyst_order | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__data_order) -> _WhichOneofReturnType__data_order | None: ...
 
 Global___RegisterDatasetRequest: _TypeAlias = RegisterDatasetRequest  # noqa: Y015
 

@@ -523,22 +523,26 @@ class Cost(_message.Message):
     RHO_FIELD_NUMBER: _builtins.int
     EPSILON_FIELD_NUMBER: _builtins.int
     DELTA_FIELD_NUMBER: _builtins.int
+    DIVERGENCE_FIELD_NUMBER: _builtins.int
     rho: _builtins.int
     """Zero-concentrated differential privacy, in units of 10^-12."""
     epsilon: _builtins.int
     """Epsilon of a pair, in units of 10^-12; 0 where the cost is a rho."""
     delta: _builtins.int
     """Delta beside the rho or of the pair, in units of 10^-18."""
+    divergence: _builtins.int
+    """Renyi divergence at the account's order, in units of 10^-12; 0 where the account counts rhos and pairs."""
     def __init__(
         self,
         *,
         rho: _builtins.int = ...,
         epsilon: _builtins.int = ...,
         delta: _builtins.int = ...,
+        divergence: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["delta", b"delta", "epsilon", b"epsilon", "rho", b"rho"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delta", b"delta", "divergence", b"divergence", "epsilon", b"epsilon", "rho", b"rho"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -946,8 +950,17 @@ class Account(_message.Message):
     CAP_FIELD_NUMBER: _builtins.int
     SPENT_FIELD_NUMBER: _builtins.int
     COMMITTED_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    DIVERGENCE_FIELD_NUMBER: _builtins.int
+    MOST_DIVERGENCE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The account's name."""
+    order: _builtins.float
+    """The Renyi order at which it counts, for good; not set where it counts rhos and pairs."""
+    divergence: _builtins.float
+    """The Renyi divergence that is spent or reserved, at that order."""
+    most_divergence: _builtins.float
+    """The most that the cap allows of it."""
     @_builtins.property
     def cap(self) -> Global___Budget:
         """The cap."""
@@ -967,11 +980,16 @@ class Account(_message.Message):
         cap: Global___Budget | None = ...,
         spent: Global___Budget | None = ...,
         committed: Global___Budget | None = ...,
+        order: _builtins.float | None = ...,
+        divergence: _builtins.float = ...,
+        most_divergence: _builtins.float = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cap", b"cap", "committed", b"committed", "spent", b"spent"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_order", b"_order", "cap", b"cap", "committed", b"committed", "order", b"order", "spent", b"spent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cap", b"cap", "committed", b"committed", "name", b"name", "spent", b"spent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_order", b"_order", "cap", b"cap", "committed", b"committed", "divergence", b"divergence", "most_divergence", b"most_divergence", "name", b"name", "order", b"order", "spent", b"spent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__order: _TypeAlias = _typing.Literal["order"]  # noqa: Y015
+    _WhichOneofArgType__order: _TypeAlias = _typing.Literal["_order", b"_order"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__order) -> _WhichOneofReturnType__order | None: ...
 
 Global___Account: _TypeAlias = Account  # noqa: Y015

@@ -1,7 +1,8 @@
 """The accounts of both ledgers and what fits on them.
 
 Data: `data/<dataset>`, to which every round adds. Analysts: `analyst/<dataset>/<unit>/<analyst>`; for unit
-"query" a statement lives in one round only, so the worst round counts; for unit "analyst" rounds add.
+"query" a statement lives in one round only, so the worst round counts; for unit "analyst" rounds add. Whether
+an account counts rhos and pairs or divergences at one Renyi order is fixed when it is opened (`caps`).
 
 Every function works in the transaction of the connection it is given and commits nothing.
 """
@@ -18,7 +19,7 @@ from sqlalchemy import Connection, Row, select
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, NotFound
 from equipoise_server.ledger import journal
-from equipoise_server.ledger.caps import Cap, Composition, fits, limits, worst
+from equipoise_server.ledger.caps import Cap, Composition, fits, limits, recounted, worst
 from equipoise_server.storage.tables import accounts
 
 
@@ -51,7 +52,9 @@ def open_account(
     """Open an account; one that is there stays as it is. It begins with what was written off under its name."""
     if connection.execute(select(accounts.c.name).where(accounts.c.name == name)).first() is not None:
         return
-    lost = written_off(connection, name)
+    # What was lost of an account that counted in another way is counted anew, in an entry behind the opening.
+    anew = [recounted(cost, order, cap) for order, cost in _write_offs(connection, name) if order != cap.order]
+    lost = [*written_off(connection, name, cap.order), *anew]
     begun = worst(lost, cap) if composition is Composition.WORST else sum(lost, Cost())
     limit = widened(limits(cap), begun)
     connection.execute(
@@ -61,18 +64,28 @@ def open_account(
             composition=composition.value,
             cap_epsilon=cap.epsilon,
             cap_delta=cap.delta,
+            renyi_order=cap.order,
             **columns("limit", limit),
             **columns("spent", begun),
             **columns("committed", begun),
         )
     )
-    events = json.dumps({"cap": {"epsilon": cap.epsilon, "delta": cap.delta}, "composition": composition})
+    opening = {"cap": {"epsilon": cap.epsilon, "delta": cap.delta}, "composition": composition}
+    events = json.dumps(opening | order_field(cap.order))
     journal.append(connection, time, "open-account", account=name, cost=Cost(), events=events)
+    for cost in anew:
+        header = json.dumps({"finding": "counted anew"} | order_field(cap.order))
+        journal.append(connection, time, "write-off", account=name, cost=cost, events=header)
 
 
-def written_off(connection: Connection, name: str) -> list[Cost]:
-    """What was written off under an account's name, also while there was no such account."""
-    return [entry.cost for entry in journal.of_account(connection, name, 0, None) if entry.action == "write-off"]
+def order_field(order: float | None) -> dict[str, float]:
+    """How a journal entry says at which order it counts; nothing where it counts rhos and pairs."""
+    return {} if order is None else {"order": order}
+
+
+def written_off(connection: Connection, name: str, order: float | None) -> list[Cost]:
+    """What was written off under an account's name as the account counts, also while there was no such account."""
+    return [cost for counted_at, cost in _write_offs(connection, name) if counted_at == order]
 
 
 def account(connection: Connection, name: str, *, locked: bool = False) -> Account:
@@ -102,9 +115,15 @@ def all_accounts(connection: Connection) -> list[Account]:
 
 def all_committed(connection: Connection) -> dict[str, Cost]:
     """What is spent or reserved on every account."""
-    kept = (accounts.c.name, accounts.c.committed_rho, accounts.c.committed_epsilon, accounts.c.committed_delta)
-    rows = connection.execute(select(*kept).order_by(accounts.c.name))
-    return {name: Cost(rho, epsilon, delta) for name, rho, epsilon, delta in rows}
+    kept = [accounts.c[name] for name in columns("committed", Cost())]
+    rows = connection.execute(select(accounts.c.name, *kept).order_by(accounts.c.name))
+    return {name: Cost(*amounts) for name, *amounts in rows}
+
+
+def all_orders(connection: Connection) -> dict[str, float]:
+    """The Renyi orders of the accounts that have one."""
+    query = select(accounts.c.name, accounts.c.renyi_order).where(accounts.c.renyi_order.is_not(None))
+    return {row.name: row.renyi_order for row in connection.execute(query)}
 
 
 def change(connection: Connection, name: str, values: Mapping[str, object]) -> None:
@@ -115,7 +134,10 @@ def change(connection: Connection, name: str, values: Mapping[str, object]) -> N
 def widened(limit: Cost, committed: Cost) -> Cost:
     """The limits of an account on which more was written off than its cap allows: nothing more fits, by the cap."""
     return Cost(
-        max(limit.rho, committed.rho), max(limit.epsilon, committed.epsilon), max(limit.delta, committed.delta)
+        max(limit.rho, committed.rho),
+        max(limit.epsilon, committed.epsilon),
+        max(limit.delta, committed.delta),
+        max(limit.divergence, committed.divergence),
     )
 
 
@@ -131,8 +153,18 @@ def total_with(held: Account, cost: Cost) -> Cost:
 
 
 def columns(prefix: str, cost: Cost) -> dict[str, int]:
-    """An amount as the three columns whose names begin with `prefix`."""
-    return {f"{prefix}_rho": cost.rho, f"{prefix}_epsilon": cost.epsilon, f"{prefix}_delta": cost.delta}
+    """An amount as the four columns whose names begin with `prefix`, in the order of `Cost`'s fields."""
+    return {
+        f"{prefix}_rho": cost.rho,
+        f"{prefix}_epsilon": cost.epsilon,
+        f"{prefix}_delta": cost.delta,
+        f"{prefix}_divergence": cost.divergence,
+    }
+
+
+def _write_offs(connection: Connection, name: str) -> list[tuple[float | None, Cost]]:
+    entries = journal.of_account(connection, name, 0, None)
+    return [(json.loads(each.events).get("order"), each.cost) for each in entries if each.action == "write-off"]
 
 
 def _account(row: Row[tuple[object, ...]]) -> Account:
@@ -140,8 +172,8 @@ def _account(row: Row[tuple[object, ...]]) -> Account:
         row.name,
         row.dataset,
         Composition(row.composition),
-        Cap(row.cap_epsilon, row.cap_delta),
-        Cost(row.limit_rho, row.limit_epsilon, row.limit_delta),
-        Cost(row.spent_rho, row.spent_epsilon, row.spent_delta),
-        Cost(row.committed_rho, row.committed_epsilon, row.committed_delta),
+        Cap(row.cap_epsilon, row.cap_delta, row.renyi_order),
+        Cost(row.limit_rho, row.limit_epsilon, row.limit_delta, row.limit_divergence),
+        Cost(row.spent_rho, row.spent_epsilon, row.spent_delta, row.spent_divergence),
+        Cost(row.committed_rho, row.committed_epsilon, row.committed_delta, row.committed_divergence),
     )

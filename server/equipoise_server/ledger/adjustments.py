@@ -15,10 +15,26 @@ from sqlalchemy import Connection
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise_server.ledger import journal
-from equipoise_server.ledger.accounts import Account, account, all_accounts, change, columns, widened
-from equipoise_server.ledger.caps import Cap, Composition, fits, limits, worst
+from equipoise_server.ledger.accounts import (
+    Account,
+    account,
+    all_accounts,
+    change,
+    columns,
+    order_field,
+    widened,
+)
+from equipoise_server.ledger.caps import (
+    Cap,
+    Composition,
+    at_order,
+    epsilon_under,
+    fits,
+    limits,
+    recounted,
+    worst,
+)
 from equipoise_server.ledger.charges import live_costs
-from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.ledger.guard import Finding, Mark
 
 
@@ -31,16 +47,21 @@ class WrittenOff:
 
 
 def set_cap(connection: Connection, name: str, cap: Cap, time: datetime) -> None:
-    """Give an account another cap. Raises `NotFound`, and `InvalidArgument` below what is committed already."""
+    """Give an account another cap; it goes on counting as it did, whatever order `cap` has.
+
+    Raises `NotFound`, and `InvalidArgument` below what is committed already.
+    """
     held = account(connection, name, locked=True)
+    if held.cap.order is not None:
+        cap = at_order("cap", cap, held.cap.order)
     spent, committed = held.spent, held.committed
     if held.composition is Composition.WORST:
         # Which round is the worst depends on the cap's delta.
-        spent = worst(live_costs(connection, name, spent_only=True), cap)
-        committed = worst(live_costs(connection, name), cap)
+        spent = worst(live_costs(connection, held, spent_only=True), cap)
+        committed = worst(live_costs(connection, held), cap)
     limit = limits(cap)
     if not fits(committed, cap, limit):
-        reached = epsilon_for(committed, cap.delta)
+        reached = epsilon_under(cap, committed)
         raise InvalidArgument("cap", f"is below what is spent or reserved: epsilon {reached:.6g} at its delta")
     change(
         connection,
@@ -73,15 +94,21 @@ def write_off(connection: Connection, mark: Mark | None, finding: Finding, time:
     journal.append(connection, time, "write-off", account="", cost=Cost(), events=json.dumps(header))
     held = {each.name: each for each in all_accounts(connection)}
     known = {} if mark is None else mark.committed
+    orders = {} if mark is None else mark.orders
     done = []
     for name in sorted(held.keys() | known.keys()):
-        missing = _missing(held.get(name), known.get(name, Cost()), finding)
+        order, cost = orders.get(name), known.get(name, Cost())
+        if name in held:
+            cap = held[name].cap
+            order, cost = cap.order, recounted(cost, order, cap)
+        missing = _missing(held.get(name), cost, finding)
         if missing == Cost():
             continue
         if name in held:
             _add(connection, held[name], missing)
         # Where the account itself is lost, it will be opened again with this on it.
-        journal.append(connection, time, "write-off", account=name, cost=missing, events=json.dumps(header))
+        events = json.dumps(header | order_field(order))
+        journal.append(connection, time, "write-off", account=name, cost=missing, events=events)
         done.append(WrittenOff(name, missing))
     return done
 
@@ -98,7 +125,7 @@ def _missing(held: Account | None, known: Cost, finding: Finding) -> Cost:
 
 def _rest(held: Account) -> Cost:
     """All that is left: whatever was spent, together with what is known it was within the cap, as a pair."""
-    whole = Cost(epsilon=held.limit.epsilon, delta=held.limit.delta)
+    whole = Cost(epsilon=held.limit.epsilon, delta=held.limit.delta, divergence=held.limit.divergence)
     return whole if held.composition is Composition.WORST else _difference(whole, held.committed)
 
 
@@ -116,5 +143,8 @@ def _add(connection: Connection, held: Account, missing: Cost) -> None:
 def _difference(total: Cost, part: Cost) -> Cost:
     """What `total` has beyond `part`, amount by amount."""
     return Cost(
-        max(0, total.rho - part.rho), max(0, total.epsilon - part.epsilon), max(0, total.delta - part.delta)
+        max(0, total.rho - part.rho),
+        max(0, total.epsilon - part.epsilon),
+        max(0, total.delta - part.delta),
+        max(0, total.divergence - part.divergence),
     )

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
-from equipoise.accounting import Cost
+from equipoise.accounting import Cost, charge_at, parts_from_json
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import Account, account, change, columns, total_with, written_off
 from equipoise_server.ledger.caps import Composition, worst
@@ -23,11 +24,18 @@ from equipoise_server.storage.tables import charges as charges_table
 
 @dataclass(frozen=True)
 class Charge:
-    """What one round costs one account. `events`: the amount's parts, as `accounting.parts_to_json` writes them."""
+    """What one round costs one account. `events`: the amount's parts, as `accounting.parts_to_json` writes them.
+
+    `cost` is the amount as rhos and pairs are counted; of a charge that is stored, as its account counts.
+    """
 
     account: str
     cost: Cost
     events: str
+
+    def counted(self, order: float | None) -> Cost:
+        """The amount on an account of this Renyi order, computed from the parts; None: `cost` itself."""
+        return self.cost if order is None else charge_at(parts_from_json(self.events), order)
 
 
 def reserve(connection: Connection, round_id: str, asked: Sequence[Charge], time: datetime) -> None:
@@ -37,7 +45,10 @@ def reserve(connection: Connection, round_id: str, asked: Sequence[Charge], time
     is reserved, and counts until it is spent or released.
     """
     # Always in the order of the names, so that two rounds never wait for each other's accounts.
-    for charge in sorted(asked, key=lambda charge: charge.account):
+    for wanted in sorted(asked, key=lambda charge: charge.account):
+        # An account's order never changes, and neither does what the charge counts on it.
+        order = account(connection, wanted.account).cap.order
+        charge = replace(wanted, cost=wanted.counted(order))
         # The update holds only if nobody changed the account since it was read; otherwise read it again.
         while not _commit(connection, account(connection, charge.account), charge.cost):
             pass
@@ -49,6 +60,7 @@ def reserve(connection: Connection, round_id: str, asked: Sequence[Charge], time
                 rho=charge.cost.rho,
                 epsilon=charge.cost.epsilon,
                 delta=charge.cost.delta,
+                divergence=charge.cost.divergence,
                 events=charge.events,
             )
         )
@@ -89,7 +101,7 @@ def release(connection: Connection, round_id: str, time: datetime) -> None:
         held = account(connection, charge.account)
         _settle(connection, round_id, charge, "released")
         total = (
-            worst(live_costs(connection, held.name), held.cap)
+            worst(live_costs(connection, held), held.cap)
             if held.composition is Composition.WORST
             else _difference(held.committed, charge.cost)
         )
@@ -97,15 +109,13 @@ def release(connection: Connection, round_id: str, time: datetime) -> None:
         _record(connection, time, "release", round_id, charge)
 
 
-def live_costs(connection: Connection, name: str, *, spent_only: bool = False) -> list[Cost]:
+def live_costs(connection: Connection, held: Account, *, spent_only: bool = False) -> list[Cost]:
     """Every cost of an account that has not been given back: of rounds, and what was written off."""
     states = ("spent",) if spent_only else ("spent", "reserved")
     rows = connection.execute(
-        select(charges_table.c.rho, charges_table.c.epsilon, charges_table.c.delta).where(
-            charges_table.c.account == name, charges_table.c.state.in_(states)
-        )
+        select(charges_table).where(charges_table.c.account == held.name, charges_table.c.state.in_(states))
     )
-    return [*(Cost(row.rho, row.epsilon, row.delta) for row in rows), *written_off(connection, name)]
+    return [*(_cost(row) for row in rows), *written_off(connection, held.name, held.cap.order)]
 
 
 def _commit(connection: Connection, held: Account, cost: Cost) -> bool:
@@ -142,7 +152,11 @@ def _reserved(connection: Connection, round_id: str) -> list[Charge]:
         .order_by(charges_table.c.account)
         .with_for_update()
     )
-    return [Charge(row.account, Cost(row.rho, row.epsilon, row.delta), row.events) for row in rows]
+    return [Charge(row.account, _cost(row), row.events) for row in rows]
+
+
+def _cost(row: Row[Any]) -> Cost:
+    return Cost(row.rho, row.epsilon, row.delta, row.divergence)
 
 
 def _settle(connection: Connection, round_id: str, charge: Charge, state: str) -> None:
@@ -154,4 +168,9 @@ def _settle(connection: Connection, round_id: str, charge: Charge, state: str) -
 
 
 def _difference(total: Cost, part: Cost) -> Cost:
-    return Cost(total.rho - part.rho, total.epsilon - part.epsilon, total.delta - part.delta)
+    return Cost(
+        total.rho - part.rho,
+        total.epsilon - part.epsilon,
+        total.delta - part.delta,
+        total.divergence - part.divergence,
+    )

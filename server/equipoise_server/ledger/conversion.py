@@ -7,7 +7,7 @@ that anybody can compose them with any of its accountants.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import lru_cache
 
@@ -22,6 +22,8 @@ from equipoise.accounting import (
     Approximate,
     BinomialMixture,
     Cost,
+    Diverging,
+    Mixture,
     Part,
     RenyiCurve,
 )
@@ -61,17 +63,37 @@ def epsilon_for(cost: Cost, delta: float) -> float:
     return cost.epsilon / RHO_UNIT + epsilon_of_rho(cost.rho / RHO_UNIT, left)
 
 
+def epsilon_of_divergence(cost: Cost, order: float, delta: float) -> float:
+    """Epsilon at `delta` of what was counted at one Renyi order; inf where `delta` is too small for it."""
+    left = delta - cost.delta / DELTA_UNIT
+    if left < 0:
+        return math.inf
+    return epsilon_at(cost.divergence, order, left)
+
+
+def epsilon_at(divergence: int, order: float, delta: float) -> float:
+    """The epsilon that `dp_accounting` certifies at `delta` for a divergence, in units of 10^-12, at one order."""
+    return float(rdp.compute_epsilon([order], [divergence / RHO_UNIT], delta)[0])
+
+
+def largest_divergence(order: float, epsilon: float, delta: float) -> int:
+    """The largest divergence at `order`, in units of 10^-12, whose epsilon at `delta` is at most `epsilon`."""
+    return _largest(lambda divergence: epsilon_at(divergence, order, delta) <= epsilon)
+
+
 def largest_rho(epsilon: float, delta: float) -> int:
     """The largest rho, in units of 10^-12, whose epsilon at `delta` is at most `epsilon`."""
+    return _largest(lambda rho: epsilon_of_rho(rho / RHO_UNIT, delta) <= epsilon)
+
+
+def _largest(allowed: Callable[[int], bool]) -> int:
+    """The largest number that is allowed, where 0 is and none is beyond the first that is not."""
     low, high = 0, RHO_UNIT
-    while epsilon_of_rho(high / RHO_UNIT, delta) <= epsilon:
+    while allowed(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        if epsilon_of_rho(middle / RHO_UNIT, delta) <= epsilon:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if allowed(middle) else (low, middle)
     return low
 
 
@@ -148,13 +170,15 @@ def event_of(parts: Iterable[Part]) -> tuple[dp_event.DpEvent, float, float]:
     the accountant's epsilon at `delta` less this delta, plus this epsilon; that is what `epsilon_for` says, but
     for the rounding of fractions. A pure part is exported as what it is charged for, `epsilon^2 / 2`: randomised
     response would stand for it more tightly, but version 0.6.0's `PLDAccountant` takes that event for once when it
-    is self-composed, and so would promise too much. A `ZCDpEvent` it refuses.
+    is self-composed, and so would promise too much. A `ZCDpEvent` it refuses. A mixture is its pair.
     """
     events: list[dp_event.DpEvent] = []
     epsilon = delta = Fraction(0)
     for part in parts:
-        if isinstance(part, Approximate):
+        if isinstance(part, Approximate | Mixture):
             epsilon, delta = epsilon + part.epsilon, delta + part.delta
+        elif isinstance(part, Diverging):
+            raise ValueError("events: known at a Renyi order only")  # and no event says so
         elif part.times:
             rho = part.amounts()[0] / part.times
             events.append(dp_event.SelfComposedDpEvent(dp_event.ZCDpEvent(_above(rho)), part.times))

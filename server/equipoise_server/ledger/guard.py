@@ -26,7 +26,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -46,11 +46,15 @@ REPAIR = "the runbook says what to do; equipoise-server ledger write-off repairs
 
 @dataclass(frozen=True)
 class Mark:
-    """The journal's entry `sequence` with its digest (0 and zeros: none yet), and what was committed then."""
+    """The journal's entry `sequence` with its digest (0 and zeros: none yet), and what was committed then.
+
+    `orders`: the Renyi orders of the accounts that count at one.
+    """
 
     sequence: int
     digest: bytes
     committed: Mapping[str, Cost]
+    orders: Mapping[str, float] = field(default_factory=dict)
 
 
 class Finding(StrEnum):
@@ -112,7 +116,9 @@ class Guard:
                     f"the guard {self.path} has version {fields['version']}, this server knows {VERSION}"
                 )
             committed = {name: Cost(*amounts) for name, amounts in fields["committed"].items()}
-            return Mark(int(fields["sequence"]), bytes.fromhex(fields["digest"]), committed)
+            # A guard that was written before accounts could have an order has none.
+            orders = {name: float(order) for name, order in fields.get("orders", {}).items()}
+            return Mark(int(fields["sequence"]), bytes.fromhex(fields["digest"]), committed, orders)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -125,7 +131,8 @@ class Guard:
         head = journal.head(connection)
         mark = self.read()
         if mark is None or mark.sequence != head.sequence or mark.digest != head.digest:
-            self._write(Mark(head.sequence, head.digest, accounts.all_committed(connection)))
+            committed, orders = accounts.all_committed(connection), accounts.all_orders(connection)
+            self._write(Mark(head.sequence, head.digest, committed, orders))
         self._settle()
 
     def _write(self, mark: Mark) -> None:
@@ -133,7 +140,8 @@ class Guard:
             "version": VERSION,
             "sequence": mark.sequence,
             "digest": mark.digest.hex(),
-            "committed": {name: [cost.rho, cost.epsilon, cost.delta] for name, cost in mark.committed.items()},
+            "committed": {name: list(astuple(cost)) for name, cost in mark.committed.items()},
+            "orders": dict(mark.orders),
         }
         prepared = self.path.with_name(f"{self.path.name}.new")
         try:

@@ -27,8 +27,9 @@ START = bytes(32)  # what the first entry is hashed onto
 class JournalRecord:
     """One entry; `events` is JSON. `action` is one of
 
-    "open-account" and "set-cap": an account's cap; "reserve", "spend" and "release": a round's charge; "run": data
-    may be touched from here on; "write-off": what a lost part of the journal may have spent.
+    "open-account": an account's cap and how it counts; "set-cap": another cap; "reserve", "spend" and "release": a
+    round's charge; "run": data may be touched from here on; "write-off": what a lost part of the journal may have
+    spent.
 
     `round_id` is empty where there is none; `digest` is SHA-256 over the previous digest and this entry.
     """
@@ -90,6 +91,7 @@ def append(
             rho=cost.rho,
             epsilon=cost.epsilon,
             delta=cost.delta,
+            divergence=cost.divergence,
             events=events,
             digest=entry_digest(previous, entry),
         )
@@ -97,9 +99,13 @@ def append(
 
 
 def entry_digest(previous: bytes, entry: JournalRecord) -> bytes:
-    """SHA-256 of the previous digest (32 bytes) followed by the entry, without its own digest, as JSON."""
+    """SHA-256 of the previous digest (32 bytes) followed by the entry, without its own digest, as JSON.
+
+    Version 2 is the one with a divergence; where that is 0, version 1 says the same.
+    """
+    counted = {"version": 2, "divergence": entry.cost.divergence} if entry.cost.divergence else {"version": 1}
     fields: dict[str, object] = {
-        "version": 1,
+        **counted,
         "sequence": entry.sequence,
         "time": to_microseconds(entry.time),
         "action": entry.action,
@@ -154,7 +160,7 @@ def _record(row: Row[Any]) -> JournalRecord:
         row.action,
         row.account,
         row.round_id,
-        Cost(rho=row.rho, epsilon=row.epsilon, delta=row.delta),
+        Cost(row.rho, row.epsilon, row.delta, row.divergence),
         row.events,
         row.digest,
     )

@@ -20,6 +20,8 @@ from equipoise_server.ledger.accounts import all_accounts
 from equipoise_server.ledger.caps import Cap, Composition, worst
 from equipoise_server.ledger.journal import JournalRecord
 
+Lost = dict[str, list[tuple[float | None, Cost]]]  # by account: at which order it was counted, and how much
+
 
 @dataclass
 class Replayed:
@@ -43,7 +45,7 @@ class Replayed:
 def replay(entries: Iterable[JournalRecord]) -> dict[str, Replayed]:
     """Every account by its name. Raises `DataLoss` for entries that cannot follow one another."""
     replayed: dict[str, Replayed] = {}
-    lost: dict[str, list[Cost]] = {}
+    lost: Lost = {}
     for entry in entries:
         try:
             _apply(replayed, lost, entry)
@@ -68,15 +70,17 @@ def check_accounts(connection: Connection) -> None:
         raise DataLoss(f"account {min(replayed)} is in the budget journal, but not in the store")
 
 
-def _apply(replayed: dict[str, Replayed], lost: dict[str, list[Cost]], entry: JournalRecord) -> None:
+def _apply(replayed: dict[str, Replayed], lost: Lost, entry: JournalRecord) -> None:
     name, events = entry.account, json.loads(entry.events)
     match entry.action:
         case "open-account":
-            made = Replayed(Composition(events["composition"]), _cap(events))
-            made.spent.extend(lost.pop(name, []))
+            order = events.get("order")
+            made = Replayed(Composition(events["composition"]), _cap(events, order))
+            # What was counted in another way was counted anew behind the opening.
+            made.spent.extend(cost for counted_at, cost in lost.pop(name, []) if counted_at == order)
             replayed[name] = made
         case "set-cap":
-            replayed[name].cap = _cap(events)
+            replayed[name].cap = _cap(events, replayed[name].cap.order)
         case "reserve":
             replayed[name].reserved[entry.round_id] = entry.cost
         case "spend":
@@ -86,10 +90,10 @@ def _apply(replayed: dict[str, Replayed], lost: dict[str, list[Cost]], entry: Jo
         case "write-off" if name in replayed:
             replayed[name].spent.append(entry.cost)
         case "write-off" if name:
-            lost.setdefault(name, []).append(entry.cost)
+            lost.setdefault(name, []).append((events.get("order"), entry.cost))
         case _:
             pass
 
 
-def _cap(events: dict[str, Any]) -> Cap:
-    return Cap(events["cap"]["epsilon"], events["cap"]["delta"])
+def _cap(events: dict[str, Any], order: float | None) -> Cap:
+    return Cap(events["cap"]["epsilon"], events["cap"]["delta"], order)

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from equipoise.accounting import RHO_UNIT
 from equipoise.errors import InvalidArgument
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.adjustments import set_cap
-from equipoise_server.ledger.caps import Cap
-from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.ledger.caps import Cap, epsilon_under
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.paging import cut_page, page_limit
 from equipoise_server.rounds.records import AccountRecord, JournalRecord
@@ -75,7 +75,7 @@ def _sequence(page_token: str) -> int:
 def _record_from_json(text: str) -> AccountRecord:
     fields: dict[str, Any] = json.loads(text)
     amounts = {name: Budget(**fields[name]) for name in ("cap", "spent", "committed")}
-    return AccountRecord(fields["name"], **amounts)
+    return AccountRecord(**(fields | amounts))
 
 
 def _converted(account: accounts.Account) -> AccountRecord:
@@ -83,6 +83,9 @@ def _converted(account: accounts.Account) -> AccountRecord:
     return AccountRecord(
         account.name,
         cap,
-        spent=Budget(epsilon_for(account.spent, cap.delta), cap.delta),
-        committed=Budget(epsilon_for(account.committed, cap.delta), cap.delta),
+        spent=Budget(epsilon_under(account.cap, account.spent), cap.delta),
+        committed=Budget(epsilon_under(account.cap, account.committed), cap.delta),
+        order=account.cap.order,
+        divergence=account.committed.divergence / RHO_UNIT,
+        most_divergence=account.limit.divergence / RHO_UNIT,
     )

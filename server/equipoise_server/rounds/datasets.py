@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 
 from sqlalchemy import Connection, select
@@ -12,7 +13,7 @@ from equipoise.schema import Schema
 from equipoise_server.data.source import load_histogram
 from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.accounts import data_account, open_account
-from equipoise_server.ledger.caps import Cap, Composition, checked_cap
+from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.paging import cut_page, page_limit
@@ -26,6 +27,22 @@ from equipoise_server.storage.times import to_microseconds
 
 
 @dataclass(frozen=True)
+class Counting:
+    """The Renyi orders at which a dataset's accounts count; 0: the usual one of the cap; None: rhos and pairs."""
+
+    data_order: float | None = None
+    analyst_order: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, order in asdict(self).items():
+            if order is not None and not math.isfinite(order):
+                raise InvalidArgument(name, "must be finite")
+
+
+RHOS_AND_PAIRS = Counting()
+
+
+@dataclass(frozen=True)
 class NewDataset:
     """What an operator registers. `source` is relative to the data directory."""
 
@@ -34,11 +51,14 @@ class NewDataset:
     schema: Schema
     data_cap: Budget
     analyst_cap: Budget
+    counting: Counting = RHOS_AND_PAIRS
 
     def request(self, caller: str, request_id: str) -> Request:
         """The request whose content is all of this."""
         caps = [[cap.epsilon, cap.delta] for cap in (self.data_cap, self.analyst_cap)]
-        content = canonical([self.name, self.source, self.schema.to_json(), caps])
+        # Without orders as before there were any, so that an old request stays the same one.
+        orders = [] if self.counting == RHOS_AND_PAIRS else [astuple(self.counting)]
+        content = canonical([self.name, self.source, self.schema.to_json(), caps, *orders])
         return make_request(caller, request_id, "register_dataset", content)
 
 
@@ -56,8 +76,8 @@ class Datasets:
             if (known := first_answer(connection, request)) is not None:
                 return _as_registered(connection, known)
         check_name(new.name)
-        data_cap = checked_cap("data_cap", new.data_cap.epsilon, new.data_cap.delta)
-        analyst_cap = checked_cap("analyst_cap", new.analyst_cap.epsilon, new.analyst_cap.delta)
+        data_cap = _counted_cap("data", new.data_cap, new.counting.data_order)
+        analyst_cap = _counted_cap("analyst", new.analyst_cap, new.counting.analyst_order)
         records = load_histogram(self.table(new.source), new.schema).records
         if records == 0:
             raise InvalidArgument("table", "has no records")
@@ -124,11 +144,17 @@ class Datasets:
                 records=records,
                 analyst_epsilon=analyst_cap.epsilon,
                 analyst_delta=analyst_cap.delta,
+                analyst_order=analyst_cap.order,
                 create_time=to_microseconds(now),
             )
         )
         account = data_account(new.name)
         open_account(connection, now, account, dataset=new.name, composition=Composition.SUM, cap=data_cap)
+
+
+def _counted_cap(whose: str, budget: Budget, order: float | None) -> Cap:
+    cap = checked_cap(f"{whose}_cap", budget.epsilon, budget.delta)
+    return cap if order is None else at_order(f"{whose}_order", cap, order)
 
 
 def _as_registered(connection: Connection, name: str) -> DatasetRecord:

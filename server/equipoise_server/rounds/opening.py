@@ -82,7 +82,7 @@ class Opening:
 
     def _check_accounts(self, connection: Connection, terms: Terms, plan: Plan) -> None:
         """Open the analysts' accounts where they are missing and see that every charge would fit now."""
-        caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta
+        caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta, datasets.c.analyst_order
         row = connection.execute(select(*caps).where(datasets.c.name == terms.dataset)).one()
         for share in terms.shares:
             open_account(
@@ -91,10 +91,11 @@ class Opening:
                 analyst_account(terms.dataset, terms.unit, share.analyst),
                 dataset=terms.dataset,
                 composition=UNITS[terms.unit],
-                cap=Cap(row.analyst_epsilon, row.analyst_delta),
+                cap=Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order),
             )
         for charge in charges_of(terms, plan):
-            total_with(account(connection, charge.account), charge.cost)
+            held = account(connection, charge.account)
+            total_with(held, charge.counted(held.cap.order))
 
     def _insert(self, connection: Connection, terms: Terms, plan: Plan) -> str:
         """A crash before the commit means: no round; its seed is lost, and a new one will be drawn.

@@ -120,9 +120,15 @@ class ProgressRecord:
 
 @dataclass(frozen=True)
 class AccountRecord:
-    """What stands on one account. `spent` and `committed` (spent or reserved) are at the cap's delta."""
+    """What stands on one account. `spent` and `committed` (spent or reserved) are at the cap's delta.
+
+    `order`: the Renyi order at which it counts, or None; at it `divergence` of `most_divergence` is committed.
+    """
 
     name: str
     cap: Budget
     spent: Budget
     committed: Budget
+    order: float | None = None
+    divergence: float = 0.0
+    most_divergence: float = 0.0

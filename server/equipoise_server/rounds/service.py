@@ -21,7 +21,7 @@ from equipoise_server.mechanisms.interface import Budget, Plan
 from equipoise_server.rounds.budgets import Budgets
 from equipoise_server.rounds.clock import Clock, next_grid_point, system_clock
 from equipoise_server.rounds.custody import SeedSource, system_seeds
-from equipoise_server.rounds.datasets import Datasets, NewDataset
+from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting, Datasets, NewDataset
 from equipoise_server.rounds.jobs import read_job
 from equipoise_server.rounds.life import COMMITTED, Step, discarded, take_step
 from equipoise_server.rounds.opening import Opening, open_request
@@ -105,12 +105,14 @@ class Rounds:
         analyst_cap: Budget,
         request_id: str,
         caller: str = "",
+        counting: Counting = RHOS_AND_PAIRS,
     ) -> DatasetRecord:
         """Register a table of the data directory: its number of records is public from now on.
 
-        Raises `InvalidArgument` (also where the schema refuses records), `AlreadyExists`.
+        `counting`: how its accounts count, for good. Raises `InvalidArgument` (also where the schema refuses
+        records), `AlreadyExists`.
         """
-        new = NewDataset(name, source, schema, data_cap, analyst_cap)
+        new = NewDataset(name, source, schema, data_cap, analyst_cap, counting)
         record = self._datasets.register(new, new.request(f"operator/{caller}", request_id))
         self._guard.advance(self._store)
         return record
@@ -258,7 +260,7 @@ class Rounds:
     def set_cap(self, account: str, cap: Budget, request_id: str, caller: str = "") -> AccountRecord:
         """Give an account another cap: journaled. Raises `InvalidArgument` below what is committed already."""
         checked = checked_cap("cap", cap.epsilon, cap.delta)
-        request = make_request(f"operator/{caller}", request_id, "set_cap", account, canonical(asdict(checked)))
+        request = make_request(f"operator/{caller}", request_id, "set_cap", account, canonical(asdict(cap)))
         record = self._budgets.set_cap(account, checked, request, self._clock())
         self._guard.advance(self._store)
         return record

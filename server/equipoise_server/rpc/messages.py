@@ -113,6 +113,9 @@ def account(record: AccountRecord) -> types_pb2.Account:
         cap=_budget(record.cap),
         spent=_budget(record.spent),
         committed=_budget(record.committed),
+        order=record.order,
+        divergence=record.divergence,
+        most_divergence=record.most_divergence,
     )
 
 
@@ -158,7 +161,7 @@ def _budget(record: Budget) -> types_pb2.Budget:
 
 
 def _cost(record: Cost) -> types_pb2.Cost:
-    return types_pb2.Cost(rho=record.rho, epsilon=record.epsilon, delta=record.delta)
+    return types_pb2.Cost(rho=record.rho, epsilon=record.epsilon, delta=record.delta, divergence=record.divergence)
 
 
 def _pair(record: Cost, delta: float) -> types_pb2.Budget:

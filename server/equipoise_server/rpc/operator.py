@@ -13,6 +13,7 @@ from equipoise_server.identity.enrolment import requested_key
 from equipoise_server.identity.names import Caller, Role, check_name
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.clock import Clock
+from equipoise_server.rounds.datasets import Counting
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rpc import messages
@@ -44,6 +45,10 @@ class OperatorMethods:
             budget_from_message(request.analyst_cap, "analyst_cap"),
             request.request_id,
             caller.name,
+            Counting(
+                request.data_order if request.HasField("data_order") else None,
+                request.analyst_order if request.HasField("analyst_order") else None,
+            ),
         )
         return operator_pb2.RegisterDatasetResponse(dataset=messages.dataset(record))
 

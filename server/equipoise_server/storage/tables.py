@@ -66,7 +66,7 @@ requests = Table(
     Column("time", BigInteger, nullable=False),
 )
 
-# `analyst_epsilon` and `analyst_delta` are the cap with which analysts' accounts are opened.
+# `analyst_epsilon`, `analyst_delta` and `analyst_order` (or null): the cap that analysts' accounts are opened with.
 datasets = Table(
     "datasets",
     metadata,
@@ -76,6 +76,7 @@ datasets = Table(
     Column("records", BigInteger, nullable=False),
     Column("analyst_epsilon", Double, nullable=False),
     Column("analyst_delta", Double, nullable=False),
+    Column("analyst_order", Double),
     Column("create_time", BigInteger, nullable=False),
     Column("retire_time", BigInteger),
     CheckConstraint("records > 0", name="records"),
@@ -161,7 +162,8 @@ synopses = Table(
     Column("cells", LargeBinary, nullable=False),
 )
 
-# The limits are the cap in units, rounded down: a second fence behind the ledger's own comparison.
+# The limits are the cap in units, rounded down: a second fence behind the ledger's own comparison. `renyi_order`:
+# where divergences are counted; null where rhos and pairs are.
 accounts = Table(
     "accounts",
     metadata,
@@ -170,15 +172,19 @@ accounts = Table(
     Column("composition", Text, nullable=False),
     Column("cap_epsilon", Double, nullable=False),
     Column("cap_delta", Double, nullable=False),
+    Column("renyi_order", Double),
     Column("limit_rho", BigInteger, nullable=False),
     Column("limit_epsilon", BigInteger, nullable=False),
     Column("limit_delta", BigInteger, nullable=False),
+    Column("limit_divergence", BigInteger, nullable=False, server_default="0"),
     Column("spent_rho", BigInteger, nullable=False),
     Column("spent_epsilon", BigInteger, nullable=False),
     Column("spent_delta", BigInteger, nullable=False),
+    Column("spent_divergence", BigInteger, nullable=False, server_default="0"),
     Column("committed_rho", BigInteger, nullable=False),
     Column("committed_epsilon", BigInteger, nullable=False),
     Column("committed_delta", BigInteger, nullable=False),
+    Column("committed_divergence", BigInteger, nullable=False, server_default="0"),
     CheckConstraint("composition IN ('sum', 'worst')", name="composition"),
     CheckConstraint("spent_rho >= 0 AND spent_epsilon >= 0 AND spent_delta >= 0", name="spent"),
     CheckConstraint("committed_rho BETWEEN 0 AND limit_rho", name="rho"),
@@ -188,6 +194,16 @@ accounts = Table(
         "composition = 'worst' OR (spent_rho <= committed_rho AND spent_epsilon <= committed_epsilon "
         "AND spent_delta <= committed_delta)",
         name="order",
+    ),
+    CheckConstraint("committed_divergence BETWEEN 0 AND limit_divergence", name="divergence"),
+    CheckConstraint(
+        "spent_divergence >= 0 AND (composition = 'worst' OR spent_divergence <= committed_divergence)",
+        name="spent_divergence",
+    ),
+    CheckConstraint(
+        "CASE WHEN renyi_order IS NULL THEN limit_divergence = 0 "
+        "ELSE renyi_order > 1 AND limit_rho = 0 AND limit_epsilon = 0 END",
+        name="counting",
     ),
     Index("ix_accounts_dataset", "dataset"),
 )
@@ -202,9 +218,11 @@ charges = Table(
     Column("rho", BigInteger, nullable=False),
     Column("epsilon", BigInteger, nullable=False),
     Column("delta", BigInteger, nullable=False),
+    Column("divergence", BigInteger, nullable=False, server_default="0"),
     Column("events", Text, nullable=False),
     CheckConstraint("state IN ('reserved', 'spent', 'released')", name="state"),
     CheckConstraint("rho >= 0 AND epsilon >= 0 AND delta >= 0", name="amount"),
+    CheckConstraint("divergence >= 0", name="divergence"),
     Index("ix_charges_account", "account"),
 )
 
@@ -220,6 +238,7 @@ journal = Table(
     Column("rho", BigInteger, nullable=False),
     Column("epsilon", BigInteger, nullable=False),
     Column("delta", BigInteger, nullable=False),
+    Column("divergence", BigInteger, nullable=False, server_default="0"),
     Column("events", Text, nullable=False),
     Column("digest", LargeBinary, nullable=False),
     CheckConstraint(

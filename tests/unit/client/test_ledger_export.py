@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 
 import pytest
 
-from equipoise.accounting import Approximate, Concentrated, Cost, Pure, charge_of, parts_to_json
+from equipoise.accounting import Approximate, Concentrated, Cost, Pure, charge_at, charge_of, parts_to_json
 from equipoise.errors import DataLoss, NotFound
 from equipoise.ledger_export import exported
 from equipoise.views import JournalEntry
@@ -96,3 +97,28 @@ def test_an_account_without_charges_has_nothing_to_add() -> None:
 def test_a_charge_that_is_not_its_parts_is_noticed(wrong: JournalEntry) -> None:
     with pytest.raises(DataLoss, match="entry 1 of the budget journal"):
         exported("data/t", [opened("sum"), wrong])
+
+
+def counted(cost: Cost) -> list[JournalEntry]:
+    opening = {"cap": {"epsilon": 1.0, "delta": 1e-6}, "composition": "sum", "order": 8.0}
+    return [entry("open-account", cost=Cost(), events=json.dumps(opening)), entry("reserve", "a", cost)]
+
+
+def test_a_charge_at_a_renyi_order_is_its_parts_there() -> None:
+    exact = charge_at(PARTS, 8.0)
+    early = [entry("write-off", cost=LOST, events="{}"), entry("write-off", cost=exact, events='{"order": 8.0}')]
+    found = exported("data/t", [*early, *counted(exact)])
+    assert found["order"] == 8.0
+    # What was lost as rhos and pairs is counted anew by an entry of its own.
+    (together,) = found["sums"]
+    assert [each["state"] for each in together] == ["written off", "reserved"]
+    bounds = [Fraction(each["bound"]) for each in together[0]["events"] if each["event"] == "renyi"]
+    assert bounds == [Fraction(exact.divergence, 10**12)]
+
+
+@pytest.mark.parametrize("change", [{"divergence": -(10**5)}, {"divergence": 10**5}, {"delta": -1}, {"rho": 1}])
+def test_a_charge_that_is_not_its_parts_at_the_order_is_noticed(change: dict[str, int]) -> None:
+    exact = charge_at(PARTS, 8.0)
+    wrong = replace(exact, **{name: getattr(exact, name) + more for name, more in change.items()})
+    with pytest.raises(DataLoss, match="entry 1 of the budget journal"):
+        exported("data/t", counted(wrong))

@@ -12,14 +12,25 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.accounting import Approximate, Concentrated, Cost, Part, Pure, charge_of, parts_to_json
+from equipoise.accounting import (
+    Approximate,
+    Concentrated,
+    Cost,
+    Mixture,
+    Part,
+    Pure,
+    charge_at,
+    charge_of,
+    parts_to_json,
+)
 from equipoise.ledger_export import exported
 from equipoise.views import JournalEntry
-from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.ledger.caps import Cap, epsilon_under, recounted
 
 MECHANISMS = Path(__file__).parents[3] / "docs" / "mechanisms.md"
 DELTA = 1e-6
 LOST = Cost(rho=10**10, epsilon=10**11, delta=10**11)
+MIXED = (100, Fraction(1, 50), Fraction(1, 10**4), Fraction(1, 3), Fraction(1, 10**8))
 ROUNDS: tuple[tuple[Part, ...], ...] = (
     (
         Concentrated("game", Fraction(1, 70), 2),
@@ -27,6 +38,7 @@ ROUNDS: tuple[tuple[Part, ...], ...] = (
         Pure("nothing", Fraction(1), 0),
     ),
     (Approximate("game", Fraction(1, 2), Fraction(1, 10**7)), Approximate("places", Fraction(1, 10), Fraction(0))),
+    (Mixture("game", *MIXED),),
 )
 
 
@@ -34,14 +46,18 @@ def entry(action: str, round_id: str, cost: Cost, events: str) -> JournalEntry:
     return JournalEntry(1, datetime(2024, 1, 1, tzinfo=UTC), action, "data/t", round_id, cost, events, b"")
 
 
+@pytest.mark.parametrize("order", [None, 5.0])
 @pytest.mark.parametrize("composition", ["sum", "worst"])
-def test_the_documented_script_finds_what_the_ledger_finds(composition: str) -> None:
+def test_the_documented_script_finds_what_the_ledger_finds(composition: str, order: float | None) -> None:
     (script,) = re.findall(r"^```python\n(.*?)^```", MECHANISMS.read_text(), re.MULTILINE | re.DOTALL)
-    costs = [charge_of(parts) for parts in ROUNDS]
-    opening = json.dumps({"cap": {"epsilon": 9.0, "delta": DELTA}, "composition": composition})
+    cap = Cap(9.0, DELTA, order)
+    costs = [charge_of(parts) if order is None else charge_at(parts, order) for parts in ROUNDS]
+    lost = recounted(LOST, None, cap)
+    counted = {} if order is None else {"order": order}
+    opening = json.dumps({"cap": {"epsilon": 9.0, "delta": DELTA}, "composition": composition} | counted)
     history = [
         entry("open-account", "", Cost(), opening),
-        entry("write-off", "", LOST, "{}"),
+        entry("write-off", "", lost, json.dumps(counted)),
         *(
             entry("reserve", str(number), cost, parts_to_json("equilibrium", parts))
             for number, (parts, cost) in enumerate(zip(ROUNDS, costs, strict=True))
@@ -49,10 +65,10 @@ def test_the_documented_script_finds_what_the_ledger_finds(composition: str) -> 
     ]
     asked = json.dumps(exported("data/t", history))
     told = subprocess.run([sys.executable, "-c", script], input=asked, capture_output=True, text=True, check=True)
-    every = [LOST, *costs]
+    every = [lost, *costs]
     held = (
-        epsilon_for(sum(every, Cost()), DELTA)
+        epsilon_under(cap, sum(every, Cost()))
         if composition == "sum"
-        else max(epsilon_for(cost, DELTA) for cost in every)
+        else max(epsilon_under(cap, cost) for cost in every)
     )
     assert float(told.stdout) == pytest.approx(held, rel=1e-4)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+from datetime import UTC, datetime
 
 import pytest
 from alembic import command
@@ -10,6 +13,11 @@ from alembic.config import Config
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.exc import IntegrityError
 
+from equipoise.accounting import Cost
+from equipoise_server.ledger import charges
+from equipoise_server.ledger.accounts import account
+from equipoise_server.ledger.caps import Cap, limits
+from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.storage.migrate import MIGRATIONS
 from equipoise_server.storage.store import open_store
 
@@ -38,16 +46,65 @@ def in_words_of(connection: Connection, statement: str) -> str:
     return re.sub(r"x'([0-9a-f]*)'", r"decode('\1', 'hex')", statement)
 
 
-def test_results_and_journal_of_the_first_version_are_kept(store_url: str) -> None:
-    engine = create_engine(store_url)
+SECOND = [
+    "INSERT INTO datasets VALUES ('t', 't.csv', '{}', 1, 1, 0.1, 0, NULL)",
+    "INSERT INTO rounds (id, dataset, state, terms, plan, records, universe_size, seed_commitment, sealed_seed, "
+    "open_time, abort_reason, peak_memory_bytes) VALUES ('r0', 't', 'open', '{}', '{}', 1, 1, '', '', 0, '', 0)",
+    "INSERT INTO accounts VALUES ('data/t', 't', 'sum', 1, 0.000001, "
+    "24355569335, 1000000000000, 1000000000000, 0, 0, 0, 7, 8, 9)",
+    "INSERT INTO charges VALUES ('r0', 'data/t', 'reserved', 7, 8, 9, '{\"events\": []}')",
+]
+
+
+def earlier(url: str, revision: str, statements: list[str], journal: list[dict[str, object]]) -> None:
+    """A store as an earlier version left it."""
+    engine = create_engine(url)
     with engine.begin() as connection:
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS))
         config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
-        for statement in EARLIER:
+        command.upgrade(config, revision)
+        for statement in statements:
             connection.exec_driver_sql(in_words_of(connection, statement))
+        for entry in journal:
+            names = ", ".join(f":{name}" for name in entry)
+            connection.execute(text(f"INSERT INTO journal ({', '.join(entry)}) VALUES ({names})"), entry)
     engine.dispose()
+
+
+def chained(*entries: dict[str, object]) -> list[dict[str, object]]:
+    """Entries with their digests, as version 1 of the chain makes them."""
+    digest, found = bytes(32), []
+    for sequence, each in enumerate(entries, start=1):
+        entry = {"sequence": sequence, "time": 9, "account": "data/t", "round_id": "", "events": "{}"} | each
+        hashed = {"version": 1, "round": entry["round_id"]}
+        hashed |= {name: value for name, value in entry.items() if name != "round_id"}
+        encoded = json.dumps(hashed, sort_keys=True, separators=(",", ":")).encode()
+        digest = hashlib.sha256(digest + encoded).digest()
+        found.append(entry | {"digest": digest})
+    return found
+
+
+def test_accounts_and_journal_of_the_second_version_mean_what_they_meant(store_url: str) -> None:
+    opening = json.dumps({"cap": {"epsilon": 1.0, "delta": 1e-6}, "composition": "sum"})
+    entries = chained(
+        {"action": "open-account", "rho": 0, "epsilon": 0, "delta": 0, "events": opening},
+        {"action": "reserve", "rho": 7, "epsilon": 8, "delta": 9, "round_id": "r0"},
+    )
+    earlier(store_url, "0002", SECOND, entries)
+    store = open_store(store_url)
+    with store.write() as connection:
+        check_accounts(connection)
+        charges.spend(connection, "r0", datetime(2024, 1, 1, tzinfo=UTC))
+        check_accounts(connection)
+        held = account(connection, "data/t")
+    assert (held.cap, held.limit) == (Cap(1.0, 1e-6), limits(Cap(1.0, 1e-6)))
+    assert held.spent == held.committed == Cost(7, 8, 9)
+    store.close()
+
+
+def test_results_and_journal_of_the_first_version_are_kept(store_url: str) -> None:
+    earlier(store_url, "0001", EARLIER, [])
     store = open_store(store_url)
     with store.read() as connection:
         chunks = connection.execute(text("SELECT run_id, analyst, sequence, chunk FROM result_chunks")).all()
@@ -59,7 +116,7 @@ def test_results_and_journal_of_the_first_version_are_kept(store_url: str) -> No
     assert [tuple(row) for row in runs] == [("old", "old", 5, 7)]
     assert [tuple(row) for row in rounds] == [("old", "old", None), ("new", None, None)]
     assert [tuple(row) for row in synopses] == [("old", b"\f")]
-    assert [tuple(row) for row in journal] == [(1, 9, "reserve", "data/t", "old", 1, 2, 3, "{}", b"\r")]
+    assert [tuple(row) for row in journal] == [(1, 9, "reserve", "data/t", "old", 1, 2, 3, "{}", b"\r", 0)]
     for statement in (
         "UPDATE journal SET rho = 2",
         "DELETE FROM journal",

@@ -12,6 +12,7 @@ from equipoise.accounting import (
     Approximate,
     Concentrated,
     Cost,
+    Mixture,
     Part,
     Pure,
     charge_of,
@@ -154,7 +155,7 @@ def total_analyst_cost(
 def analyst_parts(
     parameters: EquilibriumParameters, size: Size, setting: Setting, game_epsilon: float
 ) -> list[Part]:
-    """The game's cost: a rho in mixed play, an (epsilon, delta) pair in sampled play; and that of repair places.
+    """The game's cost: a rho in mixed play, a mixture with its pair in sampled play; and that of repair places.
 
     Where a statement is protected, repair costs nothing.
     """
@@ -172,8 +173,15 @@ def analyst_parts(
     else:
         # The game's epsilon rounded down to whole units, and delta at exactly that epsilon.
         epsilon = Fraction(math.floor(Fraction(game_epsilon) * RHO_UNIT), RHO_UNIT)
-        delta = mixture_delta(tuning.analyst_mixture(parameters.game, size), float(epsilon))
-        game = Approximate("game", epsilon, Fraction(delta))
+        mixture = tuning.analyst_mixture(parameters.game, size)
+        game = Mixture(
+            "game",
+            mixture.trials,
+            Fraction(mixture.probability),
+            Fraction(mixture.rho_of_one),
+            epsilon,
+            Fraction(mixture_delta(mixture, float(epsilon))),
+        )
         hidden = Approximate("repair places", hiding, Fraction(0))
     return [game, *([hidden] if hiding else []), Approximate("samplers", Fraction(0), slack + beyond)]
 
