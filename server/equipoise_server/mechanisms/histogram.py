@@ -56,9 +56,9 @@ class Histogram:
 
     Formal guarantees. A record replaced takes one from a cell and adds one to another: the cells move by 2 in L1
     and by `sqrt(2)` in L2. For the people in the table, up to the truncation of the samplers: discrete Laplace
-    noise of scale `2 / epsilon` on each cell is epsilon-DP; discrete Gaussian noise of variance `v` costs `1 / v` in
-    zCDP. For the analysts: nothing, for either unit; answers are functions of the noisy cells, which know no query,
-    and of the analyst's own workload. With probability `1 - beta` every answer is within its own bound
+    noise of scale `2 / epsilon` on each cell is epsilon-DP; discrete Gaussian noise of variance `v` costs `1 / v`
+    in zCDP. For the analysts: nothing, for either unit; answers are functions of the noisy cells, which know no
+    query, and of the analyst's own workload. With probability `1 - beta` every answer is within its own bound
     (`sums_of_noise`): for a query that covers `c` of the `N` cells, one that grows with `c (1 - c / N)` and is
     largest at half of the cells. Since all records are known to be `n`, what the noisy cells are too many or too
     few in sum is spread over them: of the noise in `c` cells, that leaves `c (1 - c / N)` variances of one cell.
