@@ -140,7 +140,10 @@ class Outcome:
 class Mechanism(Protocol):
     """A named mechanism. Stateless: everything it knows is in its arguments."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What it is called by."""
+        ...
 
     def plan(self, setting: Setting) -> Plan:
         """Parameters, costs and promises from public things. Raises `InvalidArgument` or `BudgetExhausted`."""
