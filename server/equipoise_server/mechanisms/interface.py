@@ -60,6 +60,8 @@ class Setting:
     """Everything public that a plan may depend on. `unit` is "query" or "analyst".
 
     An analyst budget of infinite epsilon drops the analysts' protection: simulations may, rounds never do.
+    `attributes`: how many categories each attribute has, in the schema's order; empty where only the universe's
+    size is known, and then a mechanism that measures tables of attributes cannot be planned.
     """
 
     records: int
@@ -70,6 +72,7 @@ class Setting:
     analyst_budget: Budget
     beta: float
     options: Mapping[str, object]
+    attributes: tuple[int, ...] = ()
 
     @property
     def protects_analysts(self) -> bool:
