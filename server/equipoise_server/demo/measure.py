@@ -136,4 +136,6 @@ def _repaired_guess(
 def gaussian_error(workload: CompiledWorkload, records: int) -> float:
     """The expected largest error of independent Gaussian noise on every query, for the same data budget."""
     budget = Budget(DATA_BUDGET.epsilon, DATA_BUDGET.delta)
-    return gaussian_deviation(workload, records, budget) * largest_of_normals(workload.query_count)
+    return gaussian_deviation(int(workload.sensitivities()[0]), records, budget) * largest_of_normals(
+        workload.query_count
+    )
