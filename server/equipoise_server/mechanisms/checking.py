@@ -45,6 +45,8 @@ def check_setting(setting: Setting) -> None:
         raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
     if not 1 <= setting.universe_size <= LARGEST_UNIVERSE:
         raise InvalidArgument("universe_size", f"must lie between 1 and {LARGEST_UNIVERSE}")
+    if setting.attributes and math.prod(setting.attributes) != setting.universe_size:
+        raise InvalidArgument("attributes", "their categories must multiply to the size of the universe")
 
 
 def check_costs(setting: Setting, data_cost: Cost, analyst_cost: Cost | None) -> None:

@@ -60,7 +60,8 @@ class Opening:
             _check_registered(connection, terms)
         if terms.close_time is not None and terms.close_time <= self.clock():
             raise InvalidArgument("close_time", "has passed already")
-        setting = setting_of(terms, dataset.records, dataset.schema.universe_size)
+        schema = dataset.schema
+        setting = setting_of(terms, dataset.records, schema.universe_size, schema.sizes)
         return mechanism(terms.mechanism).plan(setting)
 
     def open(self, terms: Terms, request: Request) -> RoundRecord:

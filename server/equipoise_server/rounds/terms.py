@@ -49,8 +49,8 @@ def check_terms(terms: Terms) -> None:
         raise InvalidArgument("options", "must be JSON values without NaN or infinity") from None
 
 
-def setting_of(terms: Terms, records: int, universe_size: int) -> Setting:
-    """Everything public that a plan may depend on."""
+def setting_of(terms: Terms, records: int, universe_size: int, attributes: tuple[int, ...] = ()) -> Setting:
+    """Everything public that a plan may depend on. `attributes`: the schema's sizes."""
     return Setting(
         records=records,
         universe_size=universe_size,
@@ -60,6 +60,7 @@ def setting_of(terms: Terms, records: int, universe_size: int) -> Setting:
         analyst_budget=terms.analyst_budget,
         beta=terms.beta,
         options=dict(terms.options),
+        attributes=attributes,
     )
 
 
