@@ -83,7 +83,7 @@ CASES = {
 
 
 # Without options the equilibrium's planner weighs thousands of games for each of the many plans here.
-OPTIONS: dict[str, dict[str, object]] = {"equilibrium": {"rounds": 8}}
+OPTIONS: dict[str, dict[str, object]] = {"equilibrium": {"rounds": 8, "play": "mixed"}}
 
 
 def setting_for(name: str, case: str, unit: str) -> Setting:
