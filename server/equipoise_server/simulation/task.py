@@ -47,7 +47,7 @@ class Task:
     ) -> Task:
         """A task whose analysts use up what they may ask, with the sensitivity of their workloads declared."""
         shares = (
-            Share(analyst, own.statement_count, own.query_count, int(own.sensitivities()[0]))
+            Share(analyst, own.statement_count, own.query_count, own.l1_sensitivity)
             for analyst, own in workloads.items()
         )
         return cls(schema, histogram, workloads, tuple(shares))
