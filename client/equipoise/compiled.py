@@ -162,14 +162,18 @@ class CompiledWorkload:
             raise ValueError("there is no such statement")
         return 2 if int(self.statement_offsets[statement]) in self._marginal_starts else 1
 
+    @property
+    def l1_sensitivity(self) -> int:
+        """How much all counts together can move, in sum, when one record is replaced: predicate 1, marginal 2."""
+        return self.statement_count + len(self.marginals)
+
     def sensitivities(self) -> tuple[float, float, float]:
         """Upper bounds on how much all counts together can move when one record is replaced: L1, L2, Linf norms.
 
         A predicate moves by at most 1, a marginal by 1 in two of its cells. Every query moves by 0 or 1,
         so L2 is the root of L1, here rounded up.
         """
-        predicates = self.statement_count - len(self.marginals)
-        l1 = predicates + 2 * len(self.marginals)
+        l1 = self.l1_sensitivity
         if l1 == 0:
             return 0.0, 0.0, 0.0
         return float(l1), math.nextafter(math.sqrt(l1), math.inf), 1.0

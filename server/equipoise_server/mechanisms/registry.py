@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
+from equipoise_server.mechanisms.histogram import Histogram
+from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE
 from equipoise_server.mechanisms.interface import Mechanism
 
-MECHANISMS: dict[str, Mechanism] = {"equilibrium": Equilibrium()}
+MECHANISMS: dict[str, Mechanism] = {
+    "equilibrium": Equilibrium(),
+    "laplace": LAPLACE,
+    "gaussian": GAUSSIAN,
+    "histogram": Histogram(),
+}
 
 
 def mechanism(name: str) -> Mechanism:

@@ -77,6 +77,7 @@ class Request:
             analyst_budget=Budget(self.eps_analyst, self.delta_analyst),
             beta=self.beta,
             options=self._options(),
+            attributes=task.schema.sizes,
         )
 
     def _options(self) -> dict[str, object]:

@@ -24,13 +24,13 @@ DETECTION_SHARE = Fraction(3, 4)  # of the budget for repair: every certified bo
 def plan_statement_repair(setting: Setting, game: GameParameters, rho: Fraction) -> RepairParameters:
     """Thresholds, cut-offs and noise from what the game leaves of the data budget, and the bounds they give."""
     size, beta, records = Size.of(setting), setting.beta, setting.records
-    cut_offs = {
-        share.analyst: min(
-            share.statements,
-            whole(setting.options, "cut_off", max(1, math.ceil(REPAIR_PLACES * share.statements))),
+    of_statements = {
+        statements: min(
+            statements, whole(setting.options, "cut_off", max(1, math.ceil(REPAIR_PLACES * statements)))
         )
-        for share in setting.shares
+        for statements in {share.statements for share in setting.shares}
     }
+    cut_offs = {share.analyst: of_statements[share.statements] for share in setting.shares}
     places = max(1, sum(cut_offs.values()))
     test_epsilon = epsilon_within(DETECTION_SHARE * rho / places)
     answer_rho = (1 - DETECTION_SHARE) * rho / places
