@@ -21,8 +21,11 @@ REPAIR_PLACES = Fraction(1, 50)  # of an analyst's statements, may be answered a
 DETECTION_SHARE = Fraction(3, 4)  # of the budget for repair: every certified bound carries the tests' noise
 
 
-def plan_statement_repair(setting: Setting, game: GameParameters, rho: Fraction) -> RepairParameters:
-    """Thresholds, cut-offs and noise from what the game leaves of the data budget, and the bounds they give."""
+def plan_statement_repair(setting: Setting, threshold_error: float, rho: Fraction) -> RepairParameters:
+    """Cut-offs and noise within `rho`, and the bounds they give.
+
+    `threshold_error`: the synopsis error, as a fraction of the records, from which repair is worth its place.
+    """
     size, beta, records = Size.of(setting), setting.beta, setting.records
     of_statements = {
         statements: min(
@@ -37,7 +40,7 @@ def plan_statement_repair(setting: Setting, game: GameParameters, rho: Fraction)
     if min(test_epsilon, epsilon_within(answer_rho)) < SMALLEST_EPSILON:
         raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
     scale = records << SCORE_BITS
-    threshold = math.ceil(real(setting.options, "threshold", tuning.sampling_error(game, size, beta / 4)) * scale)
+    threshold = math.ceil(real(setting.options, "threshold", threshold_error) * scale)
     vector = SparseVector(test_epsilon, 1 << SCORE_BITS, threshold, 1)
     # beta is shared out: half to the tests, a quarter to the thresholds, a quarter to the answers' noise.
     certified = (
@@ -104,6 +107,11 @@ def uncertified_queries(setting: Setting, repairs: RepairParameters, game: GameP
     )
     if enough and repairs.threshold > reach + 2 * noise.quantile(setting.beta / 4 / size.units):
         return 0
+    return queries_without_places(setting, repairs)
+
+
+def queries_without_places(setting: Setting, repairs: RepairParameters) -> int:
+    """At most how many queries are left when all places are used, whatever the synopsis is like."""
     return sum(
         share.queries - repairs.cut_offs[share.analyst]
         for share in setting.shares
