@@ -3,9 +3,9 @@
 The choice, in order:
 
 0. plans within the limits below before others, which an operator with more time or memory may force;
-1. the smallest `alpha`, the error within which all answers of the round are said to be. It is the mechanism's
-   promise where that covers every answer. Where some may end uncertified nothing is said of these, so that alpha is
-   1, whatever the certified ones are promised: nobody wins by certifying little;
+1. the smallest `alpha`: the error within which answers are said to be, on average over all queries of the round,
+   where each certified one has the largest bound and as many as can be end uncertified. Of these nothing is said,
+   so that each counts as 1: nobody wins by certifying little. Where all are certified it is the promise itself;
 2. the smallest promise to the certified answers. It decides where nobody says anything of all answers;
 3. no cost to the analysts before some;
 4. the smaller alpha, the fewer predicted seconds, the name.
@@ -43,7 +43,7 @@ Told = Callable[[str], None]
 class Candidate:
     """One mechanism's plan, or why it has none.
 
-    `alpha`: 1 where there is no plan, or where it says nothing of some answers. `beyond`: in words, the limit that
+    `alpha` as above, 1 where there is no plan. `beyond`: in words, the limit that
     the plan exceeds; empty where it exceeds none.
     """
 
@@ -100,9 +100,10 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     return min(left, key=order)[0]
 
 
-def alpha(plan: Plan) -> float:
-    """The error within which all answers of a round are, with the confidence of the bounds; 1 says nothing."""
-    return min(1.0, plan.promised_error) if plan.uncertified_at_most == 0 else 1.0
+def alpha(plan: Plan, setting: Setting) -> float:
+    """The error within which a round's answers are said to be, with the confidence of the bounds: see above."""
+    unsaid = min(1.0, plan.uncertified_at_most / setting.queries)
+    return unsaid + (1 - unsaid) * min(1.0, plan.promised_error)
 
 
 def said(error: float) -> float:
@@ -151,7 +152,7 @@ def _candidate(mechanism: Mechanism, setting: Setting) -> Candidate:
         plan = mechanism.plan(setting)
     except (InvalidArgument, BudgetExhausted) as refusal:
         return Candidate(mechanism.name, None, refusal)
-    return Candidate(mechanism.name, plan, None, alpha(plan), beyond_limits(plan, setting))
+    return Candidate(mechanism.name, plan, None, alpha(plan, setting), beyond_limits(plan, setting))
 
 
 def _none_can(candidates: Sequence[Candidate]) -> Refusal:
