@@ -118,7 +118,13 @@ class Client:
 
         method, kind = f"{SERVICE}/DryRunWorkload", analyst_pb2.DryRunWorkloadResponse
         response = self._connection.upload(method, requests, kind)
-        return DryRun(response.statements, response.queries, response.promised_error, response.uncertified_at_most)
+        return DryRun(
+            response.statements,
+            response.queries,
+            response.promised_error,
+            response.uncertified_at_most,
+            response.sensitivity,
+        )
 
     def wait(self, round_id: str, on_change: Callable[[Round], None] | None = None) -> Round:
         """Waits until the round has ended and its results, if any, can be read; returns it as it then is.

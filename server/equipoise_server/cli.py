@@ -22,7 +22,7 @@ from equipoise_server.simulation.report import as_json as report_as_json
 from equipoise_server.simulation.report import print_report
 from equipoise_server.simulation.request import Request
 from equipoise_server.simulation.simulate import simulate as simulate_runs
-from equipoise_server.simulation.task import load_task
+from equipoise_server.simulation.task import Analysts, load_task
 from equipoise_server.state import LOCAL_NAMES, create_state
 
 app = typer.Typer(
@@ -238,6 +238,14 @@ def simulate(
         int | None,
         typer.Option(help="How many analysts the statements are dealt to in turn. [default: up to 10]"),
     ] = None,
+    tables_per_analyst: Annotated[
+        int | None,
+        typer.Option(
+            help="Instead, each analyst draws so many different statements of the workload, popular ones more "
+            "often: the most popular twice as often as the second, three times as often as the third, and so on. "
+            "--seed fixes the popularities, and who draws what, for all runs."
+        ),
+    ] = None,
     eps_data: Annotated[float, typer.Option(help="Epsilon of the people in the table.")] = 1.0,
     delta_data: Annotated[
         float | None, typer.Option(help="Delta of the people in the table. [default: 1/n^2 for n records]")
@@ -279,9 +287,10 @@ def simulate(
         forced=tuple(forced or ()),
     )
     request.check()
+    asked = Analysts(analysts, tables_per_analyst, seed)
     try:
         with RunsProgress(repeat, _err) as progress:
-            report = simulate_runs(load_task(table, schema, workload, analysts), request, progress)
+            report = simulate_runs(load_task(table, schema, workload, asked), request, progress)
     except BudgetExhausted as error:
         # Options are all that is wrong: here are no accounts, nor an operator whom to ask for more.
         raise InvalidArgument(*error.message.split(": ", 1)) from None

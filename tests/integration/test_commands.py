@@ -104,7 +104,10 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     assert run("operator", "operator", "dataset", "list")["datasets"][0]["name"] == "shop"
     assert run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)["promised_error"] > 0
     round_id = open_round(run)
-    assert run("ann", "rounds")["rounds"][0]["share"] == {"analyst": "ann", "statements": 3, "queries": 10}
+    assert run("ann", "rounds")["rounds"][0]["share"] == {
+        **{"analyst": "ann", "statements": 3, "queries": 10},
+        "sensitivity": 0,
+    }
     assert [each["name"] for each in run("ann", "schema", "shop")["attributes"]] == ["colour", "size"]
     statements = place / "statements.json"
     assert run("ann", "dry-run", round_id, statements)["queries"] == 10
@@ -261,6 +264,9 @@ def test_wrong_input_is_named_and_costs_nothing(run: Run, refused: Callable[...,
     assert "--out" in refused("ann", "results", round_id, "--out", "results.xls")
     assert "--share" in refused(
         "operator", "operator", "round", "plan", "shop", "--share", "ann", *TERMS[3:], *BUDGETS
+    )
+    assert "shares[0].sensitivity" in refused(
+        "operator", "operator", "round", "plan", "shop", "--share", "ann=3/10/7", *TERMS[3:], *BUDGETS
     )
     (place / "schema.json").write_text('{"version": 1, "attributes": [{"name": "colour", "edges": [1]}]}')
     schema = ("--source", "shop.csv", "--schema", place / "schema.json")

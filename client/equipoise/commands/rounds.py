@@ -33,9 +33,10 @@ Shares = Annotated[
     list[str],
     typer.Option(
         "--share",
-        metavar="ANALYST=STATEMENTS[/QUERIES]",
-        help="What one analyst may ask, such as AA=100/240; once for each analyst. Queries count the cells of "
-        "marginals; left out, they are as many as the statements.",
+        metavar="ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY]]",
+        help="What one analyst may ask, such as AA=100/240/120; once for each analyst. Queries count the cells of "
+        "marginals; left out, they are as many as the statements. The sensitivity is 1 for each condition and 2 "
+        "for each marginal, in sum; left out, all may be marginals, and noise may be larger for it.",
     ),
 ]
 DataEpsilon = Annotated[float, typer.Option(help="The most the round may cost the people in the table.")]
@@ -65,7 +66,11 @@ ReleaseGrid = Annotated[
 ]
 Options = Annotated[str, typer.Option(help='Options of the mechanism, a JSON object: {"play": "sampled"}.')]
 
-_SHARE = re.compile(r"(?P<analyst>[^=]+)=(?P<statements>[0-9]{1,13})(?:/(?P<queries>[0-9]{1,13}))?", re.ASCII)
+_SHARE = re.compile(
+    r"(?P<analyst>[^=]+)=(?P<statements>[0-9]{1,13})"
+    r"(?:/(?P<queries>[0-9]{1,13})(?:/(?P<sensitivity>[0-9]{1,13}))?)?",
+    re.ASCII,
+)
 
 
 @round_app.command("plan")
@@ -242,18 +247,25 @@ def _print_detail(detail: RoundDetail) -> None:
     if step := next_step(detail):
         print_line(f"  {step}")
     print_table(
-        ("analyst", "statements", "queries"),
-        ((share.analyst, f"{share.statements:,}", f"{share.queries:,}") for share in detail.shares),
+        ("analyst", "statements", "queries", "sensitivity"),
+        (
+            (share.analyst, f"{share.statements:,}", f"{share.queries:,}", _declared(share))
+            for share in detail.shares
+        ),
     )
 
 
+def _declared(share: Share) -> str:
+    return f"{share.sensitivity:,}" if share.sensitivity else "not declared"
+
+
 def parse_shares(texts: list[str]) -> tuple[Share, ...]:
-    """The shares of `ANALYST=STATEMENTS[/QUERIES]`. Raises `InvalidArgument`."""
+    """The shares of `ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY]]`. Raises `InvalidArgument`."""
     shares = []
     for text in texts:
         found = _SHARE.fullmatch(text)
         if found is None:
-            raise InvalidArgument("--share", f"{text!r} is not ANALYST=STATEMENTS[/QUERIES]")
-        statements = int(found["statements"])
-        shares.append(Share(found["analyst"], statements, int(found["queries"] or statements)))
+            raise InvalidArgument("--share", f"{text!r} is not ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY]]")
+        statements, sensitivity = int(found["statements"]), int(found["sensitivity"] or 0)
+        shares.append(Share(found["analyst"], statements, int(found["queries"] or statements), sensitivity))
     return tuple(shares)

@@ -349,6 +349,7 @@ class DryRunWorkloadResponse(_message.Message):
     QUERIES_FIELD_NUMBER: _builtins.int
     PROMISED_ERROR_FIELD_NUMBER: _builtins.int
     UNCERTIFIED_AT_MOST_FIELD_NUMBER: _builtins.int
+    SENSITIVITY_FIELD_NUMBER: _builtins.int
     statements: _builtins.int
     """Statements in the workload."""
     queries: _builtins.int
@@ -357,6 +358,8 @@ class DryRunWorkloadResponse(_message.Message):
     """The largest bound a certified answer would carry."""
     uncertified_at_most: _builtins.int
     """At most how many queries of the whole round can end without a bound; a function of public things."""
+    sensitivity: _builtins.int
+    """By how much all counts of the workload together may move, in sum, when one record is replaced."""
     def __init__(
         self,
         *,
@@ -364,10 +367,11 @@ class DryRunWorkloadResponse(_message.Message):
         queries: _builtins.int = ...,
         promised_error: _builtins.float = ...,
         uncertified_at_most: _builtins.int = ...,
+        sensitivity: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["promised_error", b"promised_error", "queries", b"queries", "statements", b"statements", "uncertified_at_most", b"uncertified_at_most"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["promised_error", b"promised_error", "queries", b"queries", "sensitivity", b"sensitivity", "statements", b"statements", "uncertified_at_most", b"uncertified_at_most"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -112,7 +112,7 @@ def _repaired_guess(
     setting = Setting(
         records=int(histogram.sum()),
         universe_size=SCHEMA.universe_size,
-        shares=tuple(Share(share.analyst, share.statements, share.queries) for share in detail.shares),
+        shares=tuple(Share(s.analyst, s.statements, s.queries, s.sensitivity) for s in detail.shares),
         unit=shown.unit,
         data_budget=Budget(shown.data_budget.epsilon, shown.data_budget.delta),
         analyst_budget=Budget(shown.analyst_budget.epsilon, shown.analyst_budget.delta),
@@ -136,4 +136,4 @@ def _repaired_guess(
 def gaussian_error(workload: CompiledWorkload, records: int) -> float:
     """The expected largest error of independent Gaussian noise on every query, for the same data budget."""
     budget = Budget(DATA_BUDGET.epsilon, DATA_BUDGET.delta)
-    return gaussian_deviation(workload, records, budget) * largest_of_normals(workload.query_count)
+    return gaussian_deviation(workload.l1_sensitivity, records, budget) * largest_of_normals(workload.query_count)

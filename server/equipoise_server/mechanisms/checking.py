@@ -68,6 +68,11 @@ def check_inputs(setting: Setting, histogram: NDArray[np.int64], workloads: Mapp
     shares = {share.analyst: share for share in setting.shares}
     for analyst, workload in workloads.items():
         share = shares.get(analyst)
-        fits = share and workload.statement_count <= share.statements and workload.query_count <= share.queries
+        fits = (
+            share is not None
+            and workload.statement_count <= share.statements
+            and workload.query_count <= share.queries
+            and workload.l1_sensitivity <= share.moved
+        )
         if not fits:
             raise ValueError("a workload is larger than its analyst's share")

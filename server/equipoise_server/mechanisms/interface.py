@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -78,6 +79,21 @@ class Setting:
         """Whether there is a budget for the analysts at all."""
         return math.isfinite(self.analyst_budget.epsilon)
 
+    @cached_property
+    def queries(self) -> int:
+        """`k`: all queries of all shares. Kept, as plans ask for it often and shares may be many."""
+        return sum(share.queries for share in self.shares)
+
+    @cached_property
+    def statements(self) -> int:
+        """All statements of all shares."""
+        return sum(share.statements for share in self.shares)
+
+    @cached_property
+    def largest_share(self) -> int:
+        """The queries of the largest share."""
+        return max(share.queries for share in self.shares)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -127,7 +143,10 @@ class Outcome:
 class Mechanism(Protocol):
     """A named mechanism. Stateless: everything it knows is in its arguments."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What it is called by."""
+        ...
 
     def plan(self, setting: Setting) -> Plan:
         """Parameters, costs and promises from public things. Raises `InvalidArgument` or `BudgetExhausted`."""

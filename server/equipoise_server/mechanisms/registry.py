@@ -5,11 +5,19 @@ from __future__ import annotations
 from equipoise.errors import InvalidArgument
 from equipoise.workload import CompiledWorkload
 from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
+from equipoise_server.mechanisms.histogram import Histogram
+from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE
 from equipoise_server.mechanisms.interface import Mechanism, Plan
 from equipoise_server.mechanisms.pooled.pooled import Pooled
 from equipoise_server.mechanisms.pooled.pooled import check_workload as check_tables
 
-MECHANISMS: dict[str, Mechanism] = {"equilibrium": Equilibrium(), "pooled": Pooled()}
+MECHANISMS: dict[str, Mechanism] = {
+    "equilibrium": Equilibrium(),
+    "laplace": LAPLACE,
+    "gaussian": GAUSSIAN,
+    "histogram": Histogram(),
+    "pooled": Pooled(),
+}
 
 
 def mechanism(name: str) -> Mechanism:

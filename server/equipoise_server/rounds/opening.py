@@ -30,7 +30,11 @@ ID_BYTES = 16
 def open_request(terms: Terms, caller: str, request_id: str) -> Request:
     """The request whose content is all of the terms. Raises `InvalidArgument` where they are malformed."""
     check_terms(terms)
-    held = [[share.analyst, share.statements, share.queries] for share in terms.shares]
+    # Left out where none is declared, as before there were any: a request sent again stays the same request.
+    held = [
+        [share.analyst, share.statements, share.queries, *([share.sensitivity] if share.sensitivity else [])]
+        for share in terms.shares
+    ]
     closing = None if terms.close_time is None else to_microseconds(terms.close_time)
     content = canonical([terms.dataset, held, closing])
     return make_request(caller, request_id, "open", terms_to_json(terms), content)
@@ -130,6 +134,7 @@ class Opening:
                 "position": position,
                 "statements": share.statements,
                 "queries": share.queries,
+                "sensitivity": share.sensitivity,
             }
             for position, share in enumerate(terms.shares)
         ]

@@ -101,7 +101,13 @@ class Submissions:
         _check_share(compiled, share)
         plan = record.plan
         check_workload(plan, compiled)
-        return DryRun(compiled.statement_count, compiled.query_count, plan.promised_error, plan.uncertified_at_most)
+        return DryRun(
+            compiled.statement_count,
+            compiled.query_count,
+            plan.promised_error,
+            plan.uncertified_at_most,
+            compiled.l1_sensitivity,
+        )
 
     def get(self, analyst: str, round_id: str) -> RoundRecord:
         """A round as the analyst may see it. Raises `NotFound` where it has no share."""
@@ -186,6 +192,11 @@ def _check_share(compiled: CompiledWorkload, share: Share) -> None:
     ):
         if asked > allowed:
             raise BudgetExhausted(f"the workload has {asked} {what}, your share allows {allowed}")
+    if compiled.l1_sensitivity > share.moved:
+        raise BudgetExhausted(
+            f"the workload has a sensitivity of {compiled.l1_sensitivity}, your share allows {share.moved}: "
+            "1 for each condition, 2 for each marginal"
+        )
 
 
 def _replace(connection: Connection, analyst: str, workload: bytes, receipt: ReceiptRecord) -> None:

@@ -37,6 +37,10 @@ def check_terms(terms: Terms) -> None:
             raise InvalidArgument(
                 f"shares[{index}]", "must have at least 1 statement, and at least as many queries"
             )
+        if not 0 <= share.sensitivity <= 2 * share.statements:
+            raise InvalidArgument(
+                f"shares[{index}].sensitivity", "must lie between 0 (not declared) and 2 for each statement"
+            )
     if not 0 <= terms.release_grid_seconds <= LONGEST_GRID_SECONDS:
         raise InvalidArgument("release_grid_seconds", f"must be at most {LONGEST_GRID_SECONDS:,}")
     try:

@@ -84,6 +84,7 @@ class AnalystMethods:
             queries=record.queries,
             promised_error=record.promised_error,
             uncertified_at_most=record.uncertified_at_most,
+            sensitivity=record.sensitivity,
         )
 
     def withdraw_workload(

@@ -150,7 +150,12 @@ def _round(record: RoundRecord) -> types_pb2.Round:
 
 
 def _share(record: Share) -> types_pb2.Share:
-    return types_pb2.Share(analyst=record.analyst, statements=record.statements, queries=record.queries)
+    return types_pb2.Share(
+        analyst=record.analyst,
+        statements=record.statements,
+        queries=record.queries,
+        sensitivity=record.sensitivity,
+    )
 
 
 def _budget(record: Budget) -> types_pb2.Budget:

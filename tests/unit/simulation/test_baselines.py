@@ -10,8 +10,13 @@ import pytest
 from equipoise.queries import Marginal, attribute
 from equipoise.schema import Schema
 from equipoise.workload import compile_workload
-from equipoise_server.mechanisms.interface import Budget
-from equipoise_server.simulation.baselines import gaussian_deviation, largest_of_normals, uniform_guess
+from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise_server.simulation.baselines import (
+    gaussian_deviation,
+    gaussian_errors,
+    largest_of_normals,
+    uniform_guess,
+)
 
 SCHEMA = Schema.from_json('{"a": 4, "b": 2}')
 
@@ -29,6 +34,19 @@ def test_the_largest_of_normals(count: int) -> None:
 
 def test_noise_grows_with_the_root_of_the_tables_and_falls_with_the_records() -> None:
     budget = Budget(1.0, 1e-9)
-    one, four = (compile_workload([Marginal(("a",))] * tables, SCHEMA) for tables in (1, 4))
-    assert gaussian_deviation(four, 100, budget) == pytest.approx(2 * gaussian_deviation(one, 100, budget))
-    assert gaussian_deviation(one, 200, budget) == pytest.approx(gaussian_deviation(one, 100, budget) / 2)
+    one, four = (gaussian_deviation(2 * tables, 100, budget) for tables in (1, 4))
+    assert four == pytest.approx(2 * one)
+    assert gaussian_deviation(2, 200, budget) == pytest.approx(one / 2)
+
+
+@pytest.mark.parametrize(("declared", "moved"), [((0, 0), 12), ((2, 3), 5)])
+def test_all_that_the_shares_declare_is_paid_for(declared: tuple[int, int], moved: int) -> None:
+    budget = Budget(1.0, 1e-9)
+    shares = (Share("a", 2, 9, declared[0]), Share("b", 4, 9, declared[1]))
+    errors = gaussian_errors(Setting(1000, 8, shares, "query", budget, budget, 0.05, {}), answers=40)
+    assert errors is not None
+    drawn = np.abs(np.random.default_rng(2).standard_normal((4000, 40)))
+    drawn *= math.sqrt(moved) * gaussian_deviation(1, 1000, budget)
+    for found, seen in ((errors.max, drawn.max(axis=1)), (errors.mean, drawn)):
+        assert abs(found - seen.mean()) < 6 * seen.std() / math.sqrt(seen.size)
+    assert 0.008 < np.mean(drawn > errors.p99) < 0.012

@@ -27,13 +27,13 @@ def plan_statement_repair(setting: Setting, threshold_error: float, rho: Fractio
     `threshold_error`: the synopsis error, as a fraction of the records, from which repair is worth its place.
     """
     size, beta, records = Size.of(setting), setting.beta, setting.records
-    cut_offs = {
-        share.analyst: min(
-            share.statements,
-            whole(setting.options, "cut_off", max(1, math.ceil(REPAIR_PLACES * share.statements))),
+    of_statements = {
+        statements: min(
+            statements, whole(setting.options, "cut_off", max(1, math.ceil(REPAIR_PLACES * statements)))
         )
-        for share in setting.shares
+        for statements in {share.statements for share in setting.shares}
     }
+    cut_offs = {share.analyst: of_statements[share.statements] for share in setting.shares}
     places = max(1, sum(cut_offs.values()))
     test_epsilon = epsilon_within(DETECTION_SHARE * rho / places)
     answer_rho = (1 - DETECTION_SHARE) * rho / places
