@@ -117,9 +117,7 @@ def plan_pooled(name: str, setting: Setting) -> Plan:
     uncertified = uncertified_predicates(setting, family, options)
     if options.repair_share:
         repairs = plan_repair(setting, places, promised, Fraction(whole - rho, RHO_UNIT))
-        uncertified = min(
-            sum(share.queries for share in setting.shares), uncertified + uncertified_outside(setting, repairs)
-        )
+        uncertified = min(setting.queries, uncertified + uncertified_outside(setting, repairs))
         promised = max(promised, repair_promise(repairs))
     parameters = PooledParameters(family, demand, rho, floor, chances, certified, options.synopsis, repairs)
     on_data, on_analysts = data_parts(parameters, setting), analyst_parts(parameters, setting)
@@ -174,7 +172,7 @@ def uncertified_predicates(setting: Setting, family: Family, options: Options) -
     None where the bound covers half of the largest table: a sum of `j` of `N` cells errs like one of `N - j`.
     """
     largest = max((table_cells(family.sizes, axes) for axes in family.sets), default=1)
-    return 0 if 4 * options.summed >= largest else sum(share.statements for share in setting.shares)
+    return 0 if 4 * options.summed >= largest else setting.statements
 
 
 def family_of(setting: Setting, options: Options) -> Family:
@@ -194,7 +192,7 @@ def family_of(setting: Setting, options: Options) -> Family:
 def chances_of(setting: Setting, family: Family, parts: int) -> Chances:
     """Half of beta's part for all cells of all tables of the family, half for all predicates there may be."""
     cells = sum(table_cells(family.sizes, axes) for axes in family.sets)
-    statements = sum(share.statements for share in setting.shares)
+    statements = setting.statements
     beta = setting.beta / parts
     return Chances(beta / 2 / max(1, cells), beta / 2 / statements)
 
@@ -222,13 +220,13 @@ def certified_bound(setting: Setting, family: Family, least_rho: Fraction, chanc
 
 def predicted_seconds(setting: Setting, family: Family) -> float:
     """A rough prediction of a run on one ordinary core: the fit, and writing the answers down."""
-    queries = sum(share.queries for share in setting.shares)
+    queries = setting.queries
     passes = FIT_STEPS * (2 + math.sqrt(len(family.largest)))
     return 0.5 + 1e-9 * passes * setting.universe_size + 1e-6 * queries
 
 
 def predicted_memory(setting: Setting, family: Family) -> int:
     """A rough prediction of the peak, in bytes."""
-    queries = sum(share.queries for share in setting.shares)
+    queries = setting.queries
     cells = sum(table_cells(family.sizes, axes) for axes in family.sets)
     return 300 * 2**20 + 96 * setting.universe_size + 64 * cells + 160 * queries
