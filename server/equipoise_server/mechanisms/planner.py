@@ -43,8 +43,8 @@ Told = Callable[[str], None]
 class Candidate:
     """One mechanism's plan, or why it has none.
 
-    `alpha` as above, 1 where there is no plan. `beyond`: in words, the limit that
-    the plan exceeds; empty where it exceeds none.
+    `alpha` as above, 1 where there is no plan. `beyond`: in words, the limit that the plan exceeds; empty where it
+    exceeds none.
     """
 
     mechanism: str
