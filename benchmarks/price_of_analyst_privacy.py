@@ -49,7 +49,9 @@ def main() -> None:
     print("|" + "---|" * len(COLUMNS))
     for name, statements in workloads(schema, options.predicates, options.many):
         dealt = deal(statements, ANALYSTS)
-        task = Task(schema, histogram, {who: compile_workload(own, schema) for who, own in dealt.items()})
+        task = Task.filling_shares(
+            schema, histogram, {who: compile_workload(own, schema) for who, own in dealt.items()}
+        )
         for epsilon in EPSILONS:
             print("| " + " | ".join(row(name, epsilon, task, options.repeat)) + " |", flush=True)
 
@@ -103,14 +105,14 @@ def figures(report: Report) -> list[str]:
     """The numbers of a row."""
     synopsis = mean_errors([run.synopsis for run in report.runs])
     game = report.game
-    if synopsis is None or game is None:
+    if synopsis is None or game is None or report.gaussian is None:
         return ["none", *[""] * (len(COLUMNS) - 3)]
     play = "sampled" if '"play":"sampled"' in report.plan.parameters else "mixed"
     seconds = sum(run.seconds for run in report.runs) / len(report.runs)
     return [
         *(f"{synopsis.max:.4f}", f"{synopsis.mean:.5f}"),
         *(f"{report.uniform.max:.4f}", f"{report.uniform.mean:.5f}"),
-        *(f"{report.gaussian_max:.4f}", f"{report.gaussian_mean:.5f}"),
+        *(f"{report.gaussian.max:.4f}", f"{report.gaussian.mean:.5f}"),
         *(play, f"{game.mishandled:g}", f"{seconds:.1f}"),
     ]
 

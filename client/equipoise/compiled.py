@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.tables import Axes, Table, marginal_tables, spread
-from equipoise.terms import BLOCK, EXACT, Terms, Vectors
+from equipoise.terms import BLOCK, EXACT, Terms, Vectors, check_total
 
 MAX_WEIGHT = 256  # sum of |coefficients| of one predicate's boxes
 MAX_COEFFICIENTS = EXACT // MAX_WEIGHT  # 2^45: keeps every partial sum of `transpose` within 2^53
@@ -71,16 +71,18 @@ class CompiledWorkload:
         """
         if histogram.shape != (math.prod(self.schema_sizes),):
             raise ValueError(f"the histogram must have {math.prod(self.schema_sizes)} cells")
-        _check_total(histogram, EXACT)
+        check_total(histogram, EXACT)
         result = np.zeros(self.query_count, dtype=np.int64)
-        groups = {group.axes: group for group in self.groups}
-        marginals = self._marginal_queries
-        tensor = histogram.astype(np.int64, copy=False).reshape(self.schema_sizes)
-        for axes, table in marginal_tables(tensor, groups.keys() | marginals.keys()):
-            if axes in groups:
-                np.add.at(result, groups[axes].queries, groups[axes].counts(table, self.vectors))
-            if axes in marginals:
-                result[marginals[axes]] = table
+        self._sum_up(histogram.astype(np.int64, copy=False), result)
+        return result
+
+    def expectations(self, distribution: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Applies every query to a float64[|X|] distribution: float64[k], to the rounding of its sums.
+
+        A function of private outputs or public things only: floating sums differ a little between machines.
+        """
+        result = np.zeros(self.query_count, dtype=np.float64)
+        self._sum_up(distribution, result)
         return result
 
     def record_counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -109,17 +111,16 @@ class CompiledWorkload:
         """
         if coefficients.shape != (self.query_count,):
             raise ValueError(f"there must be {self.query_count} coefficients")
-        _check_total(coefficients, MAX_COEFFICIENTS)
-        groups = {}
-        for group in self.groups:
-            weights = coefficients[group.queries] * group.coefficients
-            rows = np.flatnonzero(weights)
-            groups[group.axes] = (group, rows, weights[rows])
-        marginals: dict[Axes, Table] = {
-            axes: coefficients[queries].sum(axis=0, dtype=np.int64)
-            for axes, queries in self._marginal_queries.items()
-        }
-        return self._spread(groups, marginals)
+        check_total(coefficients, MAX_COEFFICIENTS)
+        universe = np.zeros(math.prod(self.schema_sizes), dtype=np.int64)
+        self._combine(coefficients, universe)
+        return universe
+
+    def combination(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`transpose` of float64[k] coefficients: float64[|X|], to the rounding of its sums, as `expectations`."""
+        universe = np.zeros(math.prod(self.schema_sizes), dtype=np.float64)
+        self._combine(coefficients, universe)
+        return universe
 
     def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
         """`transpose` where only some queries, int64[j], have coefficients, int64[j]; repeated queries add up."""
@@ -127,7 +128,7 @@ class CompiledWorkload:
             raise ValueError("there must be one coefficient for each query")
         if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < self.query_count:
             raise ValueError("a query is outside the workload")
-        _check_total(coefficients, MAX_COEFFICIENTS)
+        check_total(coefficients, MAX_COEFFICIENTS)
         groups = {}
         for group in self.groups:
             starts = np.searchsorted(group.queries, queries, side="left")
@@ -148,7 +149,9 @@ class CompiledWorkload:
                 np.add.at(cells.reshape(-1), queries[inside] - span.start, coefficients[inside])
                 table = cells.transpose(_positions(marginal.axes, axes))
                 marginals[axes] = marginals[axes] + table if axes in marginals else table
-        return self._spread(groups, marginals)
+        universe = np.zeros(math.prod(self.schema_sizes), dtype=np.int64)
+        self._spread(groups, marginals, universe)
+        return universe
 
     def statement_sensitivity(self, statement: int) -> int:
         """How much one statement's counts can move, in sum, when one record is replaced: predicate 1, marginal 2.
@@ -159,14 +162,18 @@ class CompiledWorkload:
             raise ValueError("there is no such statement")
         return 2 if int(self.statement_offsets[statement]) in self._marginal_starts else 1
 
+    @property
+    def l1_sensitivity(self) -> int:
+        """How much all counts together can move, in sum, when one record is replaced: predicate 1, marginal 2."""
+        return self.statement_count + len(self.marginals)
+
     def sensitivities(self) -> tuple[float, float, float]:
         """Upper bounds on how much all counts together can move when one record is replaced: L1, L2, Linf norms.
 
         A predicate moves by at most 1, a marginal by 1 in two of its cells. Every query moves by 0 or 1,
         so L2 is the root of L1, here rounded up.
         """
-        predicates = self.statement_count - len(self.marginals)
-        l1 = predicates + 2 * len(self.marginals)
+        l1 = self.l1_sensitivity
         if l1 == 0:
             return 0.0, 0.0, 0.0
         return float(l1), math.nextafter(math.sqrt(l1), math.inf), 1.0
@@ -214,11 +221,34 @@ class CompiledWorkload:
     def _range(self, marginal: MarginalRange) -> slice:
         return slice(marginal.first_query, marginal.first_query + math.prod(self._shape(marginal.axes)))
 
+    def _sum_up(self, cells: Table, result: Table) -> None:
+        """Adds to `result`, [k], every query's sum over `cells`, [|X|], both of one type."""
+        groups = {group.axes: group for group in self.groups}
+        marginals = self._marginal_queries
+        for axes, table in marginal_tables(cells.reshape(self.schema_sizes), groups.keys() | marginals.keys()):
+            if axes in groups:
+                np.add.at(result, groups[axes].queries, groups[axes].counts(table, self.vectors))
+            if axes in marginals:
+                result[marginals[axes]] = table
+
+    def _combine(self, coefficients: Table, universe: Table) -> None:
+        """Adds the combination of all queries, with coefficients [k], to `universe`, [|X|], both of one type."""
+        groups = {}
+        for group in self.groups:
+            weights = coefficients[group.queries] * group.coefficients
+            rows = np.flatnonzero(weights)
+            groups[group.axes] = (group, rows, weights[rows])
+        marginals: dict[Axes, Table] = {
+            axes: coefficients[queries].sum(axis=0) for axes, queries in self._marginal_queries.items()
+        }
+        self._spread(groups, marginals, universe)
+
     def _spread(
         self,
-        groups: dict[Axes, tuple[Terms, NDArray[np.int64], NDArray[np.int64]]],
+        groups: dict[Axes, tuple[Terms, NDArray[np.int64], Table]],
         marginals: dict[Axes, Table],
-    ) -> NDArray[np.int64]:
+        universe: Table,
+    ) -> None:
         def table_of(axes: Axes) -> Table:
             if axes not in groups:
                 return marginals[axes]
@@ -226,24 +256,9 @@ class CompiledWorkload:
             table = group.table(rows, weights, self.vectors)
             return table + marginals[axes] if axes in marginals else table
 
-        universe = np.zeros(self.schema_sizes, dtype=np.int64)
-        spread(groups.keys() | marginals.keys(), table_of, universe)
-        return universe.reshape(-1)
+        spread(groups.keys() | marginals.keys(), table_of, universe.reshape(self.schema_sizes))
 
 
 def _positions(axes: Axes, order: Axes) -> tuple[int, ...]:
     """Where each axis of `order` stands in `axes`."""
     return tuple(axes.index(axis) for axis in order)
-
-
-def _check_total(numbers: NDArray[np.int64], limit: int) -> None:
-    if not len(numbers) or max(int(numbers.max()), -int(numbers.min())) <= limit // len(numbers):
-        return
-    total = 0
-    for start in range(0, len(numbers), BLOCK):
-        sizes = np.abs(numbers[start : start + BLOCK])
-        # Summed as doubles first, so that the check itself cannot overflow; -2^63 has no absolute value.
-        fits = int(sizes.min()) >= 0 and float(sizes.sum(dtype=np.float64)) <= 2.0 * limit
-        total = total + int(sizes.sum()) if fits else limit + 1
-        if total > limit:
-            raise ValueError(f"the absolute values sum to more than {limit}; the result might not be exact")

@@ -88,6 +88,7 @@ def round_detail(message: types_pb2.RoundDetail) -> RoundDetail:
             progress.complete,
             progress.peak_memory_bytes,
         ),
+        requested_mechanism=message.requested_mechanism,
     )
 
 
@@ -158,10 +159,7 @@ def terms_message(terms: Terms) -> operator_pb2.RoundTerms:
         analyst_budget=budget_message(terms.analyst_budget),
         beta=terms.beta,
         mechanism=terms.mechanism,
-        shares=[
-            types_pb2.Share(analyst=share.analyst, statements=share.statements, queries=share.queries)
-            for share in terms.shares
-        ],
+        shares=[_share_message(share, f"terms.shares[{i}]") for i, share in enumerate(terms.shares)],
         options=terms.options,
         release_grid_seconds=terms.release_grid_seconds,
     )
@@ -182,7 +180,16 @@ def _budget(message: types_pb2.Budget) -> Budget:
 
 
 def _share(message: types_pb2.Share) -> Share:
-    return Share(message.analyst, message.statements, message.queries)
+    return Share(message.analyst, message.statements, message.queries, message.sensitivity)
+
+
+def _share_message(share: Share, field: str) -> types_pb2.Share:
+    for name in ("statements", "queries", "sensitivity"):
+        if not 0 <= getattr(share, name) < 1 << 64:
+            raise InvalidArgument(f"{field}.{name}", "must be a number, at least 0")
+    return types_pb2.Share(
+        analyst=share.analyst, statements=share.statements, queries=share.queries, sensitivity=share.sensitivity
+    )
 
 
 def _cost(message: types_pb2.Cost) -> Cost:

@@ -2,19 +2,20 @@
 
 Both work axis by axis from the first one and share the partial sums, so that a thousand tables cost about as
 much as a few passes over the universe instead of a thousand. The first axes vary slowest, so every pass but
-those over small arrays runs along memory. Tables are int64 arrays with one dimension for each of their axes, which
-ascend; all sums are exact in integers.
+those over small arrays runs along memory. Tables are arrays with one dimension for each of their axes, which
+ascend: int64, where all sums are exact, or float64, for what needs no exactness. Types come out as they go in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Axes = tuple[int, ...]
-Table = NDArray[np.int64]
+Table = NDArray[Any]  # int64 or float64
 
 
 def marginal_tables(histogram: Table, wanted: Iterable[Axes]) -> Iterator[tuple[Axes, Table]]:
@@ -45,12 +46,12 @@ Keys = list[tuple[Axes, Axes]]
 
 def _collect(tensor: Table, keys: Keys, shared: int, axis: int) -> Iterator[tuple[Axes, Table]]:
     if len(keys) == 1 and not keys[0][1]:
-        yield keys[0][0], np.asarray(tensor.sum(axis=tuple(range(shared, tensor.ndim)), dtype=np.int64))
+        yield keys[0][0], np.asarray(tensor.sum(axis=tuple(range(shared, tensor.ndim)), dtype=tensor.dtype))
     elif keys:
         without, sharing = _divided(keys, axis)
         if without:
             lone = tensor.shape[shared] == 1
-            summed = tensor.squeeze(shared) if lone else tensor.sum(axis=shared, dtype=np.int64)
+            summed = tensor.squeeze(shared) if lone else tensor.sum(axis=shared, dtype=tensor.dtype)
             yield from _collect(summed, without, shared, axis + 1)
             del summed  # before `sharing` makes its own
         yield from _collect(tensor, sharing, shared + 1, axis + 1)
@@ -71,7 +72,7 @@ def _add(total: Table, keys: Keys, table_of: Callable[[Axes], Table], shared: in
     elif without and total.shape[shared] == 1:
         _add(total.squeeze(shared), without, table_of, shared, axis + 1)
     elif without:
-        partial = np.zeros(total.shape[:shared] + total.shape[shared + 1 :], dtype=np.int64)
+        partial = np.zeros(total.shape[:shared] + total.shape[shared + 1 :], dtype=total.dtype)
         _add(partial, without, table_of, shared, axis + 1)
         total += partial[(slice(None),) * shared + (None,)]
         del partial  # before `sharing` makes its own

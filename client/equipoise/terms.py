@@ -1,8 +1,8 @@
 """Boxes by the thousand, in arrays: the part of a compiled workload that does the arithmetic.
 
 A term is an integer coefficient times a box, for one query. Terms that constrain the same axes form a group.
-All matrix products are over float64 arrays of integers whose partial sums stay within 2^53, so every one of
-them is exact, whatever the BLAS library, its threads and its order of summation.
+All matrix products are over float64 arrays. Where those hold integers whose partial sums stay within 2^53, every
+one of them is exact, whatever the BLAS library, its threads and its order of summation.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from equipoise.tables import Table
 
 EXACT = 1 << 53  # float64 holds every integer up to here
 BLOCK = 1 << 17  # numbers in the float64 blocks of one matrix product: 1 MB, within the processor's cache
@@ -57,12 +59,10 @@ class Terms:
     coefficients: NDArray[np.int64]
     vectors: NDArray[np.int32]
 
-    def table(
-        self, rows: NDArray[np.int64], weights: NDArray[np.int64], vectors: Sequence[Vectors]
-    ) -> NDArray[np.int64]:
-        """The sum over `rows` of the weight times the box, as a table over the axes.
+    def table(self, rows: NDArray[np.int64], weights: Table, vectors: Sequence[Vectors]) -> Table:
+        """The sum over `rows` of the weight times the box, as a table over the axes, of the weights' type.
 
-        The caller keeps the sum of |weights| within 2^53.
+        The caller keeps the sum of |integer weights| within 2^53.
         """
         shape = tuple(vectors[axis].size for axis in self.axes)
         total: NDArray[np.float64] | None = None
@@ -70,15 +70,15 @@ class Terms:
             product = (left * weights[part, None]).T @ right
             total = product if total is None else total + product
         if total is None:
-            return np.zeros(shape, dtype=np.int64)
-        return total.astype(np.int64).reshape(shape)
+            return np.zeros(shape, dtype=weights.dtype)
+        return total.astype(weights.dtype).reshape(shape)
 
-    def counts(self, table: NDArray[np.int64], vectors: Sequence[Vectors]) -> NDArray[np.int64]:
-        """For each term, the sum of the table over its box times its coefficient: int64[terms].
+    def counts(self, table: Table, vectors: Sequence[Vectors]) -> Table:
+        """For each term, the sum of the table over its box times its coefficient: [terms], of the table's type.
 
-        The caller keeps the sum of |table| within 2^53.
+        The caller keeps the sum of |an integer table| within 2^53.
         """
-        result = np.empty(len(self.queries), dtype=np.int64)
+        result = np.empty(len(self.queries), dtype=table.dtype)
         split = self._split(vectors)
         matrix = table.astype(np.float64).reshape(math.prod(table.shape[:split]), -1)
         for part, left, right in self._blocks(np.arange(len(self.queries)), vectors):
@@ -122,3 +122,17 @@ class Terms:
         """How many of the axes go to the left factor, so that both factors together are smallest."""
         sizes = [vectors[axis].size for axis in self.axes]
         return min(range(len(sizes) + 1), key=lambda split: math.prod(sizes[:split]) + math.prod(sizes[split:]))
+
+
+def check_total(numbers: NDArray[np.int64], limit: int) -> None:
+    """Raises `ValueError` where the absolute values sum to more than `limit`, itself without overflowing."""
+    if not len(numbers) or max(int(numbers.max()), -int(numbers.min())) <= limit // len(numbers):
+        return
+    total = 0
+    for start in range(0, len(numbers), BLOCK):
+        sizes = np.abs(numbers[start : start + BLOCK])
+        # Summed as doubles first, so that the check itself cannot overflow; -2^63 has no absolute value.
+        fits = int(sizes.min()) >= 0 and float(sizes.sum(dtype=np.float64)) <= 2.0 * limit
+        total = total + int(sizes.sum()) if fits else limit + 1
+        if total > limit:
+            raise ValueError(f"the absolute values sum to more than {limit}; the result might not be exact")

@@ -46,11 +46,16 @@ class Budget:
 
 @dataclass(frozen=True)
 class Share:
-    """What one analyst may ask: statements, and linear queries (cells) of all of them together."""
+    """What one analyst may ask: statements, and linear queries (cells) of all of them together.
+
+    `sensitivity`: by how much all its counts together may move, in sum, when one record is replaced; a predicate
+    moves by 1, a marginal by 2. 0 where none is declared: then all statements may be marginals.
+    """
 
     analyst: str
     statements: int
     queries: int
+    sensitivity: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,12 +127,13 @@ class Progress:
 
 @dataclass(frozen=True)
 class RoundDetail:
-    """A round as operators and auditors see it."""
+    """A round as operators and auditors see it. `requested_mechanism`: "auto" where the server chose the plan's."""
 
     round: Round
     shares: tuple[Share, ...]
     plan: Plan
     progress: Progress
+    requested_mechanism: str
 
 
 @dataclass(frozen=True)
@@ -167,13 +173,15 @@ class Receipt:
 class DryRun:
     """What a workload would come to: its size, and the largest bound a certified answer would carry.
 
-    `uncertified_at_most`: of all queries of the round, not of this workload.
+    `uncertified_at_most`: of all queries of the round, not of this workload. `sensitivity`: by how much its counts
+    together may move, in sum, when one record is replaced.
     """
 
     statements: int
     queries: int
     promised_error: float
     uncertified_at_most: int
+    sensitivity: int
 
 
 @dataclass(frozen=True)

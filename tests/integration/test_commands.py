@@ -34,6 +34,7 @@ STATEMENTS: list[object] = [
 ]
 TERMS = ["shop", "--share", "ann=3/10", "--share", "bob=3/10", "--data-delta", "1e-4", "--analyst-delta", "1e-4"]
 BUDGETS = ["--data-epsilon", "8", "--analyst-epsilon", "8"]
+GAME = ["--mechanism", "equilibrium"]  # which charges everybody and makes a synopsis
 
 MECHANISMS = Path(__file__).parents[2] / "docs" / "mechanisms.md"
 
@@ -87,7 +88,7 @@ def register(run: Run, place: Path, epsilon: int = 20) -> None:
 
 
 def open_round(run: Run) -> str:
-    detail = run("operator", "operator", "round", "open", *TERMS, *BUDGETS)
+    detail = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, *GAME)
     return str(detail["round"]["id"])
 
 
@@ -98,7 +99,10 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     assert run("operator", "operator", "dataset", "list")["datasets"][0]["name"] == "shop"
     assert run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)["promised_error"] > 0
     round_id = open_round(run)
-    assert run("ann", "rounds")["rounds"][0]["share"] == {"analyst": "ann", "statements": 3, "queries": 10}
+    assert run("ann", "rounds")["rounds"][0]["share"] == {
+        **{"analyst": "ann", "statements": 3, "queries": 10},
+        "sensitivity": 0,
+    }
     assert [each["name"] for each in run("ann", "schema", "shop")["attributes"]] == ["colour", "size"]
     statements = place / "statements.json"
     assert run("ann", "dry-run", round_id, statements)["queries"] == 10
@@ -142,14 +146,15 @@ def test_exported_charges_add_up_to_what_is_shown(run: Run, place: Path) -> None
     register(run, place, epsilon=50)
     smaller = ["--data-epsilon", "4", "--analyst-epsilon", "4"]
     for options in (BUDGETS, smaller, [*BUDGETS, "--unit", "analyst"], [*smaller, "--unit", "analyst"]):
-        detail = run("operator", "operator", "round", "open", *TERMS, *options)
+        detail = run("operator", "operator", "round", "open", *TERMS, *options, *GAME)
         round_id = detail["round"]["id"]
         run("ann", "submit", round_id, place / "statements.json")
         run("operator", "operator", "round", "seal", round_id)
         if options is smaller:
             run("operator", "operator", "round", "run", round_id)
             run("operator", "operator", "round", "release", round_id)
-    given_back = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, "--unit", "analyst")["round"]["id"]
+    last = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, "--unit", "analyst", *GAME)
+    given_back = last["round"]["id"]
     run("ann", "submit", given_back, place / "statements.json")
     run("operator", "operator", "round", "seal", given_back)
     run("operator", "operator", "round", "abort", given_back, "--reason", "a test")
@@ -256,6 +261,9 @@ def test_wrong_input_is_named_and_costs_nothing(run: Run, refused: Callable[...,
     assert "--share" in refused(
         "operator", "operator", "round", "plan", "shop", "--share", "ann", *TERMS[3:], *BUDGETS
     )
+    assert "shares[0].sensitivity" in refused(
+        "operator", "operator", "round", "plan", "shop", "--share", "ann=3/10/7", *TERMS[3:], *BUDGETS
+    )
     (place / "schema.json").write_text('{"version": 1, "attributes": [{"name": "colour", "edges": [1]}]}')
     schema = ("--source", "shop.csv", "--schema", place / "schema.json")
     caps = ("--data-epsilon", 1, "--data-delta", "1e-4", "--analyst-epsilon", 1)
@@ -272,6 +280,44 @@ def test_wrong_input_is_named_and_costs_nothing(run: Run, refused: Callable[...,
     assert "a test" in refused("ann", "wait", round_id)
     accounts = run("operator", "operator", "budget", "show", "shop")["accounts"]
     assert [each["committed"]["epsilon"] for each in accounts] == [0] * len(accounts)
+
+
+def test_a_round_of_independent_noise(run: Run, refused: Callable[..., str], place: Path) -> None:
+    register(run, place)
+    noise = (*TERMS, *BUDGETS, "--mechanism", "gaussian")
+    planned = run("operator", "operator", "round", "plan", *noise)
+    assert (planned["mechanism"], planned["analyst_budget"]["epsilon"]) == ("gaussian", 0)
+    opened = run("operator", "operator", "round", "open", *noise)
+    assert (opened["plan"], opened["requested_mechanism"]) == (planned, "gaussian")
+    round_id = opened["round"]["id"]
+    tried = run("ann", "dry-run", round_id, place / "statements.json")
+    assert (tried["sensitivity"], tried["promised_error"]) == (4, planned["promised_error"])
+    run("ann", "submit", round_id, place / "statements.json")
+    for step in ("seal", "run", "release"):
+        run("operator", "operator", "round", step, round_id)
+    run("ann", "wait", round_id)
+    assert run("ann", "results", round_id)["methods"] == {"gaussian": 10}
+    table = place / "synopsis.csv"
+    assert "no synopsis: the mechanism gaussian makes none" in refused("ann", "synopsis", round_id, "--out", table)
+    assert not list(place.glob("synopsis*"))
+    accounts = {each["name"]: each for each in run("operator", "operator", "budget", "show", "shop")["accounts"]}
+    assert accounts["analyst/shop/query/ann"]["committed"]["epsilon"] == 0
+    assert accounts["data/shop"]["spent"]["epsilon"] > 0
+    exported = run("operator", "operator", "budget", "export", "analyst/shop/query/ann")
+    assert [charge["events"] for charges in exported["sums"] for charge in charges] == [[]]
+
+
+def test_people_see_what_auto_chose(run: Run, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    register(run, place)
+    profile = str(place / "state" / "profiles" / "operator")
+    for step in ("plan", "open"):
+        with pytest.raises(SystemExit) as ended:
+            main(["operator", "round", step, *TERMS, *BUDGETS, "--profile", profile])
+        assert not ended.value.code
+        shown = capsys.readouterr().out
+        chosen = run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)
+        assert f"{chosen['mechanism']}, chosen by auto" in shown
+        assert f"{chosen['promised_error']:.4g} of the records" in shown
 
 
 def test_a_cap_that_is_too_small_is_named(run: Run, refused: Callable[..., str], place: Path) -> None:

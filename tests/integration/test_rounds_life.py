@@ -186,7 +186,7 @@ def test_a_submission_is_replaceable_until_sealed(bench: Bench) -> None:
 def test_a_dry_run_leaves_no_trace(bench: Bench) -> None:
     round_id = bench.opened()
     tried = bench.rounds.dry_run("ann", round_id, ANN_BYTES)
-    assert (tried.statements, tried.queries) == (3, 10)
+    assert (tried.statements, tried.queries, tried.sensitivity) == (3, 10, 4)
     assert tried.promised_error == bench.rounds.get(round_id).plan.promised_error
     with pytest.raises(NotFound, match="there is no workload of yours"):
         bench.rounds.withdraw("ann", round_id, "withdraw")
@@ -228,6 +228,30 @@ def test_workloads_beyond_the_share_or_malformed_are_refused(bench: Bench) -> No
         bench.rounds.submit("ann", round_id, "1", b"\xff\xff\xff")
     # Nothing was kept of the refused ones: the request_id is still free.
     assert bench.rounds.submit("ann", round_id, "1", ANN_BYTES).statements == 3
+
+
+def test_a_workload_above_its_declared_sensitivity_is_refused_and_leaves_nothing(bench: Bench) -> None:
+    declared = replace(TERMS, shares=(Share("ann", 4, 12, 3), Share("bob", 4, 12)))
+    round_id = bench.rounds.open(declared, "open").id
+    assert bench.rounds.get(round_id).terms.shares == declared.shares
+    assert bench.rounds.get_for_analyst("ann", round_id).terms.shares == declared.shares[:1]
+    for attempt in (
+        lambda: bench.rounds.dry_run("ann", round_id, ANN_BYTES),
+        lambda: bench.rounds.submit("ann", round_id, "1", ANN_BYTES),
+    ):
+        with pytest.raises(BudgetExhausted, match="the workload has a sensitivity of 4, your share allows 3"):
+            attempt()
+    with pytest.raises(WrongState, match="no analyst has submitted"):
+        bench.rounds.seal(round_id, "seal")
+    assert all(amounts == (0.0, 0.0) for amounts in bench.charged().values())
+    # The request_id is still free; and bob, who declared nothing, may ask for four marginals.
+    assert bench.rounds.submit("ann", round_id, "1", BOB_BYTES).statements == 2
+    tables = workload_to_bytes((Marginal(("colour",)),) * 4)
+    assert bench.rounds.dry_run("bob", round_id, tables).sensitivity == 8
+    with pytest.raises(InvalidArgument, match=r"^shares\[0\]\.sensitivity: "):
+        bench.rounds.open(replace(TERMS, shares=(Share("ann", 4, 12, 9),)), "more than its statements can move")
+    with pytest.raises(AlreadyExists):
+        bench.rounds.open(TERMS, "open")
 
 
 def test_requests_are_carried_out_once_also_after_a_restart(bench: Bench) -> None:

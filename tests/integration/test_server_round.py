@@ -69,7 +69,7 @@ def terms() -> operator_pb2.RoundTerms:
         analyst_budget=budget,
         beta=0.05,
         mechanism="equilibrium",
-        shares=[types_pb2.Share(analyst=name, statements=4, queries=12) for name in WORKLOADS],
+        shares=[types_pb2.Share(analyst=name, statements=4, queries=12, sensitivity=4) for name in WORKLOADS],
     )
 
 
@@ -143,11 +143,17 @@ async def registered_and_opened(people: People) -> str:
     plan = (await operator.PlanRound(operator_pb2.PlanRoundRequest(terms=terms()))).plan
     assert 0 < plan.data_budget.epsilon <= 8.0
     request = operator_pb2.OpenRoundRequest(terms=terms(), request_id="open")
+    too_sensitive = terms()
+    too_sensitive.shares[1].sensitivity = 9
+    refused = await refusal_of(operator.PlanRound(operator_pb2.PlanRoundRequest(terms=too_sensitive)))
+    assert (refused.status, "terms.shares[1].sensitivity" in refused.message) == ("INVALID_ARGUMENT", True)
     opened = (await operator.OpenRound(request)).detail
+    assert [share.sensitivity for share in opened.shares] == [4, 4]
     assert (opened.round.state, opened.plan) == (types_pb2.ROUND_STATE_OPEN, plan)
     asked = analyst_pb2.GetAnalystRoundRequest(round_id=opened.round.id)
     seen = (await ann.GetAnalystRound(asked)).round
     assert (seen.share.analyst, b"bob" in seen.SerializeToString()) == ("ann", False)
+    assert seen.share.sensitivity == 4
     wanted = analyst_pb2.GetDatasetRequest(name="shop")
     assert (await ann.GetDataset(wanted)).dataset == dataset
     # Without a share there is no such round and no such dataset.
@@ -165,7 +171,16 @@ async def submitted(people: People, round_id: str) -> None:
         assert (await stub.SubmitWorkload(uploaded(round_id, "s1", workload))).receipt == receipt
         assert (tried.statements, tried.queries) == (receipt.statements, receipt.queries)
         assert tried.promised_error > 0
+        assert tried.sensitivity == {"ann": 4, "bob": 3}[name]
     ann = people.analysts["ann"]
+    tables = workload_to_bytes([Marginal(("colour",))] * 3)  # fewer statements and queries than allowed
+    for call in (
+        ann.DryRunWorkload(dry_run(round_id, tables)),
+        ann.SubmitWorkload(uploaded(round_id, "s4", tables)),
+    ):
+        refused = await refusal_of(call)
+        assert (refused.status, refused.reason) == ("RESOURCE_EXHAUSTED", "BUDGET")
+        assert "sensitivity of 6, your share allows 4" in refused.message
     broken = ann.SubmitWorkload(uploaded(round_id, "s2", b"\xff"))
     assert (await refusal_of(broken)).status == "INVALID_ARGUMENT"
     early = ann.StreamResults(analyst_pb2.StreamResultsRequest(round_id=round_id))

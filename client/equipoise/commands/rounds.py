@@ -33,9 +33,10 @@ Shares = Annotated[
     list[str],
     typer.Option(
         "--share",
-        metavar="ANALYST=STATEMENTS[/QUERIES]",
-        help="What one analyst may ask, such as AA=100/240; once for each analyst. Queries count the cells of "
-        "marginals; left out, they are as many as the statements.",
+        metavar="ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY]]",
+        help="What one analyst may ask, such as AA=100/240/120; once for each analyst. Queries count the cells of "
+        "marginals; left out, they are as many as the statements. The sensitivity is 1 for each condition and 2 "
+        "for each marginal, in sum; left out, all may be marginals, and noise may be larger for it.",
     ),
 ]
 DataEpsilon = Annotated[float, typer.Option(help="The most the round may cost the people in the table.")]
@@ -49,7 +50,9 @@ Unit = Annotated[
     ),
 ]
 Beta = Annotated[float, typer.Option(help="The probability with which any stated bound may fail.")]
-Mechanism = Annotated[str, typer.Option(help="A mechanism's name, or auto.")]
+Mechanism = Annotated[
+    str, typer.Option(help="A mechanism's name, or auto, which takes the one with the smallest promised error.")
+]
 Close = Annotated[
     datetime | None,
     typer.Option(
@@ -65,7 +68,11 @@ ReleaseGrid = Annotated[
 ]
 Options = Annotated[str, typer.Option(help='Options of the mechanism, a JSON object: {"play": "sampled"}.')]
 
-_SHARE = re.compile(r"(?P<analyst>[^=]+)=(?P<statements>[0-9]{1,13})(?:/(?P<queries>[0-9]{1,13}))?", re.ASCII)
+_SHARE = re.compile(
+    r"(?P<analyst>[^=]+)=(?P<statements>[0-9]{1,13})"
+    r"(?:/(?P<queries>[0-9]{1,13})(?:/(?P<sensitivity>[0-9]{1,13}))?)?",
+    re.ASCII,
+)
 
 
 @round_app.command("plan")
@@ -97,7 +104,7 @@ def plan(
     if as_json:
         print_json(found)
     else:
-        print_plan(found)
+        print_plan(found, terms.mechanism)
 
 
 @round_app.command("open")
@@ -238,25 +245,32 @@ def _act(profile: Profile, as_json: bool, act: Callable[[Operator], RoundDetail]
 
 def _print_detail(detail: RoundDetail) -> None:
     print_round(detail.round)
-    print_plan(detail.plan)
+    print_plan(detail.plan, detail.requested_mechanism)
     if detail.progress.phase:
         done = detail.progress
         print_table(("phase", "done", "of"), [(done.phase, done.done, done.total)])
     if step := next_step(detail):
         print_line(f"  {step}")
     print_table(
-        ("analyst", "statements", "queries"),
-        ((share.analyst, f"{share.statements:,}", f"{share.queries:,}") for share in detail.shares),
+        ("analyst", "statements", "queries", "sensitivity"),
+        (
+            (share.analyst, f"{share.statements:,}", f"{share.queries:,}", _declared(share))
+            for share in detail.shares
+        ),
     )
 
 
+def _declared(share: Share) -> str:
+    return f"{share.sensitivity:,}" if share.sensitivity else "not declared"
+
+
 def parse_shares(texts: list[str]) -> tuple[Share, ...]:
-    """The shares of `ANALYST=STATEMENTS[/QUERIES]`. Raises `InvalidArgument`."""
+    """The shares of `ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY]]`. Raises `InvalidArgument`."""
     shares = []
     for text in texts:
         found = _SHARE.fullmatch(text)
         if found is None:
-            raise InvalidArgument("--share", f"{text!r} is not ANALYST=STATEMENTS[/QUERIES]")
-        statements = int(found["statements"])
-        shares.append(Share(found["analyst"], statements, int(found["queries"] or statements)))
+            raise InvalidArgument("--share", f"{text!r} is not ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY]]")
+        statements, sensitivity = int(found["statements"]), int(found["sensitivity"] or 0)
+        shares.append(Share(found["analyst"], statements, int(found["queries"] or statements), sensitivity))
     return tuple(shares)

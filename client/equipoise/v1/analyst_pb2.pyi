@@ -349,6 +349,7 @@ class DryRunWorkloadResponse(_message.Message):
     QUERIES_FIELD_NUMBER: _builtins.int
     PROMISED_ERROR_FIELD_NUMBER: _builtins.int
     UNCERTIFIED_AT_MOST_FIELD_NUMBER: _builtins.int
+    SENSITIVITY_FIELD_NUMBER: _builtins.int
     statements: _builtins.int
     """Statements in the workload."""
     queries: _builtins.int
@@ -357,6 +358,8 @@ class DryRunWorkloadResponse(_message.Message):
     """The largest bound a certified answer would carry."""
     uncertified_at_most: _builtins.int
     """At most how many queries of the whole round can end without a bound; a function of public things."""
+    sensitivity: _builtins.int
+    """By how much all counts of the workload together may move, in sum, when one record is replaced."""
     def __init__(
         self,
         *,
@@ -364,10 +367,11 @@ class DryRunWorkloadResponse(_message.Message):
         queries: _builtins.int = ...,
         promised_error: _builtins.float = ...,
         uncertified_at_most: _builtins.int = ...,
+        sensitivity: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["promised_error", b"promised_error", "queries", b"queries", "statements", b"statements", "uncertified_at_most", b"uncertified_at_most"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["promised_error", b"promised_error", "queries", b"queries", "sensitivity", b"sensitivity", "statements", b"statements", "uncertified_at_most", b"uncertified_at_most"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -471,16 +475,20 @@ class DownloadSynopsisRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ROUND_ID_FIELD_NUMBER: _builtins.int
+    AFTER_RECORDS_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """The round."""
+    after_records: _builtins.int
+    """How many records are held already; 0 for all."""
     def __init__(
         self,
         *,
         round_id: _builtins.str = ...,
+        after_records: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_records", b"after_records", "round_id", b"round_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -493,6 +501,9 @@ class DownloadSynopsisResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CELLS_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
+    records: _builtins.int
+    """The number of records of the whole synopsis."""
     @_builtins.property
     def cells(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The category numbers of some records, attribute after attribute."""
@@ -501,10 +512,11 @@ class DownloadSynopsisResponse(_message.Message):
         self,
         *,
         cells: _abc.Iterable[_builtins.int] | None = ...,
+        records: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cells", b"cells"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cells", b"cells", "records", b"records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

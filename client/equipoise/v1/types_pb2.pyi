@@ -493,22 +493,28 @@ class Share(_message.Message):
     ANALYST_FIELD_NUMBER: _builtins.int
     STATEMENTS_FIELD_NUMBER: _builtins.int
     QUERIES_FIELD_NUMBER: _builtins.int
+    SENSITIVITY_FIELD_NUMBER: _builtins.int
     analyst: _builtins.str
     """The analyst's name."""
     statements: _builtins.int
     """The number of statements."""
     queries: _builtins.int
     """The number of linear queries (cells) of all statements together."""
+    sensitivity: _builtins.int
+    """By how much all its counts together may move, in sum, when one record is replaced: a predicate moves by 1, a
+    marginal by 2. At most twice the statements; 0 where none is declared, which allows the most.
+    """
     def __init__(
         self,
         *,
         analyst: _builtins.str = ...,
         statements: _builtins.int = ...,
         queries: _builtins.int = ...,
+        sensitivity: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst", b"analyst", "queries", b"queries", "statements", b"statements"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst", b"analyst", "queries", b"queries", "sensitivity", b"sensitivity", "statements", b"statements"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -800,6 +806,9 @@ class RoundDetail(_message.Message):
     SHARES_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
+    REQUESTED_MECHANISM_FIELD_NUMBER: _builtins.int
+    requested_mechanism: _builtins.str
+    """The mechanism that was asked for when it was opened: "auto" where the server chose."""
     @_builtins.property
     def round(self) -> Global___Round:
         """The public part."""
@@ -823,10 +832,11 @@ class RoundDetail(_message.Message):
         shares: _abc.Iterable[Global___Share] | None = ...,
         plan: Global___Plan | None = ...,
         progress: Global___Progress | None = ...,
+        requested_mechanism: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan", "progress", b"progress", "round", b"round"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan", "progress", b"progress", "round", b"round", "shares", b"shares"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan", "progress", b"progress", "requested_mechanism", b"requested_mechanism", "round", b"round", "shares", b"shares"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -45,6 +45,8 @@ def check_setting(setting: Setting) -> None:
         raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
     if not 1 <= setting.universe_size <= LARGEST_UNIVERSE:
         raise InvalidArgument("universe_size", f"must lie between 1 and {LARGEST_UNIVERSE}")
+    if setting.attributes and math.prod(setting.attributes) != setting.universe_size:
+        raise InvalidArgument("attributes", "their categories must multiply to the size of the universe")
 
 
 def check_costs(setting: Setting, data_cost: Cost, analyst_cost: Cost | None) -> None:
@@ -66,6 +68,11 @@ def check_inputs(setting: Setting, histogram: NDArray[np.int64], workloads: Mapp
     shares = {share.analyst: share for share in setting.shares}
     for analyst, workload in workloads.items():
         share = shares.get(analyst)
-        fits = share and workload.statement_count <= share.statements and workload.query_count <= share.queries
+        fits = (
+            share is not None
+            and workload.statement_count <= share.statements
+            and workload.query_count <= share.queries
+            and workload.l1_sensitivity <= share.moved
+        )
         if not fits:
             raise ValueError("a workload is larger than its analyst's share")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -59,6 +60,8 @@ class Setting:
     """Everything public that a plan may depend on. `unit` is "query" or "analyst".
 
     An analyst budget of infinite epsilon drops the analysts' protection: simulations may, rounds never do.
+    `attributes`: how many categories each attribute has, in the schema's order; empty where only the universe's
+    size is known, and then a mechanism that measures tables of attributes cannot be planned.
     """
 
     records: int
@@ -69,11 +72,27 @@ class Setting:
     analyst_budget: Budget
     beta: float
     options: Mapping[str, object]
+    attributes: tuple[int, ...] = ()
 
     @property
     def protects_analysts(self) -> bool:
         """Whether there is a budget for the analysts at all."""
         return math.isfinite(self.analyst_budget.epsilon)
+
+    @cached_property
+    def queries(self) -> int:
+        """`k`: all queries of all shares. Kept, as plans ask for it often and shares may be many."""
+        return sum(share.queries for share in self.shares)
+
+    @cached_property
+    def statements(self) -> int:
+        """All statements of all shares."""
+        return sum(share.statements for share in self.shares)
+
+    @cached_property
+    def largest_share(self) -> int:
+        """The queries of the largest share."""
+        return max(share.queries for share in self.shares)
 
 
 @dataclass(frozen=True)
@@ -124,7 +143,10 @@ class Outcome:
 class Mechanism(Protocol):
     """A named mechanism. Stateless: everything it knows is in its arguments."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What it is called by."""
+        ...
 
     def plan(self, setting: Setting) -> Plan:
         """Parameters, costs and promises from public things. Raises `InvalidArgument` or `BudgetExhausted`."""

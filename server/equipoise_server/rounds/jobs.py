@@ -28,7 +28,7 @@ def read_job(connection: Connection, tables: Datasets, round_id: str, storage_ke
         round_id=round_id,
         table=tables.table(dataset.source),
         schema=dataset.schema.to_json(),
-        setting=setting_of(record.terms, record.records, record.universe_size),
+        setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema.sizes),
         plan=record.plan,
         workloads=read_workloads(connection, round_id),
         seed=open_seed(round_id, SealedSeed(record.seed_commitment, sealed), storage_key),

@@ -30,7 +30,11 @@ ID_BYTES = 16
 def open_request(terms: Terms, caller: str, request_id: str) -> Request:
     """The request whose content is all of the terms. Raises `InvalidArgument` where they are malformed."""
     check_terms(terms)
-    held = [[share.analyst, share.statements, share.queries] for share in terms.shares]
+    # Left out where none is declared, as before there were any: a request sent again stays the same request.
+    held = [
+        [share.analyst, share.statements, share.queries, *([share.sensitivity] if share.sensitivity else [])]
+        for share in terms.shares
+    ]
     closing = None if terms.close_time is None else to_microseconds(terms.close_time)
     content = canonical([terms.dataset, held, closing])
     return make_request(caller, request_id, "open", terms_to_json(terms), content)
@@ -56,7 +60,8 @@ class Opening:
             _check_registered(connection, terms)
         if terms.close_time is not None and terms.close_time <= self.clock():
             raise InvalidArgument("close_time", "has passed already")
-        setting = setting_of(terms, dataset.records, dataset.schema.universe_size)
+        schema = dataset.schema
+        setting = setting_of(terms, dataset.records, schema.universe_size, schema.sizes)
         return mechanism(terms.mechanism).plan(setting)
 
     def open(self, terms: Terms, request: Request) -> RoundRecord:
@@ -130,6 +135,7 @@ class Opening:
                 "position": position,
                 "statements": share.statements,
                 "queries": share.queries,
+                "sensitivity": share.sensitivity,
             }
             for position, share in enumerate(terms.shares)
         ]

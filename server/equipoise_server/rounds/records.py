@@ -94,12 +94,16 @@ class ReceiptRecord:
 
 @dataclass(frozen=True)
 class DryRun:
-    """What a workload would count for, and what the round's plan promises of certified and other answers."""
+    """What a workload would count for, and what the round's plan promises of certified and other answers.
+
+    `sensitivity`: by how much its counts together may move, in sum, when one record is replaced.
+    """
 
     statements: int
     queries: int
     promised_error: float
     uncertified_at_most: int
+    sensitivity: int
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def round_records(connection: Connection, found: Iterable[Row[Any]]) -> list[Rou
     held: dict[str, list[Share]] = {row.id: [] for row in rows}
     query = select(shares).where(shares.c.round_id.in_(held)).order_by(shares.c.position)
     for share in connection.execute(query):
-        held[share.round_id].append(Share(share.analyst, share.statements, share.queries))
+        held[share.round_id].append(Share(share.analyst, share.statements, share.queries, share.sensitivity))
     return [_round(row, tuple(held[row.id])) for row in rows]
 
 
@@ -101,7 +101,7 @@ def read_share(connection: Connection, round_id: str, analyst: str) -> Share:
     ).first()
     if row is None:
         raise NotFound(NO_ROUND)
-    return Share(row.analyst, row.statements, row.queries)
+    return Share(row.analyst, row.statements, row.queries, row.sensitivity)
 
 
 def check_token(connection: Connection, page_token: str, analyst: str | None = None) -> None:

@@ -16,6 +16,7 @@ from equipoise.errors import BudgetExhausted, NotFound, OutOfRange, WrongState
 from equipoise.wire import workload_from_bytes
 from equipoise.workload import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.interface import Share
+from equipoise_server.mechanisms.registry import check_workload
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.paging import cut_page, page_limit
 from equipoise_server.rounds.records import DryRun, ReceiptRecord, RoundRecord
@@ -57,6 +58,7 @@ class Submissions:
         # Compiling takes long and needs no connection, so nobody else waits for it.
         compiled = compile_workload(workload_from_bytes(workload), schema)
         _check_share(compiled, share)
+        check_workload(record.plan, compiled)
         with self.store.write() as connection:
             _, record = self._open_to(connection, analyst, round_id, request, locked=True)
             if isinstance(record, ReceiptRecord):
@@ -98,7 +100,14 @@ class Submissions:
         compiled = compile_workload(workload_from_bytes(workload), schema)
         _check_share(compiled, share)
         plan = record.plan
-        return DryRun(compiled.statement_count, compiled.query_count, plan.promised_error, plan.uncertified_at_most)
+        check_workload(plan, compiled)
+        return DryRun(
+            compiled.statement_count,
+            compiled.query_count,
+            plan.promised_error,
+            plan.uncertified_at_most,
+            compiled.l1_sensitivity,
+        )
 
     def get(self, analyst: str, round_id: str) -> RoundRecord:
         """A round as the analyst may see it. Raises `NotFound` where it has no share."""
@@ -183,6 +192,11 @@ def _check_share(compiled: CompiledWorkload, share: Share) -> None:
     ):
         if asked > allowed:
             raise BudgetExhausted(f"the workload has {asked} {what}, your share allows {allowed}")
+    if compiled.l1_sensitivity > share.moved:
+        raise BudgetExhausted(
+            f"the workload has a sensitivity of {compiled.l1_sensitivity}, your share allows {share.moved}: "
+            "1 for each condition, 2 for each marginal"
+        )
 
 
 def _replace(connection: Connection, analyst: str, workload: bytes, receipt: ReceiptRecord) -> None:

@@ -37,6 +37,10 @@ def check_terms(terms: Terms) -> None:
             raise InvalidArgument(
                 f"shares[{index}]", "must have at least 1 statement, and at least as many queries"
             )
+        if not 0 <= share.sensitivity <= 2 * share.statements:
+            raise InvalidArgument(
+                f"shares[{index}].sensitivity", "must lie between 0 (not declared) and 2 for each statement"
+            )
     if not 0 <= terms.release_grid_seconds <= LONGEST_GRID_SECONDS:
         raise InvalidArgument("release_grid_seconds", f"must be at most {LONGEST_GRID_SECONDS:,}")
     try:
@@ -45,8 +49,8 @@ def check_terms(terms: Terms) -> None:
         raise InvalidArgument("options", "must be JSON values without NaN or infinity") from None
 
 
-def setting_of(terms: Terms, records: int, universe_size: int) -> Setting:
-    """Everything public that a plan may depend on."""
+def setting_of(terms: Terms, records: int, universe_size: int, attributes: tuple[int, ...] = ()) -> Setting:
+    """Everything public that a plan may depend on. `attributes`: the schema's sizes."""
     return Setting(
         records=records,
         universe_size=universe_size,
@@ -56,6 +60,7 @@ def setting_of(terms: Terms, records: int, universe_size: int) -> Setting:
         analyst_budget=terms.analyst_budget,
         beta=terms.beta,
         options=dict(terms.options),
+        attributes=attributes,
     )
 
 

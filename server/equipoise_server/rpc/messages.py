@@ -68,6 +68,7 @@ def round_detail(record: RoundRecord, progress: ProgressRecord) -> types_pb2.Rou
         round=_round(record),
         shares=[_share(share) for share in record.terms.shares],
         plan=plan(record.plan, record.terms),
+        requested_mechanism=record.terms.mechanism,
         progress=types_pb2.Progress(
             phase=progress.phase,
             done=progress.done,
@@ -153,7 +154,12 @@ def _round(record: RoundRecord) -> types_pb2.Round:
 
 
 def _share(record: Share) -> types_pb2.Share:
-    return types_pb2.Share(analyst=record.analyst, statements=record.statements, queries=record.queries)
+    return types_pb2.Share(
+        analyst=record.analyst,
+        statements=record.statements,
+        queries=record.queries,
+        sensitivity=record.sensitivity,
+    )
 
 
 def _budget(record: Budget) -> types_pb2.Budget:

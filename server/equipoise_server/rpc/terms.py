@@ -61,7 +61,9 @@ def _share(message: types_pb2.Share, field: str) -> Share:
     for name in ("statements", "queries"):
         if not 1 <= getattr(message, name) <= LARGEST_COUNT:
             raise InvalidArgument(f"{field}.{name}", f"must be from 1 to {LARGEST_COUNT:,}")
-    return Share(message.analyst, message.statements, message.queries)
+    if message.sensitivity > 2 * message.statements:
+        raise InvalidArgument(f"{field}.sensitivity", "must be at most 2 for each statement, or 0 if not declared")
+    return Share(message.analyst, message.statements, message.queries, message.sensitivity)
 
 
 def _options(text: str) -> dict[str, object]:

@@ -42,7 +42,7 @@ def as_json(report: Report) -> dict[str, object]:
             "memory_bytes": plan.memory_bytes,
         },
         "uniform": asdict(report.uniform),
-        "gaussian": {"max": _finite(report.gaussian_max), "mean": _finite(report.gaussian_mean)},
+        "gaussian": None if report.gaussian is None else asdict(report.gaussian),
         "mean_over_runs": means(report),
         "runs": [asdict(run) for run in report.runs],
         "peak_memory_bytes": report.peak_memory_bytes,
@@ -88,10 +88,7 @@ def print_report(console: Console, report: Report) -> None:
     for column in ("largest", "99th percentile", "mean"):
         shown.add_column(column, justify="right")
     _row(shown, "the uniform guess", report.uniform)
-    if math.isfinite(report.gaussian_max):
-        shown.add_row(
-            "Gaussian noise on each (expected)", f"{report.gaussian_max:.4f}", "", f"{report.gaussian_mean:.5f}"
-        )
+    _row(shown, "Gaussian noise on each (expected)", report.gaussian)
     _row(shown, "the synopsis, before repair", mean_errors([run.synopsis for run in runs]))
     _row(shown, f"{report.plan.mechanism}, all it delivered", mean_errors([run.delivered for run in runs]))
     _row(shown, f"{report.plan.mechanism}, certified ones", mean_errors([run.certified for run in runs]))

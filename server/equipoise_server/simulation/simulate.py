@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.ledger.conversion import epsilon_for
@@ -14,10 +14,10 @@ from equipoise_server.mechanisms.equilibrium.tuning import Size, game_bound
 from equipoise_server.mechanisms.interface import Budget, Plan, Progress, Setting
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.worker import peak_memory_bytes
-from equipoise_server.simulation.baselines import gaussian_deviation, largest_of_normals, uniform_guess
+from equipoise_server.simulation.baselines import gaussian_deviation, gaussian_errors, uniform_guess
 from equipoise_server.simulation.measure import Errors, Run, measure_run
 from equipoise_server.simulation.request import Request, in_words_of_options
-from equipoise_server.simulation.task import Task
+from equipoise_server.simulation.task import Task, seed_bytes
 
 Begun = Callable[[int], Progress]  # is told that a run begins, and gives what follows it
 
@@ -34,8 +34,9 @@ class GamePromise:
 class Report:
     """A plan, its costs as (epsilon, delta), and what came of it.
 
-    `analyst_cost` is None where analysts are not protected. `gaussian` are the expected largest and mean error of
-    independent Gaussian noise on every query for the same data budget; it protects analysts from one another, too.
+    `analyst_cost` is None where analysts are not protected. `gaussian` is what independent Gaussian
+    noise on every answer would be expected to err by for the same data budget and shares: a table that several
+    analysts ask for is paid for by each, and so it protects the analysts from one another, too.
     """
 
     setting: Setting
@@ -45,8 +46,7 @@ class Report:
     analyst_cost: Budget | None
     game: GamePromise | None
     uniform: Errors
-    gaussian_max: float
-    gaussian_mean: float
+    gaussian: Errors | None
     runs: tuple[Run, ...]
     peak_memory_bytes: int
 
@@ -58,10 +58,10 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
     """
     setting = request.setting(task)
     try:
-        chosen = mechanism(request.mechanism)
-        plan = chosen.plan(setting)
+        plan = mechanism(request.mechanism).plan(setting)
     except (InvalidArgument, BudgetExhausted) as error:
         raise in_words_of_options(error) from None
+    run = mechanism(plan.mechanism).run
     together = task.together
     truth = together.counts(task.histogram) / task.records
     runs = []
@@ -69,13 +69,15 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
         seed = request.seed + number
         progress = begun(number)
         start = time.perf_counter()
-        outcome = chosen.run(setting, plan, task.histogram, task.workloads, seed_bytes(seed), progress)
+        outcome = run(setting, plan, task.histogram, task.workloads, seed_bytes(seed), progress)
         seconds = time.perf_counter() - start
+        outcome = replace(outcome, answers={analyst: outcome.answers[analyst] for analyst in task.workloads})
         runs.append(measure_run(together, truth, outcome, seed, seconds))
     uniform = Errors.between(uniform_guess(together), truth)
     if uniform is None:
         raise InvalidArgument("--workload", "holds no query")
-    deviation = gaussian_deviation(together, task.records, setting.data_budget)
+    moved = sum(share.moved for share in setting.shares)
+    deviation = gaussian_deviation(moved, setting.records, setting.data_budget)
     return Report(
         setting=setting,
         plan=plan,
@@ -84,16 +86,10 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
         analyst_cost=analyst_pair(plan, setting),
         game=game_promise(plan, setting),
         uniform=uniform,
-        gaussian_max=deviation * largest_of_normals(together.query_count),
-        gaussian_mean=deviation * largest_of_normals(1),
+        gaussian=None if math.isinf(deviation) else gaussian_errors(deviation, truth),
         runs=tuple(runs),
         peak_memory_bytes=peak_memory_bytes(),
     )
-
-
-def seed_bytes(seed: int) -> bytes:
-    """The 32 bytes that a run is derived from. A number anybody may repeat: simulations hold no secrets."""
-    return hashlib.sha256(f"equipoise simulation {seed}".encode()).digest()
 
 
 def analyst_pair(plan: Plan, setting: Setting) -> Budget | None:

@@ -36,10 +36,16 @@ def test_a_missing_profile_is_one_clear_line(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_shares_are_read() -> None:
-    assert parse_shares(["a.b-c=3", "d=2/40"]) == (Share("a.b-c", 3, 3), Share("d", 2, 40))
+    assert parse_shares(["a.b-c=3", "d=2/40", "e=2/40/3"]) == (
+        Share("a.b-c", 3, 3),
+        Share("d", 2, 40),
+        Share("e", 2, 40, 3),
+    )
 
 
-@pytest.mark.parametrize("text", ["", "a", "a=", "=3", "a=3/", "a=-3", "a=3/4/5", "a=\u0663", f"a=1/{'9' * 20}"])
+@pytest.mark.parametrize(
+    "text", ["", "a", "a=", "=3", "a=3/", "a=-3", "a=3/4/", "a=3/4/5/6", "a=3/4/-5", "a=\u0663", f"a=1/{'9' * 20}"]
+)
 def test_a_malformed_share_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument, match="--share"):
         parse_shares([text])

@@ -186,6 +186,10 @@ def test_a_run_refuses_what_was_not_planned() -> None:
     smaller = replace(case.setting, shares=tuple(replace(s, queries=s.queries - 1) for s in case.setting.shares))
     with pytest.raises(ValueError, match="share"):
         equilibrium.run(smaller, plan, case.histogram, case.workloads, SEED, silent)
+    moved = {name: workload.l1_sensitivity for name, workload in case.workloads.items()}
+    steadier = tuple(replace(s, sensitivity=moved[s.analyst] - 1) for s in case.setting.shares)
+    with pytest.raises(ValueError, match="share"):
+        equilibrium.run(replace(case.setting, shares=steadier), plan, case.histogram, case.workloads, SEED, silent)
 
 
 def test_options_force_single_parameters() -> None:

@@ -59,6 +59,8 @@ def test_good_terms_pass() -> None:
         ("shares[1].analyst", replace(TERMS, shares=(Share("ann", 1, 1), Share("ann", 1, 1)))),
         ("shares[0]", replace(TERMS, shares=(Share("ann", 0, 1),))),
         ("shares[0]", replace(TERMS, shares=(Share("ann", 2, 1),))),
+        ("shares[0].sensitivity", replace(TERMS, shares=(Share("ann", 2, 2, -1),))),
+        ("shares[0].sensitivity", replace(TERMS, shares=(Share("ann", 2, 2, 5),))),
         ("options", replace(TERMS, options={"rate": math.nan})),
         ("options", replace(TERMS, options={"rate": object()})),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,13 @@ from equipoise.statements import statements_to_json
 from equipoise.workload import compile_workload
 from equipoise_server.cli import main
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Outcome
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Outcome
 from equipoise_server.mechanisms.registry import mechanism
+from equipoise_server.simulation.baselines import gaussian_deviation, gaussian_errors
 from equipoise_server.simulation.measure import measure_run
 from equipoise_server.simulation.request import Request
-from equipoise_server.simulation.simulate import seed_bytes, simulate
-from equipoise_server.simulation.task import Task
+from equipoise_server.simulation.simulate import simulate
+from equipoise_server.simulation.task import Analysts, Task, load_task, seed_bytes
 
 SIZES = {"a": 6, "b": 4, "c": 3}
 RECORDS = 5000
@@ -43,7 +45,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def arguments(place: Path, *more: str, workload: str = "marginals:2") -> list[str]:
     files = ["--table", str(place / "table.csv"), "--schema", str(place / "schema.json"), "--workload", workload]
-    return ["simulate", *files, *more]
+    return ["simulate", *files, "--mechanism", "equilibrium", *more]
 
 
 def report(capsys: pytest.CaptureFixture[str], place: Path, *more: str, workload: str = "marginals:2") -> Any:
@@ -153,7 +155,21 @@ def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) ->
         (("--play", "chess"), "--play: must be"),
         (("--unit", "dataset"), "--unit: must be"),
         (("--analysts", "0"), "--analysts: must lie between 1 and the 3"),
-        (("--analysts", "4"), "--analysts: must lie between 1 and the 3"),
+        (
+            ("--analysts", "4"),
+            "--analysts: must lie between 1 and the 3 statements, not 4: each statement goes to one",
+        ),
+        (("--tables-per-analyst", "0"), "--tables-per-analyst: must lie between 1 and the 3 statements, not 0"),
+        (("--tables-per-analyst", "4"), "--tables-per-analyst: must lie between 1 and the 3 statements, not 4"),
+        (("--tables-per-analyst", "2", "--analysts", "0"), "--analysts: must be at least 1, and with 2 tables"),
+        (
+            ("--tables-per-analyst", "2", "--analysts", "600000"),
+            "--analysts: must be at least 1, and with 2 tables each at most 524,288, not 600,000",
+        ),
+        (
+            ("--tables-per-analyst", "1", "--analysts", "500000", "--workload", "marginals:3"),
+            "--analysts, --tables-per-analyst: would be up to 36,000,000 queries in all",
+        ),
         (("--eps-data", "0"), "--eps-data: must"),
         (("--eps-data", "nan"), "--eps-data: must"),
         (("--eps-data", "inf"), "--eps-data: must"),
@@ -220,6 +236,27 @@ def test_refusals_are_one_line_that_names_the_option(
     assert not shown.out
 
 
+def test_analysts_draw_tables_within_shares_that_do_not_tell_which(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ("--analysts", "40", "--tables-per-analyst", "2", "--unit", "analyst", "--eps-data", "4")
+    drawn = [
+        load_task(place / "table.csv", place / "schema.json", "marginals:2", Analysts(40, 2, seed))
+        for seed in (5, 6)
+    ]
+    found = report(capsys, place, *given, *FREE, "--seed", "5")
+    assert (found["analysts"], found["statements"]) == (40, 80)
+    assert found["queries"] == drawn[0].together.query_count == sum(found["runs"][0]["answered_by"].values())
+    assert found["queries"] != drawn[1].together.query_count
+    # The largest two of the tables of 24, 18 and 12 cells, each of which one record moves twice.
+    assert {(s.statements, s.queries, s.sensitivity) for s in drawn[0].shares} == {(2, 42, 4)}
+    # Noise for all the tables that the shares allow, however often the same ones are asked for.
+    truth = drawn[0].together.counts(drawn[0].histogram) / RECORDS
+    noise = gaussian_deviation(2 * 80, RECORDS, Budget(4.0, 1 / RECORDS**2))
+    assert found["gaussian"] == asdict(gaussian_errors(noise, truth))
+    report(capsys, place, *given, *FREE, "--seed", "5", workload=str(place / "workload.json"))
+
+
 def test_a_workload_on_unknown_attributes_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments(place, workload=str(place / "unknown.json")))
@@ -266,13 +303,15 @@ def test_errors_are_those_of_each_analysts_own_queries(unit: str) -> None:
         "a": [attribute("a") == "3"],
         "m": [Marginal(("b", "a"))],
     }
-    task = Task(schema, histogram, {name: compile_workload(own, schema) for name, own in asked.items()})
+    task = Task.filling_shares(
+        schema, histogram, {name: compile_workload(own, schema) for name, own in asked.items()}
+    )
     split = None if unit == "analyst" else "game=0.2"
-    request = Request("auto", unit, 2.0, None, 8.0, 1e-6, 0.05, 3, 1, "mixed", split, GAME)
+    request = Request("equilibrium", unit, 2.0, None, 8.0, 1e-6, 0.05, 3, 1, "mixed", split, GAME)
     (run,) = simulate(task, request, lambda _: lambda *_: None).runs
     setting = request.setting(task)
-    plan = mechanism("auto").plan(setting)
-    outcome = mechanism("auto").run(setting, plan, histogram, task.workloads, seed_bytes(3), lambda *_: None)
+    plan = mechanism("equilibrium").plan(setting)
+    outcome = mechanism("equilibrium").run(setting, plan, histogram, task.workloads, seed_bytes(3), lambda *_: None)
     drawn, delivered, outside = [], [], 0
     for name, own in task.workloads.items():
         truth = own.counts(histogram) / histogram.sum()

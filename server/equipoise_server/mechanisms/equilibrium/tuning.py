@@ -35,19 +35,18 @@ class Size:
     @staticmethod
     def of(setting: Setting) -> Size:
         """The numbers of a setting: a unit is a statement, all that one analyst may ask, or a query alone."""
-        queries = sum(share.queries for share in setting.shares)
-        largest = max(share.queries for share in setting.shares)
+        largest = setting.largest_share
         if every_query_a_unit(setting):
-            units, largest = queries, 1
+            units, largest = setting.queries, 1
         elif setting.unit == "analyst":
             units = len(setting.shares)
         else:
-            units = sum(share.statements for share in setting.shares)
+            units = setting.statements
         return Size(
             records=setting.records,
             universe=setting.universe_size,
             units=units,
-            queries=queries,
+            queries=setting.queries,
             largest_unit=largest,
         )
 

@@ -1,0 +1,131 @@
+"""`laplace` and `gaussian`: independent noise on every count that is asked for.
+
+All counts of a round are one vector, and what replacing a record moves of it is at most the sum of the declared
+sensitivities. So tables cost as many as they are, not as many as they have cells.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.accounting import Approximate, Cost, charge_of, parts_to_json
+from equipoise.errors import InvalidArgument
+from equipoise.workload import CompiledWorkload, concatenate
+from equipoise_server.mechanisms.answer_noise import AnswerNoise, noise_from_fields
+from equipoise_server.mechanisms.budgets import sampler_delta
+from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid, on_grid
+from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds, drawing_seconds
+from equipoise_server.mechanisms.whole_budget import Calibration, law_of, least_gaussian, least_laplace
+from equipoise_server.randomness.stream import KeyedStream
+
+
+@dataclass(frozen=True)
+class NoiseParameters:
+    """`noise` of counts that move by 1 in sum; `moved`: by how much all counts of the round together may move.
+
+    `bound`: the error of every answer, in units of 2^-40.
+    """
+
+    noise: AnswerNoise
+    moved: int
+    bound: int
+
+    def to_json(self) -> str:
+        """Canonical JSON; fractions as `numerator/denominator`."""
+        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> NoiseParameters:
+        """What `to_json` wrote."""
+        fields = json.loads(text)
+        return NoiseParameters(noise_from_fields(fields["noise"]), fields["moved"], fields["bound"])
+
+
+@dataclass(frozen=True)
+class IndependentNoise:
+    """Noise of one law and one scale on every count of every analyst. `calibrate`: which law.
+
+    Formal guarantees. Let `moved` be the sum of all shares' declared sensitivities, absent analysts' included. For
+    the people in the table, up to the truncation of the samplers: `laplace`, of scale `moved / epsilon`, is
+    epsilon-DP; `gaussian`, of variance `v`, costs `moved / (2 v)` in zCDP. (A record replaced moves the vector of
+    all counts by at most `moved` in L1 and, as each query moves by 0 or 1, by at most `sqrt(moved)` in L2.) For the
+    analysts: nothing, for either unit. Given the shares, an analyst's answers are a function of its own workload,
+    the data and its own noise; noise never depends on what is submitted. With probability `1 - beta` all answers
+    are within their bound: a union bound over all declared queries and the proven quantile of the law. Answers are
+    kept between 0 and all records, which moves none away from the truth.
+    """
+
+    name: str
+    calibrate: Calibration
+
+    def plan(self, setting: Setting) -> Plan:
+        """Noise from the shares and the data budget. There are no options."""
+        check_setting(setting)
+        for option in setting.options:
+            raise InvalidArgument(f"options.{option}", f"unknown; {self.name} has no options")
+        moved = sum(share.moved for share in setting.shares)
+        noise, part = self.calibrate(setting.data_budget)
+        law = law_of(noise, moved)
+        truncated = setting.queries * law.truncation_delta()
+        slack = sampler_delta(truncated, setting.data_budget.epsilon)
+        parts = [part, Approximate("samplers", Fraction(0), slack)]
+        analyst_cost = Cost() if setting.protects_analysts else None
+        data_cost = charge_of(parts)
+        check_costs(setting, data_cost, analyst_cost)
+        parameters = NoiseParameters(
+            noise,
+            moved,
+            bound_on_grid(law.quantile(Fraction(setting.beta) / (2 * setting.queries)), setting.records),
+        )
+        return Plan(
+            mechanism=self.name,
+            parameters=parameters.to_json(),
+            data_cost=data_cost,
+            analyst_cost=analyst_cost,
+            promised_error=parameters.bound / 2**GRID_BITS,
+            uncertified_at_most=0,
+            seconds=counting_seconds(setting) + drawing_seconds(law, setting.queries),
+            memory_bytes=counting_bytes(setting),
+            data_events=parts_to_json(self.name, parts),
+            analyst_events=parts_to_json(self.name, []),
+        )
+
+    def run(
+        self,
+        setting: Setting,
+        plan: Plan,
+        histogram: NDArray[np.int64],
+        workloads: Mapping[str, CompiledWorkload],
+        seed: bytes,
+        progress: Progress,
+    ) -> Outcome:
+        """Each analyst's counts, with noise from a stream of its own."""
+        check_inputs(setting, histogram, workloads)
+        parameters = NoiseParameters.from_json(plan.parameters)
+        law = law_of(parameters.noise, parameters.moved)
+        present = [share.analyst for share in setting.shares if share.analyst in workloads]
+        progress("counting", 0, 1)
+        counts = concatenate([workloads[name] for name in present]).counts(histogram) if present else np.zeros(0)
+        progress("counting", 1, 1)
+        answers, start = {}, 0
+        for analyst in present:
+            own = counts[start : (start := start + workloads[analyst].query_count)]
+            noise = law.draw(own.size, KeyedStream.derive(seed, "noise/answers", analyst))
+            answers[analyst] = Answers(
+                on_grid(np.clip(own + noise, 0, setting.records), setting.records),
+                np.full(own.size, parameters.noise.method, dtype=np.uint8),
+                np.full(own.size, parameters.bound, dtype=np.int64),
+            )
+        return Outcome(answers, np.zeros(0, dtype=np.int64))
+
+
+LAPLACE = IndependentNoise("laplace", least_laplace)
+GAUSSIAN = IndependentNoise("gaussian", least_gaussian)

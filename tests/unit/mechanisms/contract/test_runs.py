@@ -1,0 +1,161 @@
+"""What holds for what every mechanism delivers: within bounds, replayable, and nobody's business but one's own."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from unit.mechanisms.contract.cases import (
+    ASKED,
+    CASES,
+    NAMES,
+    SEED,
+    TABLE,
+    UNITS,
+    answered,
+    delivered,
+    plan_for,
+    run,
+    setting_for,
+)
+
+from equipoise.accounting import Cost
+from equipoise.queries import Marginal, attribute
+from equipoise.results import AnswerMethod
+from equipoise.workload import compile_workload, concatenate
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND
+from equipoise_server.mechanisms.registry import MECHANISMS
+
+every_mechanism = pytest.mark.parametrize("name", NAMES)
+every_unit = pytest.mark.parametrize("unit", UNITS)
+every_case = pytest.mark.parametrize("case", CASES)
+
+
+@every_mechanism
+@every_unit
+@every_case
+def test_certified_answers_are_within_their_bounds_and_these_within_the_promise(
+    name: str, unit: str, case: str
+) -> None:
+    outcome, plan, given = run(name, case, unit), plan_for(name, case, unit), CASES[case]
+    assert outcome.answers.keys() == given.workloads.keys()
+    uncertified = 0
+    for analyst, answers in outcome.answers.items():
+        workload = given.workloads[analyst]
+        columns = (answers.values, answers.methods, answers.bounds)
+        assert all(column.shape == (workload.query_count,) for column in columns)
+        assert [column.dtype.name for column in columns] == ["int64", "uint8", "int64"]
+        assert ((answers.values >= 0) & (answers.values <= 1 << GRID_BITS)).all()
+        assert set(answers.methods.tolist()) <= set(AnswerMethod)
+        certified = answers.methods != AnswerMethod.UNCERTIFIED
+        assert np.array_equal(certified, answers.bounds != NO_BOUND)
+        bounds = answers.bounds[certified] / 2.0**GRID_BITS
+        assert ((bounds >= 0) & (bounds <= plan.promised_error)).all()
+        truth = workload.counts(given.histogram) / given.setting.records
+        assert (np.abs(answers.values / 2.0**GRID_BITS - truth)[certified] <= bounds).all()
+        uncertified += int(np.count_nonzero(~certified))
+    assert uncertified <= plan.uncertified_at_most
+
+
+@every_mechanism
+@every_unit
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(name: str, unit: str) -> None:
+    first = delivered(run(name, "a table", unit))
+    assert first == delivered(run(name, "a table", unit))
+    assert first != delivered(run(name, "a table", unit, seed=bytes(32)))
+
+
+@every_mechanism
+@every_unit
+def test_the_order_of_submission_is_nobody_s_business(name: str, unit: str) -> None:
+    backwards = dict(reversed(list(CASES["a table"].workloads.items())))
+    assert delivered(run(name, "a table", unit)) == delivered(run(name, "a table", unit, backwards))
+
+
+@every_mechanism
+@every_unit
+def test_without_a_cost_for_analysts_nobody_s_answers_depend_on_what_others_ask(name: str, unit: str) -> None:
+    plan, workloads = plan_for(name, "spare shares", unit), CASES["spare shares"].workloads
+    outcome = run(name, "spare shares", unit)
+    asks_otherwise = dict(workloads) | {"ben": compile_workload([Marginal(("a",))], TABLE)}
+    stays_away = {analyst: own for analyst, own in workloads.items() if analyst != "ben"}
+    others = [run(name, "spare shares", unit, workloads) for workloads in (asks_otherwise, stays_away)]
+    same = [
+        other.synopsis.tobytes() == outcome.synopsis.tobytes()
+        and all(answered(other, analyst) == answered(outcome, analyst) for analyst in ("ana", "cyd"))
+        for other in others
+    ]
+    # Who is charged for the analysts shares something among them: if nothing showed, nothing need be charged.
+    assert all(same) if plan.analyst_cost == Cost() else not all(same)
+
+
+@every_mechanism
+@every_unit
+def test_whoever_stays_away_is_not_answered_and_whoever_asks_nothing_gets_nothing(name: str, unit: str) -> None:
+    assert run(name, "a table", unit, {}).answers == {}
+    empty = dict.fromkeys(ASKED, compile_workload([], TABLE))
+    outcome = run(name, "a table", unit, empty)
+    assert outcome.answers.keys() == empty.keys()
+    assert all(answers.values.size == 0 for answers in outcome.answers.values())
+
+
+@every_mechanism
+@every_unit
+def test_equal_questions_of_two_analysts_get_noise_of_their_own_or_shared_answers(name: str, unit: str) -> None:
+    """Noise used twice between analysts shows one of them what the other asks; a shared synopsis does not."""
+    same = dict.fromkeys(("ana", "ben"), compile_workload([attribute("b") == "1", attribute("c") == "1"], TABLE))
+    outcome = run(name, "a table", unit, same)
+    fresh = [AnswerMethod.LAPLACE, AnswerMethod.GAUSSIAN, AnswerMethod.MULTIPLICATIVE_WEIGHTS]
+    methods = {own.methods.tobytes() for own in outcome.answers.values()}
+    if len(methods) == 1 and np.isin(outcome.answers["ana"].methods, fresh).all():
+        assert answered(outcome, "ana") != answered(outcome, "ben")
+
+
+@every_mechanism
+@every_unit
+def test_a_run_changes_nothing_that_it_is_given_and_tells_how_far_it_is(name: str, unit: str) -> None:
+    given, told = CASES["a table"], list[tuple[str, int, int]]()
+    histogram = given.histogram.copy()
+    histogram.setflags(write=False)
+    MECHANISMS[name].run(
+        setting_for(name, "a table", unit),
+        plan_for(name, "a table", unit),
+        histogram,
+        given.workloads,
+        SEED,
+        lambda *step: told.append(step),
+    )
+    assert told
+    assert all(phase and 0 <= done <= total >= 1 for phase, done, total in told)
+
+
+@every_mechanism
+@every_unit
+def test_what_was_not_planned_for_is_refused(name: str, unit: str) -> None:
+    given = CASES["a table"]
+    setting, plan = setting_for(name, "a table", unit), plan_for(name, "a table", unit)
+    larger = concatenate([given.workloads["cyd"]] * 2)
+    dearer = compile_workload([Marginal(("b",))], TABLE)  # one statement of two queries that moves by 2
+    roomy = replace(
+        setting, shares=tuple(replace(s, queries=40) if s.analyst == "cyd" else s for s in setting.shares)
+    )
+    for changed, histogram, workloads, problem in (
+        (setting, given.histogram + 1, given.workloads, "histogram"),
+        (setting, given.histogram[:-1], given.workloads, "histogram"),
+        (setting, given.histogram, {**given.workloads, "cyd": larger}, "share"),
+        (roomy, given.histogram, {**given.workloads, "cyd": dearer}, "share"),
+        (setting, given.histogram, {**given.workloads, "dan": larger}, "share"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            MECHANISMS[name].run(changed, plan, histogram, workloads, SEED, lambda *_: None)
+
+
+@every_mechanism
+def test_the_formal_guarantees_are_written_down(name: str) -> None:
+    kind = type(MECHANISMS[name])
+    written = f"{kind.__doc__} {inspect.getmodule(kind).__doc__}"
+    assert "Formal guarantees" in written
+    assert "zCDP" in written or "rho" in written or "-DP" in written
+    assert "1 - beta" in written
