@@ -34,7 +34,7 @@ TERMS = Terms(
     beta=0.05,
     mechanism="equilibrium",
     shares=(Share("ann", 4, 12), Share("bob", 4, 12)),
-    options={},
+    options={"play": "mixed", "game_share": 0.5},  # so that plans are found at once
 )
 ANN: tuple[Statement, ...] = (COLOUR == "red", Marginal(("colour", "size")), SIZE.isin(["s", "m"]))
 BOB: tuple[Statement, ...] = (Marginal(("size",)), (COLOUR == "red") | (SIZE == "xl"))
