@@ -26,6 +26,7 @@ from equipoise_server.rounds.worker import (
     Job,
     Message,
     Part,
+    give_way,
     serve_job,
 )
 from equipoise_server.storage.claims import Claims
@@ -83,6 +84,8 @@ class Runner:
                 target=serve_job, args=(sender, job), name=f"round-{job.round_id}", daemon=True
             )
             process.start()
+            assert process.pid is not None
+            give_way(process.pid)
             # Only the worker may hold the sending end, so that its death ends the stream of messages.
             sender.close()
             run = _Run(process, replace(NOTHING, phase="start"), time.monotonic())

@@ -10,11 +10,11 @@ import itertools
 import multiprocessing
 import os
 import resource
-import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -32,6 +32,7 @@ from equipoise_server.mechanisms.registry import mechanism
 
 REPORT_SECONDS = 0.2  # progress is told at most this often within a phase
 NICENESS = 10  # beside ordinary processes: a run takes a tenth of a processor that calls need, and all that is left
+AUTOGROUP = Path("/proc/self/autogroup")
 CHUNKS_IN_PART = 64  # about 1.1 MB: the store's writer is not held for long, and memory stays constant
 
 
@@ -120,12 +121,22 @@ def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[Par
             first_sequence += len(part)
 
 
+def give_way(process_id: int) -> None:
+    """Let calls go before a worker that has just been started, also while it loads its program.
+
+    Analysts wait for their calls; nobody waits for a round, which is released on a grid of times anyway.
+    """
+    os.setpriority(os.PRIO_PROCESS, process_id, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS)
+
+
 def serve_job(pipe: Connection, job: Job) -> None:
     """The worker process's main function: compute, and tell the server over `pipe`."""
-    # A terminal's interrupt reaches the whole process group; the server decides when its workers end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Analysts wait for their calls; nobody waits for a round, which is released on a grid of times anyway.
-    os.nice(NICENESS)
+    # A terminal interrupts its own session only; the server decides when its workers end.
+    os.setsid()
+    # Where Linux shares processors among sessions first (sched(7), autogroups), niceness counts within a session
+    # only, and a database would wait for a worker as for its equal.
+    with suppress(OSError):
+        AUTOGROUP.write_text(str(os.getpriority(os.PRIO_PROCESS, 0)))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         progress = _throttled(pipe)

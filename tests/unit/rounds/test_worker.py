@@ -138,13 +138,18 @@ def test_calls_go_before_a_worker(job: Job) -> None:
     receiver, sender = spawning.Pipe(duplex=False)
     process = spawning.Process(target=worker.serve_job, args=(sender, job), daemon=True)
     process.start()
+    assert process.pid is not None
+    worker.give_way(process.pid)
     sender.close()
     try:
         assert receiver.recv() == Advance("load", 0, 1)
-        assert process.pid is not None
         # One that has ended meanwhile keeps its priority until it is joined; 19 is the lowest there is.
         lowered = min(19, os.getpriority(os.PRIO_PROCESS, 0) + worker.NICENESS)
         assert os.getpriority(os.PRIO_PROCESS, process.pid) == lowered
+        # In a session of its own, which is as nice where sessions are weighed against one another.
+        assert os.getsid(process.pid) == process.pid
+        if worker.AUTOGROUP.exists():
+            assert Path(f"/proc/{process.pid}/autogroup").read_text().endswith(f" nice {lowered}\n")
     finally:
         process.kill()
         process.join()
