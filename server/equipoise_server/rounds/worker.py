@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -31,8 +30,6 @@ from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, Setti
 from equipoise_server.mechanisms.registry import mechanism
 
 REPORT_SECONDS = 0.2  # progress is told at most this often within a phase
-NICENESS = 10  # beside ordinary processes: a run takes a tenth of a processor that calls need, and all that is left
-AUTOGROUP = Path("/proc/self/autogroup")
 CHUNKS_IN_PART = 64  # about 1.1 MB: the store's writer is not held for long, and memory stays constant
 
 
@@ -121,22 +118,8 @@ def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[Par
             first_sequence += len(part)
 
 
-def give_way(process_id: int) -> None:
-    """Let calls go before a worker that has just been started, also while it loads its program.
-
-    Analysts wait for their calls; nobody waits for a round, which is released on a grid of times anyway.
-    """
-    os.setpriority(os.PRIO_PROCESS, process_id, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS)
-
-
 def serve_job(pipe: Connection, job: Job) -> None:
     """The worker process's main function: compute, and tell the server over `pipe`."""
-    # A terminal interrupts its own session only; the server decides when its workers end.
-    os.setsid()
-    # Where Linux shares processors among sessions first (sched(7), autogroups), niceness counts within a session
-    # only, and a database would wait for a worker as for its equal.
-    with suppress(OSError):
-        AUTOGROUP.write_text(str(os.getpriority(os.PRIO_PROCESS, 0)))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         progress = _throttled(pipe)
