@@ -132,7 +132,7 @@ class Bench:
         self.clock.move(60)
         return record
 
-    def wait(self, round_id: str, seconds: float = 60) -> ProgressRecord:
+    def wait(self, round_id: str, seconds: float = 300) -> ProgressRecord:
         """Wait for the worker's end, good or bad."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
