@@ -5,7 +5,8 @@
 The PostgreSQL is one that the tests start for themselves (`tests/stores.py`), in memory where there is room, so
 that its commits wait for no disk; SQLite's do. Without PostgreSQL, SQLite only is measured. Store, server, worker
 and analysts share the machine's cores. Streams are read whole and decoded. Submits are timed one after another for
-each analyst, all analysts at once: on an idle server, then while a round runs in its worker.
+each analyst, all analysts at once: on an idle server, then while a round runs in its worker, in turns, so that
+whatever else the machine does falls on both.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from stores import KINDS, cluster
 
 from equipoise.client import Client
@@ -36,7 +38,7 @@ from equipoise_server.state import create_state
 SCHEMA = Schema(tuple(Attribute(f"a{i}", ("0", "1")) for i in range(17)))
 TABLE_ATTRIBUTES = 16  # of a wide table: 65,536 cells
 RECORDS = 20_000
-IDLE_PASSES = 4  # so that the 99th percentile has some 25 submits beyond it
+IDLE_PASSES = 4  # so that the 99th percentile has some 25 submits of each run beyond it
 Result = TypeVar("Result")
 SUBMITTED = tuple(Marginal((f"a{i}", f"a{i + 1}")) for i in range(10))  # what the timed submits send
 
@@ -47,6 +49,7 @@ def main() -> None:
     arguments.add_argument("--analysts", type=int, default=32)
     arguments.add_argument("--tables", type=int, default=2, help="wide tables that each analyst asks for")
     arguments.add_argument("--processes", type=int, default=2, help="in which the analysts live")
+    arguments.add_argument("--runs", type=int, default=5, help="beside which submits are timed")
     arguments.add_argument("--submits", type=int, default=20, help="of each analyst, in a pass")
     options = arguments.parse_args()
     for kind in KINDS:
@@ -88,28 +91,33 @@ def measure(
     processes: ProcessPoolExecutor,
     options: argparse.Namespace,
 ) -> None:
-    """One round that is read, and another that takes submits before and while the first one runs."""
+    """A round that takes submits before and while others run, one after the other; the last of them is read."""
     parts = [profiles[i :: options.processes] for i in range(options.processes)]
 
     def everybody(act: Callable[[Path], list[float]]) -> list[float]:
         return [second for found in processes.map(partial(at_once, act), parts) for second in found]
 
-    big = operator.open(terms(analysts, options.tables, options.tables << TABLE_ATTRIBUTES)).round.id
     small = operator.open(terms(analysts, len(SUBMITTED), 4 * len(SUBMITTED))).round.id
-    everybody(partial(submit_wide, big, options.tables))
     often = partial(submit_often, small, options.submits)
-    idle, seconds = timed(lambda: [second for _ in range(IDLE_PASSES) for second in everybody(often)])
-    print(f"submits, idle:          {len(idle) / seconds:9,.0f} a second; {latencies(idle)}")
-
-    operator.seal(big)
-    runner = threading.Thread(target=lambda: operator.run_to_completion(big, lambda detail: None))
-    runner.start()
-    beside: list[float] = []
-    while runner.is_alive():
-        beside += everybody(often)
-    runner.join()
-    print(f"submits, beside a run:             {latencies(beside)}")
-    print(f"ratio of 99th percentiles: {np.quantile(beside, 0.99) / np.quantile(idle, 0.99):6.2f}")
+    all_idle, all_beside = [], []
+    for _ in range(options.runs):
+        big = operator.open(terms(analysts, options.tables, options.tables << TABLE_ATTRIBUTES)).round.id
+        everybody(partial(submit_wide, big, options.tables))
+        operator.seal(big)
+        idle, seconds = timed(lambda: [second for _ in range(IDLE_PASSES) for second in everybody(often)])
+        print(f"submits, idle:          {len(idle) / seconds:9,.0f} a second; {latencies(idle)}")
+        runner = threading.Thread(target=operator.run_to_completion, args=(big, lambda detail: None))
+        runner.start()
+        beside: list[float] = []
+        while runner.is_alive():
+            beside += everybody(often)
+        runner.join()
+        print(f"submits, beside a run:             {latencies(beside)}")
+        all_idle.append(idle)
+        all_beside.append(beside)
+    each = np.sort([high(beside) / high(idle) for idle, beside in zip(all_idle, all_beside, strict=True)])
+    whole = high(np.concatenate(all_beside)) / high(np.concatenate(all_idle))
+    print(f"ratio of 99th percentiles: {whole:6.2f} of all submits; {each[0]:.2f} to {each[-1]:.2f} by run")
 
     operator.release(big)
     with Client.from_profile(profiles[0]) as client:
@@ -160,8 +168,13 @@ def read(round_id: str, profile: Path) -> list[float]:
 
 def latencies(seconds: Sequence[float]) -> str:
     """Median and 99th percentile."""
-    median, high = np.quantile(seconds, [0.5, 0.99]) * 1000
-    return f"{len(seconds):,} submits, median {median:.1f} ms, 99th percentile {high:.1f} ms"
+    median = float(np.median(seconds))
+    return f"{len(seconds):,} submits, median {median * 1e3:.1f} ms, 99th percentile {high(seconds) * 1e3:.1f} ms"
+
+
+def high(seconds: Sequence[float] | NDArray[np.float64]) -> float:
+    """The 99th percentile."""
+    return float(np.quantile(seconds, 0.99))
 
 
 def timed(act: Callable[[], Result]) -> tuple[Result, float]:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from crash.dying_server import SECONDS, Answer, DyingServer, Persisting
+from crash.dying_server import Answer, DyingServer, Persisting
 from crash.promises import Answered, Promises
 
 from equipoise.client import Client
@@ -177,10 +177,10 @@ class Table:
         self._take(round_id, lambda it, request: it.abort(round_id, "a public reason", request))
 
     def _wait(self, round_id: str, done: Callable[[RoundDetail], bool]) -> None:
-        end = time.monotonic() + SECONDS
+        start = time.monotonic()
         while not done(detail := self.operator.ask(lambda it: it.round(round_id))):
             assert not detail.progress.phase.startswith("failed"), detail
-            assert time.monotonic() < end, detail
+            assert self.server.patient(start), detail
             time.sleep(0.1)
         self.promises.reached(round_id, detail.round.state)
 

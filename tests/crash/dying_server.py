@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from equipoise.errors import Unavailable
+from equipoise.errors import TooFast, Unavailable
 from equipoise_server.state import create_state
 
 SECONDS = 240
@@ -35,7 +35,11 @@ Caller = TypeVar("Caller", bound=Closing)
 
 @dataclass
 class DyingServer:
-    """A server on `state`, life by life. `faults`: how lives ended that nobody had ended."""
+    """A server on `state`, life by life. `faults`: how lives ended that nobody had ended.
+
+    `born`: when the present life began. Patience is counted from then, since on a busy machine what is waited for
+    may need a longer life than it was given so far.
+    """
 
     state: Path
     points: Path
@@ -43,6 +47,7 @@ class DyingServer:
     deaths: int = 0
     faults: list[int] = field(default_factory=list)
     stopping: bool = False
+    born: float = field(default_factory=time.monotonic)
 
     def live(self, seconds: float | None = None) -> bool:
         """One life, of so many seconds at most; whether it ended by a kill."""
@@ -50,6 +55,7 @@ class DyingServer:
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(seconds) + "\n")
         self.process.stdin.flush()
+        self.born = time.monotonic()
         code = int(self.process.stdout.readline())
         self.deaths += code == KILLED
         if code != KILLED and not self.stopping:
@@ -67,6 +73,10 @@ class DyingServer:
         assert self.process.stdin is not None
         self.process.stdin.close()
 
+    def patient(self, since: float) -> bool:
+        """Whether what has been waited for since then may still come in this life."""
+        return time.monotonic() < max(since, self.born) + SECONDS
+
     def left(self) -> list[str]:
         """The points that have not been reached."""
         return self.points.read_text().splitlines()
@@ -78,7 +88,7 @@ class DyingServer:
 
 @dataclass
 class Persisting(Generic[Caller]):
-    """A client that asks again for as long as the server cannot be reached. One thread's own."""
+    """A client that asks again for as long as the server cannot be reached, or is busy. One thread's own."""
 
     server: DyingServer
     connect: Callable[[], Caller]
@@ -86,15 +96,15 @@ class Persisting(Generic[Caller]):
 
     def ask(self, question: Callable[[Caller], Answer]) -> Answer:
         """What a call answers in the end."""
-        end = time.monotonic() + SECONDS
+        start = time.monotonic()
         while True:
             if self._caller is None:
                 self._caller = self.connect()
             try:
                 return question(self._caller)
-            except Unavailable:
+            except (Unavailable, TooFast):  # the latter as one analyst's calls come from several clients
                 assert not self.server.faults, self.server.log()
-                assert time.monotonic() < end, "the server did not come back"
+                assert self.server.patient(start), "the server did not come back"
                 self.close()
 
     def close(self) -> None:

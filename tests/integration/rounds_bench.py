@@ -35,7 +35,7 @@ TERMS = Terms(
     beta=0.05,
     mechanism="equilibrium",
     shares=(Share("ann", 4, 12), Share("bob", 4, 12)),
-    options={},
+    options={"play": "mixed", "game_share": 0.5},  # so that plans are found at once
 )
 ANN: tuple[Statement, ...] = (COLOUR == "red", Marginal(("colour", "size")), SIZE.isin(["s", "m"]))
 BOB: tuple[Statement, ...] = (Marginal(("size",)), (COLOUR == "red") | (SIZE == "xl"))
@@ -134,7 +134,7 @@ class Bench:
         self.clock.move(60)
         return record
 
-    def wait(self, round_id: str, seconds: float = 60) -> ProgressRecord:
+    def wait(self, round_id: str, seconds: float = 300) -> ProgressRecord:
         """Wait for the worker's end, good or bad."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

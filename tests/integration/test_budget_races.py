@@ -129,6 +129,7 @@ async def test_clients_racing_at_servers_get_exactly_what_fits(state: Path) -> N
         await clients[0].RegisterDataset(registration())
         asked = terms()
         asked.data_budget.epsilon = 2.0
+        asked.options = '{"play": "mixed", "game_share": 0.5}'  # a plan that is found at once, as 64 are made
         ids = []
         for number in range(CLIENTS):
             request = operator_pb2.OpenRoundRequest(terms=asked, request_id=f"open {number}")

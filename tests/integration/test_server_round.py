@@ -31,7 +31,7 @@ WORKLOADS: dict[str, list[Statement]] = {
     "ann": [COLOUR == "red", Marginal(("colour", "size")), SIZE.isin(["s", "m"])],
     "bob": [Marginal(("size",)), (COLOUR == "red") | (SIZE == "xl")],
 }
-SECONDS = 60
+SECONDS = 300
 
 
 @pytest.fixture

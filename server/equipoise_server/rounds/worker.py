@@ -10,7 +10,6 @@ import itertools
 import multiprocessing
 import os
 import resource
-import signal
 import sys
 import threading
 import time
@@ -31,7 +30,6 @@ from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, Setti
 from equipoise_server.mechanisms.registry import mechanism
 
 REPORT_SECONDS = 0.2  # progress is told at most this often within a phase
-NICENESS = 10  # beside ordinary processes: a run takes a tenth of a processor that calls need, and all that is left
 CHUNKS_IN_PART = 64  # about 1.1 MB: the store's writer is not held for long, and memory stays constant
 
 
@@ -122,10 +120,6 @@ def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[Par
 
 def serve_job(pipe: Connection, job: Job) -> None:
     """The worker process's main function: compute, and tell the server over `pipe`."""
-    # A terminal's interrupt reaches the whole process group; the server decides when its workers end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Analysts wait for their calls; nobody waits for a round, which is released on a grid of times anyway.
-    os.nice(NICENESS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         progress = _throttled(pipe)

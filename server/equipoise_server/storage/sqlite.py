@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from equipoise_server.storage.file_systems import SHARED, file_system
 
 READERS = 8  # connections that read at the same time
 BUSY_SECONDS = 15  # how long to wait for another process's write lock
+CHECKPOINT_SECONDS = 0.01  # after which another's checkpoint, a few pages and two syncs, may have ended
 
 
 def prepare(url: URL) -> None:
@@ -103,15 +105,26 @@ def _settle(connection: DBAPIConnection) -> None:
     A commit that a kill or an error of the disk cut off between its writing and its sync is there when the file is
     opened next, and would be lost by a power loss, though a request that was repeated had got its answer from it. A
     checkpoint writes it to the database file anew, and syncs that.
+
+    SQLite itself waits until nobody writes, but two checkpoints exclude each other and that it does not wait for
+    (sqlite3_wal_checkpoint_v2), though every commit may begin one.
     """
+    end = time.monotonic() + BUSY_SECONDS
+    while not _checkpoint(connection):
+        if time.monotonic() > end:
+            raise Unavailable("the store is busy")
+        time.sleep(CHECKPOINT_SECONDS)
+
+
+def _checkpoint(connection: DBAPIConnection) -> bool:
+    """Whether all that is committed is in the database file now, and synced."""
     cursor = connection.cursor()
     try:
         cursor.execute("PRAGMA wal_checkpoint(FULL)")
         row = cursor.fetchone()
     finally:
         cursor.close()
-    if row is None or row[0] != 0:
-        raise Unavailable("the store is busy")
+    return row is not None and row[0] == 0
 
 
 def _path(url: URL) -> Path:

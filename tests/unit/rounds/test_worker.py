@@ -18,7 +18,7 @@ from equipoise.schema import Attribute, Schema
 from equipoise.wire import chunk_from_bytes, workload_to_bytes
 from equipoise_server.mechanisms.interface import Answers, Budget, Outcome, Setting, Share
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.rounds import worker
+from equipoise_server.rounds import starting, worker
 from equipoise_server.rounds.worker import Advance, Job, Part, compute_round, peak_memory_bytes, stream_parts
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")),))
@@ -136,15 +136,18 @@ def test_peak_memory_is_in_bytes() -> None:
 def test_calls_go_before_a_worker(job: Job) -> None:
     spawning = multiprocessing.get_context("spawn")
     receiver, sender = spawning.Pipe(duplex=False)
-    process = spawning.Process(target=worker.serve_job, args=(sender, job), daemon=True)
-    process.start()
+    process = starting.start(spawning, worker.serve_job, sender, job, "worker")
     sender.close()
     try:
         assert receiver.recv() == Advance("load", 0, 1)
         assert process.pid is not None
         # One that has ended meanwhile keeps its priority until it is joined; 19 is the lowest there is.
-        lowered = min(19, os.getpriority(os.PRIO_PROCESS, 0) + worker.NICENESS)
+        lowered = min(19, os.getpriority(os.PRIO_PROCESS, 0) + starting.NICENESS)
         assert os.getpriority(os.PRIO_PROCESS, process.pid) == lowered
+        # In a session of its own, which is as nice where sessions are weighed against one another.
+        assert os.getsid(process.pid) == process.pid
+        if starting.AUTOGROUP.exists():
+            assert Path(f"/proc/{process.pid}/autogroup").read_text().endswith(f" nice {lowered}\n")
     finally:
         process.kill()
         process.join()

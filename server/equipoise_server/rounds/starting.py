@@ -1,0 +1,49 @@
+"""How a worker process starts: behind everybody who waits for a call, before it loads its program.
+
+    process = start(context, serve_job, pipe, job, name)
+
+Loading takes seconds of a processor, so this module imports nothing that takes long. Nobody waits for a round,
+which comes out on a grid of times anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext, SpawnProcess
+from pathlib import Path
+from typing import TypeVar
+
+NICENESS = 10  # beside ordinary processes: a run takes a tenth of a processor that calls need, and all that is left
+NICEST = 19  # there is
+AUTOGROUP = Path("/proc/self/autogroup")
+
+Work = TypeVar("Work")
+
+
+def start(
+    context: SpawnContext, serve: Callable[[Connection, Work], None], pipe: Connection, work: Work, name: str
+) -> SpawnProcess:
+    """A process, just started, that calls `serve(pipe, work)`."""
+    niceness = min(NICEST, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS)
+    called = pickle.dumps((serve, work))
+    process = context.Process(target=_begin, args=(pipe, called, niceness), name=name, daemon=True)
+    process.start()
+    assert process.pid is not None
+    # Whatever multiprocessing itself loads there comes before `_begin`.
+    os.setpriority(os.PRIO_PROCESS, process.pid, niceness)
+    return process
+
+
+def _begin(pipe: Connection, called: bytes, niceness: int) -> None:
+    # A terminal interrupts its own session only; the server decides when its workers end.
+    os.setsid()
+    # Where Linux shares processors among sessions first (sched(7), autogroups), niceness counts within a session
+    # only, and a database would wait for a worker as for its equal.
+    with suppress(OSError):
+        AUTOGROUP.write_text(str(niceness))
+    serve, work = pickle.loads(called)  # loads the program
+    serve(pipe, work)
