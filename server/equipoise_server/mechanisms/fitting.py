@@ -52,12 +52,14 @@ def fit(
     workload: CompiledWorkload,
     measured: NDArray[np.float64],
     variances: NDArray[np.float64],
+    within: float = math.inf,
     most_steps: int = MOST_STEPS,
 ) -> Fitted:
     """The distribution fitted to `measured`, float64[k]: fractions of the records with noise, not clipped.
 
-    `variances`: float64[k], above 0, of the noise in these units. ValueError where either is of another shape or
-    not finite. Takes about `6 x 8 |X|` bytes besides the result.
+    `variances`: float64[k], above 0, of the noise in these units. `within`: it goes on while an answer is further
+    from the measured one. At most `most_steps` are made. ValueError where either array is of another shape or not
+    finite. Takes about `6 x 8 |X|` bytes besides the result.
 
     Method. Weights a_j with sum A_j; z_j moves by mirror steps of size a_j from the gradient at the mean y of z
     and x, and x is the mean of all z weighted by a. With t the step size, a solves `a^2 = t (A + a)`, and a step
@@ -75,7 +77,8 @@ def fit(
     total = 0.0
     enough = math.sqrt(workload.query_count / 2)
     for _ in range(most_steps):
-        if len(losses) > WINDOW and losses[-1 - WINDOW] - losses[-1] <= enough:
+        slow = len(losses) > WINDOW and losses[-1 - WINDOW] - losses[-1] <= enough
+        if slow and float(np.max(np.abs(at_mean - measured), initial=0.0)) <= within:
             break
         for _ in range(HALVINGS):
             weight = (step + math.sqrt(step * (step + 4 * total))) / 2

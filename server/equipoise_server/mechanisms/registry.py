@@ -7,12 +7,14 @@ from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
 from equipoise_server.mechanisms.histogram import Histogram
 from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE
 from equipoise_server.mechanisms.interface import Mechanism
+from equipoise_server.mechanisms.projection import Projection
 
 MECHANISMS: dict[str, Mechanism] = {
     "equilibrium": Equilibrium(),
     "laplace": LAPLACE,
     "gaussian": GAUSSIAN,
     "histogram": Histogram(),
+    "projection": Projection(),
 }
 
 
