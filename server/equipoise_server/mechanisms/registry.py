@@ -8,6 +8,7 @@ from equipoise_server.mechanisms.histogram import Histogram
 from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE
 from equipoise_server.mechanisms.interface import Mechanism
 from equipoise_server.mechanisms.projection import Projection
+from equipoise_server.mechanisms.weights.multiplicative_weights import MultiplicativeWeights
 
 MECHANISMS: dict[str, Mechanism] = {
     "equilibrium": Equilibrium(),
@@ -15,6 +16,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "gaussian": GAUSSIAN,
     "histogram": Histogram(),
     "projection": Projection(),
+    "multiplicative_weights": MultiplicativeWeights(),
 }
 
 

@@ -18,6 +18,8 @@ FITTING_SECONDS = 3e-8  # of one step of a fit, for each cell of the universe
 FITTING_QUERY_SECONDS = 1e-7  # and for each query
 FITTING_STEP_SECONDS = 3e-4  # and at least
 FITTING_BYTES = 64  # for each cell of the universe
+TILT_SECONDS = 4e-8  # of one tilt of a hypothesis, for each cell of the universe
+TILT_STEP_SECONDS = 1e-3  # and at least
 PROCESS_BYTES = 200 * 2**20
 CELL_BYTES = 24
 QUERY_BYTES = 320
@@ -50,6 +52,14 @@ def fitting_seconds(setting: Setting, deviation: float) -> float:
     steps = min(400.0, max(5.0, 2.8 * math.pow(deviation, -0.4)))
     cells = FITTING_STEP_SECONDS + FITTING_SECONDS * setting.universe_size
     return steps * (len(setting.shares) * cells + FITTING_QUERY_SECONDS * setting.queries)
+
+
+def weights_seconds(setting: Setting, rounds: int) -> float:
+    """Multiplicative weights for each analyst: everything measured is used again in every round, then a fit."""
+    tilts = rounds * (rounds + 1) / 4
+    tilted = tilts * (TILT_STEP_SECONDS + TILT_SECONDS * setting.universe_size)
+    counted = rounds * (CELL_SECONDS * setting.universe_size + QUERY_SECONDS * setting.largest_share)
+    return len(setting.shares) * (tilted + counted) + fitting_seconds(setting, 1e-3)
 
 
 def fitting_bytes(setting: Setting) -> int:
