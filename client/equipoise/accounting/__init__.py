@@ -39,6 +39,7 @@ from equipoise.accounting.parts import (
     parts_from_json,
     parts_to_json,
 )
+from equipoise.accounting.pooled import tables_rho, votes_moved
 from equipoise.accounting.renyi import ORDERS, RenyiCurve, mixture_curve, zcdp_curve
 from equipoise.accounting.repair import (
     analyst_tests_rho,
@@ -87,5 +88,7 @@ __all__ = [
     "sampled_play_analyst_mixture",
     "sampled_play_data_rho",
     "sparse_vector_rho",
+    "tables_rho",
+    "votes_moved",
     "zcdp_curve",
 ]

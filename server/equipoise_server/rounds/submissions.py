@@ -16,6 +16,7 @@ from equipoise.errors import BudgetExhausted, NotFound, OutOfRange, WrongState
 from equipoise.wire import workload_from_bytes
 from equipoise.workload import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.interface import Share
+from equipoise_server.mechanisms.registry import check_workload
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.paging import cut_page, page_limit
 from equipoise_server.rounds.records import DryRun, ReceiptRecord, RoundRecord
@@ -57,6 +58,7 @@ class Submissions:
         # Compiling takes long and needs no connection, so nobody else waits for it.
         compiled = compile_workload(workload_from_bytes(workload), schema)
         _check_share(compiled, share)
+        check_workload(record.plan, compiled)
         with self.store.write() as connection:
             _, record = self._open_to(connection, analyst, round_id, request, locked=True)
             if isinstance(record, ReceiptRecord):
@@ -98,6 +100,7 @@ class Submissions:
         compiled = compile_workload(workload_from_bytes(workload), schema)
         _check_share(compiled, share)
         plan = record.plan
+        check_workload(plan, compiled)
         return DryRun(
             compiled.statement_count,
             compiled.query_count,

@@ -128,10 +128,13 @@ def _weigh(sketch: Sketch, setting: Setting, size: Size, share: float) -> Number
 
 def _promised(setting: Setting, game: GameParameters, places: RepairPlaces | None, left: Fraction) -> float:
     """The largest bound of a certified answer, with `left` rho for repair."""
+    threshold = tuning.sampling_error(game, Size.of(setting), setting.beta / 4)
     if places is not None:
-        return analyst_repair_plan.promised(analyst_repair_plan.plan_analyst_repair(setting, game, places, left))
-    repair = statement_repair_plan.plan_statement_repair(setting, game, left)
-    return max(repair.certified_bound, *repair.noise_bounds) / 2.0**GRID_BITS
+        return analyst_repair_plan.promised(
+            analyst_repair_plan.plan_analyst_repair(setting, threshold, places, left)
+        )
+    repair = statement_repair_plan.plan_statement_repair(setting, threshold, left)
+    return statement_repair_plan.largest_bound(repair) / 2.0**GRID_BITS
 
 
 def force_rates(game: GameParameters, setting: Setting) -> GameParameters:

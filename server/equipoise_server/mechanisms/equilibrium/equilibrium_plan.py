@@ -81,15 +81,19 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
         parameters = EquilibriumParameters(game, None)
         promised_error, uncertified = 1.0, size.queries
     elif places is not None:
-        analyst_repair = analyst_repair_plan.plan_analyst_repair(setting, game, places, left)
+        analyst_repair = analyst_repair_plan.plan_analyst_repair(
+            setting, tuning.sampling_error(game, size, setting.beta / 4), places, left
+        )
         parameters = EquilibriumParameters(game, analyst_repair)
         promised_error = analyst_repair_plan.promised(analyst_repair)
         uncertified = analyst_repair_plan.uncertified_queries(setting, analyst_repair, game, size)
         repair_seconds = analyst_repair_plan.repair_seconds(analyst_repair, size)
     else:
-        repair = statement_repair_plan.plan_statement_repair(setting, game, left)
+        repair = statement_repair_plan.plan_statement_repair(
+            setting, tuning.sampling_error(game, size, setting.beta / 4), left
+        )
         parameters = EquilibriumParameters(game, repair)
-        promised_error = max(repair.certified_bound, *repair.noise_bounds) / 2**GRID_BITS
+        promised_error = statement_repair_plan.largest_bound(repair) / 2**GRID_BITS
         uncertified = statement_repair_plan.uncertified_queries(setting, repair, game, size)
     data_cost = total_data_cost(parameters, size, setting)
     analyst_cost = total_analyst_cost(parameters, size, setting, playing.analyst_budget.epsilon)

@@ -96,16 +96,19 @@ def game_setting(setting: Setting, places: RepairPlaces) -> Setting:
 
 
 def plan_analyst_repair(
-    setting: Setting, game: GameParameters, places: RepairPlaces, rho: Fraction
+    setting: Setting, threshold_error: float, places: RepairPlaces, rho: Fraction
 ) -> AnalystRepairParameters:
-    """Threshold, noise and bounds from what the game leaves of the data's budget."""
+    """Noise and bounds within `rho`.
+
+    `threshold_error`: the synopsis error, as a fraction of the records, from which an analyst is worth a place.
+    """
     size, beta, records = Size.of(setting), setting.beta, setting.records
     weights = plan_weights(setting, places, (1 - DETECTION_SHARE) * rho)
     test_epsilon = epsilon_within((DETECTION_SHARE if places.cap else Fraction(1)) * rho / size.units)
     if test_epsilon < SMALLEST_EPSILON:
         raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
     scale = records << SCORE_BITS
-    threshold = math.ceil(real(setting.options, "threshold", tuning.sampling_error(game, size, beta / 4)) * scale)
+    threshold = math.ceil(real(setting.options, "threshold", threshold_error) * scale)
     # beta is shared out: half to the tests, a quarter to the final tests, a quarter to the proven error.
     noise = DiscreteLaplace(test_epsilon / (1 << SCORE_BITS))
     certified = bound_on_grid(threshold + noise.quantile(beta / 2 / size.units) + 1, scale)
@@ -186,17 +189,24 @@ def places_truncation(places: RepairPlaces, size: Size) -> Fraction:
 def uncertified_queries(
     setting: Setting, repairs: AnalystRepairParameters, game: GameParameters, size: Size
 ) -> int:
-    """At most how many queries can end uncertified, with the confidence of the bounds.
+    """At most how many queries can end uncertified after a game, with the confidence of the bounds.
 
-    An analyst ends uncertified without a place, or with answers whose final test is beyond the limit. Fewer than
-    `s` analysts need a place where the threshold lies above the game's bound and the tests' noise; the first
-    places are safe from the count test's noise.
+    Fewer than `s` analysts need a place where the threshold lies above the game's bound and the tests' noise.
     """
-    queries = sorted((share.queries for share in setting.shares), reverse=True)
     reach = tuning.game_bound(game, size, setting.beta / 4) * (setting.records << SCORE_BITS)
     noise = repairs.test_noise.quantile(setting.beta / 4 / size.units)
     # A score is rounded, which may add one unit to what the game promises of the error.
     needing = math.ceil(game.density) - 1 if repairs.threshold > reach + noise + 1 else size.units
+    return queries_without_places(setting, repairs, needing)
+
+
+def queries_without_places(setting: Setting, repairs: AnalystRepairParameters, needing: int) -> int:
+    """At most how many queries can end uncertified where at most `needing` analysts need a place.
+
+    An analyst ends uncertified without a place, or with answers whose final test is beyond the limit. The first
+    places are safe from the count test's noise.
+    """
+    queries = sorted((share.queries for share in setting.shares), reverse=True)
     places = repairs.places
     if repairs.weights_limit < repairs.weights_bound:
         safe = 0  # no place is sure to end in a certified answer
@@ -204,7 +214,7 @@ def uncertified_queries(
         safe = places.cap
     else:
         law = DiscreteLaplace(places.epsilon)
-        early = law.quantile(setting.beta / 8) + law.quantile(setting.beta / 8 / size.units)
+        early = law.quantile(setting.beta / 8) + law.quantile(setting.beta / 8 / len(setting.shares))
         safe = max(0, places.target - early)
     return sum(queries[: max(0, needing - safe)])
 

@@ -82,8 +82,12 @@ CASES = {
 }
 
 
-# Without options the equilibrium's planner weighs thousands of games for each of the many plans here.
-OPTIONS: dict[str, dict[str, object]] = {"equilibrium": {"rounds": 8, "play": "mixed"}}
+# Without options the equilibrium's planner weighs thousands of games for each of the many plans here, and one table
+# over all three attributes would tell `pooled` everything, whatever was asked for.
+OPTIONS: dict[str, dict[str, object]] = {
+    "equilibrium": {"rounds": 8, "play": "mixed"},
+    "pooled": {"ways": 2, "least": 0},
+}
 
 
 def setting_for(name: str, case: str, unit: str) -> Setting:

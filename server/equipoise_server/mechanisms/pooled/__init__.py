@@ -1,0 +1,1 @@
+"""`pooled`: measure once what many ask for, and share the synopsis."""

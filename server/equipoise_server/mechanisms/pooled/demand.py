@@ -1,0 +1,105 @@
+"""What is asked for, counted and hidden: the only step of `pooled` through which one analyst may see another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise import accounting
+from equipoise.accounting import RHO_UNIT, Approximate, Part
+from equipoise.errors import BudgetExhausted
+from equipoise.tables import Axes
+from equipoise.workload import CompiledWorkload
+from equipoise_server.mechanisms.answer_noise import AnswerNoise, GaussianNoise, LaplaceNoise, noise_from_fields
+from equipoise_server.mechanisms.budgets import SMALLEST_EPSILON, sampler_delta, usable_rho
+from equipoise_server.mechanisms.interface import Budget, Setting
+from equipoise_server.mechanisms.pooled.family import asked_sets
+from equipoise_server.randomness.stream import KeyedStream
+
+USUAL = Fraction(1, 100)  # the chance at which two laws of noise are compared
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Public: by how much one unit may move all votes together, the noise on each count, and what is left out.
+
+    `noise` is None where the analysts are not protected. A set that is not among the family's largest is measured
+    only if its noisy count is above `least`.
+
+    Formal guarantees. All that the votes decide is a function of the noisy counts, which cost one unit of the
+    analysts, against all others together: Gaussian noise `accounting.gaussian_rho(moved, variance)` in zCDP,
+    Laplace noise its pure epsilon (`accounting.votes_moved` for the sensitivities), up to the truncation of the
+    sampler.
+    """
+
+    moved: int
+    noise: AnswerNoise | None
+    least: int
+
+    @staticmethod
+    def from_fields(fields: dict[str, object]) -> Demand:
+        """What `dataclasses.asdict` gave, with fractions as text."""
+        noise, moved, least = fields["noise"], fields["moved"], fields["least"]
+        if not isinstance(moved, int) or not isinstance(least, int) or not isinstance(noise, dict | None):
+            raise ValueError("moved and least must be whole numbers, noise an object or nothing")
+        return Demand(moved, None if noise is None else noise_from_fields(noise), least)
+
+    def noisy(self, votes: NDArray[np.int64], stream: KeyedStream) -> NDArray[np.int64]:
+        """The counts with noise: int64[sets]. As many draws whatever was voted for."""
+        if self.noise is None or not len(votes):
+            return votes
+        return votes + self.noise.law(self.moved).draw(len(votes), stream)
+
+
+def plan_demand(setting: Setting, sets: int, budget: Budget, only_concentrated: bool, least: float) -> Demand:
+    """The noise that hides one unit's votes within `budget`; `least` in multiples of what noise usually reaches.
+
+    Laplace noise where it reaches less far and nothing else is charged to the analysts: its pure epsilon adds to
+    other costs in full.
+    """
+    votes = max(share.statements for share in setting.shares) if setting.unit == "analyst" else 1
+    moved = accounting.votes_moved(votes, sets)
+    if not setting.protects_analysts or moved == 0:
+        return Demand(moved, None, 0)
+    epsilon = Fraction(int(Fraction(budget.epsilon) * RHO_UNIT), RHO_UNIT)
+    rho = Fraction(usable_rho(budget), RHO_UNIT)
+    if epsilon / moved < SMALLEST_EPSILON or rho == 0:
+        raise BudgetExhausted("analyst_budget: too little to hide what one analyst asks for; allow more")
+    noises: list[AnswerNoise] = [GaussianNoise.within(rho)]
+    if not only_concentrated:
+        noises.append(LaplaceNoise(epsilon))
+    chance = USUAL / sets
+    noise = min(noises, key=lambda each: each.law(moved).quantile(chance))
+    return Demand(moved, noise, round(least * noise.law(moved).quantile(chance)))
+
+
+def demand_parts(demand: Demand, sets: int, epsilon: float) -> list[Part]:
+    """What counting the votes costs one unit of the analysts; `epsilon`: of the budget, for the samplers' delta."""
+    noise = demand.noise
+    if noise is None:
+        return []
+    truncated = sets * noise.law(demand.moved).truncation_delta()
+    slack = Approximate("samplers", Fraction(0), sampler_delta(truncated, epsilon))
+    if isinstance(noise, LaplaceNoise):
+        # As a pair, not as the rho it implies: one round's epsilon is what such noise is chosen for.
+        return [Approximate("demand", noise.epsilon, Fraction(0)), slack]
+    return [noise.part(1), slack]
+
+
+def votes_of(workload: CompiledWorkload, unit: str, sets: Sequence[Axes]) -> NDArray[np.int64]:
+    """One analyst's votes, int64[sets]: a statement one for its set, an analyst (as a unit) one for each of its
+    sets.
+
+    Statements about no set of the family vote for nothing.
+    """
+    places = {axes: place for place, axes in enumerate(sets)}
+    asked: Iterable[Axes] = asked_sets(workload)
+    votes = np.zeros(len(sets), dtype=np.int64)
+    for axes in set(asked) if unit == "analyst" else asked:
+        if axes in places:
+            votes[places[axes]] += 1
+    return votes

@@ -1,0 +1,110 @@
+"""What the measured tables alone say about every query: a value, and how far it may be from the truth.
+
+Only queries whose statement is about a table of the family are told anything; the others get an infinite reach.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.tables import Axes
+from equipoise.terms import Terms
+from equipoise.workload import CompiledWorkload
+from equipoise_server.mechanisms.pooled.family import asked_sets
+from equipoise_server.mechanisms.pooled.measured import TableEstimate
+
+EXACT_BITS = 52  # integer sums of estimates stay within 2^53
+ROUNDING = 2.0**-40  # of everything summed: far more than doubles and integer units can err
+
+
+@dataclass(frozen=True)
+class DirectAnswers:
+    """Counts float64[k] from the measured tables, and what they may err by, float64[k], in records.
+
+    The reach holds for all cells of all tables of a family at once with the chance it was made for, and for every
+    predicate with another.
+    """
+
+    counts: NDArray[np.float64]
+    reach: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Chances:
+    """Public: with which probability one cell's, and one predicate's, estimate may err beyond its reach."""
+
+    cell: float
+    predicate: float
+
+
+def direct_answers(
+    workload: CompiledWorkload, estimates: Mapping[Axes, TableEstimate], chances: Chances
+) -> DirectAnswers:
+    """What `estimates`, one for each set that is asked about and in the family, say about every query."""
+    sizes, queries = workload.schema_sizes, workload.query_count
+    sets = asked_sets(workload)
+    counts, reach = np.zeros(queries), np.full(queries, np.inf)
+    set_of_statement = _numbered(sets, estimates)
+    statement_sizes = np.diff(workload.statement_offsets)
+    set_of_query = np.repeat(set_of_statement, statement_sizes)
+    variances = np.array([each.variance for each in estimates.values()] + [np.inf])
+    cells = np.array([each.counts.size for each in estimates.values()] + [1], dtype=np.int64)
+    slack = np.array([_slack(each) for each in estimates.values()] + [0.0])
+    chance = np.full(queries, chances.predicate)
+
+    # A query that selects j of the N cells of its table selects j |X| / N records of the universe.
+    selected = workload.counts(np.ones(math.prod(sizes), dtype=np.int64))
+    picked = selected * cells[set_of_query] // math.prod(sizes)
+    spread = picked * (1 - picked / cells[set_of_query])
+
+    starts = [marginal.first_query for marginal in workload.marginals]
+    statements = np.searchsorted(workload.statement_offsets, starts)
+    flat: dict[tuple[int, ...], NDArray[np.float64]] = {}
+    for statement, marginal in zip(statements.tolist(), workload.marginals, strict=True):
+        axes = sets[statement]
+        own = slice(marginal.first_query, marginal.first_query + int(statement_sizes[statement]))
+        chance[own] = chances.cell
+        if axes in estimates:
+            if marginal.axes not in flat:
+                order = [axes.index(axis) for axis in marginal.axes if axis in axes]
+                flat[marginal.axes] = estimates[axes].counts.transpose(order).reshape(-1)
+            counts[own] = flat[marginal.axes]
+    for number, (axes, each) in enumerate(estimates.items()):
+        _add_predicates(workload, axes, each, set_of_query == number, counts)
+    known = set_of_query >= 0
+    far = np.sqrt(2 * np.log(2 / chance[known]) * variances[set_of_query[known]] * spread[known]) * (1 + 1e-9)
+    reach[known] = far + slack[set_of_query[known]]
+    return DirectAnswers(counts, reach)
+
+
+def _numbered(sets: list[Axes], estimates: Mapping[Axes, TableEstimate]) -> NDArray[np.int64]:
+    numbers = {axes: number for number, axes in enumerate(estimates)}
+    return np.array([numbers.get(axes, -1) for axes in sets], dtype=np.int64)
+
+
+def _add_predicates(
+    workload: CompiledWorkload,
+    axes: Axes,
+    estimate: TableEstimate,
+    own: NDArray[np.bool_],
+    counts: NDArray[np.float64],
+) -> None:
+    """Adds what one table says about the predicates among its `own` queries: the signed sums of their boxes."""
+    unit = 2.0 ** (EXACT_BITS - math.frexp(float(np.abs(estimate.counts).sum()) + 1)[1])
+    whole = np.rint(estimate.counts * unit).astype(np.int64)
+    for group in workload.groups:
+        rows = np.flatnonzero(own[group.queries])
+        if rows.size:
+            others = tuple(place for place, axis in enumerate(axes) if axis not in group.axes)
+            terms = Terms(group.axes, group.queries[rows], group.coefficients[rows], group.vectors[rows])
+            table = np.asarray(whole.sum(axis=others, dtype=np.int64))
+            np.add.at(counts, terms.queries, terms.counts(table, workload.vectors) / unit)
+
+
+def _slack(estimate: TableEstimate) -> float:
+    return float(np.abs(estimate.counts).sum()) * ROUNDING

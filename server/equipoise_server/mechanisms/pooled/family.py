@@ -1,0 +1,103 @@
+"""The public family of tables that analysts vote for, and which of them a statement is about.
+
+A set of attributes is written as the ascending tuple of its axes. Attributes of a single category belong to no set:
+they tell nothing apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.errors import InvalidArgument
+from equipoise.tables import Axes
+from equipoise.workload import CompiledWorkload
+
+MOST_SETS = 512
+LARGEST_TABLE = 1 << 20  # cells
+
+
+@dataclass(frozen=True)
+class Family:
+    """All sets of 1 to `ways` attributes whose table has at most `cells` cells. `sizes`: the schema's."""
+
+    sizes: tuple[int, ...]
+    ways: int
+    cells: int
+
+    @cached_property
+    def sets(self) -> tuple[Axes, ...]:
+        """The sets, small ones first."""
+        return tuple(axes for axes in self._combinations() if table_cells(self.sizes, axes) <= self.cells)
+
+    @cached_property
+    def largest(self) -> tuple[Axes, ...]:
+        """The sets that no other set of the family holds: their tables tell every table of the family."""
+        return tuple(axes for axes in self.sets if not any(set(axes) < set(other) for other in self.sets))
+
+    @property
+    def count(self) -> int:
+        """How many sets of `ways` attributes or fewer there are, before tables are left out for their size."""
+        return sum(math.comb(len(self._telling), ways) for ways in range(1, self.ways + 1))
+
+    def holds(self, axes: Axes) -> bool:
+        """Whether a statement about these attributes is answered from the family's tables."""
+        return len(axes) <= self.ways and table_cells(self.sizes, axes) <= self.cells
+
+    def check(self) -> None:
+        """Raises `InvalidArgument` for a family that is empty or too large to vote for."""
+        if self.count > MOST_SETS:
+            problem = f"makes a family of {self.count:,} tables; at most {MOST_SETS} are allowed"
+            raise InvalidArgument("options.ways", problem)
+        if self._telling and not self.sets:
+            smallest = min(self.sizes[axis] for axis in self._telling)
+            raise InvalidArgument("options.cells", f"leaves no table: the smallest one has {smallest:,} cells")
+
+    @property
+    def _telling(self) -> list[int]:
+        return [axis for axis, size in enumerate(self.sizes) if size > 1]
+
+    def _combinations(self) -> Iterator[Axes]:
+        for ways in range(1, self.ways + 1):
+            yield from itertools.combinations(self._telling, ways)
+
+
+def table_cells(sizes: tuple[int, ...], axes: Axes) -> int:
+    """The number of cells of the table over these attributes; 1 for none."""
+    return math.prod(sizes[axis] for axis in axes)
+
+
+def asked_sets(workload: CompiledWorkload) -> list[Axes]:
+    """For each statement the attributes it is about: a marginal's, or those that a predicate's boxes constrain.
+
+    Every query of a statement is a linear function of the table over its set.
+    """
+    sizes = workload.schema_sizes
+    words = -(-len(sizes) // 64)
+    axes_of = np.zeros((workload.query_count, words), dtype=np.uint64)
+    for group in workload.groups:
+        axes_of[group.queries] |= _bits(group.axes, words)
+    starts = workload.statement_offsets[:-1]
+    found = axes_of[starts]
+    statements = np.searchsorted(starts, [marginal.first_query for marginal in workload.marginals])
+    for statement, marginal in zip(statements.tolist(), workload.marginals, strict=True):
+        found[statement] = _bits(marginal.axes, words)
+    telling = _bits(tuple(axis for axis, size in enumerate(sizes) if size > 1), words)
+    distinct, numbers = np.unique(found & telling, axis=0, return_inverse=True)
+    sets = [
+        tuple(axis for axis in range(len(sizes)) if row[axis // 64] >> axis % 64 & 1) for row in distinct.tolist()
+    ]
+    return [sets[number] for number in numbers.reshape(-1).tolist()]
+
+
+def _bits(axes: Axes, words: int) -> NDArray[np.uint64]:
+    bits = np.zeros(words, dtype=np.uint64)
+    for axis in axes:
+        bits[axis // 64] |= np.uint64(1 << axis % 64)
+    return bits

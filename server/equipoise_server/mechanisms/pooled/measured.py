@@ -1,0 +1,99 @@
+"""The measured tables of a round, and what they say about a query by themselves.
+
+Every table is counted once, with discrete Gaussian noise. A table over fewer attributes is told by all measured
+tables that hold its attributes: each is summed down to it, and the sums are averaged by their variances; then the
+known number of records is shared out over its cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.tables import Axes, marginal_tables
+from equipoise_server.mechanisms.answer_noise import MOST_MOVED, GaussianNoise
+from equipoise_server.mechanisms.pooled.family import table_cells
+from equipoise_server.randomness.stream import KeyedStream
+
+
+@dataclass(frozen=True)
+class MeasuredTable:
+    """A table's noisy counts, int64 with one dimension for each of its axes, and the variance of their noise."""
+
+    axes: Axes
+    counts: NDArray[np.int64]
+    variance: Fraction
+
+
+@dataclass(frozen=True)
+class TableEstimate:
+    """What the measured tables say about one table: float64 counts that sum to the number of records.
+
+    `variance`: any sum of `j` of its `N` cells errs like a sub-Gaussian number of variance `j (1 - j / N)
+    variance`.
+    """
+
+    counts: NDArray[np.float64]
+    variance: float
+
+
+def measure(
+    histogram: NDArray[np.int64], sizes: tuple[int, ...], rhos: Mapping[Axes, Fraction], seed: bytes
+) -> tuple[MeasuredTable, ...]:
+    """Counts every table of `rhos` once, with noise that costs the data at most its rho.
+
+    Each table draws from a stream of its own. Formal guarantees: `accounting.tables_rho` of the variances, at most
+    the sum of the rhos.
+    """
+    noises = {axes: GaussianNoise.within(rho).law(MOST_MOVED) for axes, rho in rhos.items()}
+    variances = {axes: GaussianNoise.within(rho).variance * MOST_MOVED for axes, rho in rhos.items()}
+    tables = []
+    for axes, table in marginal_tables(histogram.reshape(sizes), rhos):
+        stream = KeyedStream.derive(seed, "pooled/tables", ",".join(map(str, axes)))
+        counts = table + noises[axes].draw(table.size, stream).reshape(table.shape)
+        tables.append(MeasuredTable(axes, counts, variances[axes]))
+    return tuple(sorted(tables, key=lambda table: table.axes))
+
+
+def estimated_variance(sizes: tuple[int, ...], axes: Axes, measured: Iterable[tuple[Axes, float]]) -> float:
+    """The variance of a cell of the averaged table over `axes`; inf where no measured table holds them.
+
+    A table with noise of variance `v` on every cell, summed down to `axes`, adds up `r` cells into one: variance
+    `r v`. Averaging with weights proportional to `1 / (r v)` gives `1 / sum 1 / (r v)`. Discrete Gaussian noise of
+    parameter `v` is sub-Gaussian with variance `v` (Canonne, Kamath & Steinke 2020, Corollary 17), and so are
+    weighted sums of independent ones with the weighted sum of variances, which is all that bounds rest on.
+    """
+    cells = table_cells(sizes, axes)
+    precision = sum(
+        cells / table_cells(sizes, other) / variance for other, variance in measured if set(axes) <= set(other)
+    )
+    return 1 / precision if precision else math.inf
+
+
+def estimate(sizes: tuple[int, ...], axes: Axes, tables: Sequence[MeasuredTable], records: int) -> TableEstimate:
+    """The average of all measured tables that hold `axes`, with the known number of records shared out.
+
+    Adding the same amount to all `N` cells so that they sum to the truth takes the mean of the noise off every
+    cell: a sum of `j` cells then has coefficients `1 - j / N` on its own cells and `-j / N` on the others, whose
+    squares sum to `j (1 - j / N)`.
+    """
+    shape = tuple(sizes[axis] for axis in axes)
+    cells = math.prod(shape)
+    variance = estimated_variance(sizes, axes, [(table.axes, float(table.variance)) for table in tables])
+    counts = np.zeros(shape)
+    for table in tables:
+        if set(axes) <= set(table.axes):
+            others = tuple(place for place, axis in enumerate(table.axes) if axis not in axes)
+            weight = variance * cells / table.counts.size / float(table.variance)
+            counts += weight * table.counts.sum(axis=others, dtype=np.int64)
+    return TableEstimate(counts + (records - counts.sum()) / cells, 0.0 if variance == math.inf else variance)
+
+
+def reach(variance: float, chance: float) -> float:
+    """What a sub-Gaussian number of this variance exceeds on either side with probability at most `chance`."""
+    return math.sqrt(2 * variance * math.log(2 / chance)) * (1 + 1e-9)

@@ -1,0 +1,82 @@
+"""Reading and checking what may be forced of a plan of `pooled`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from equipoise.errors import InvalidArgument
+from equipoise_server.mechanisms.interface import Setting
+from equipoise_server.mechanisms.pooled.family import LARGEST_TABLE
+
+LARGEST_UNIVERSE = 1 << 22  # records: the fit holds a few numbers for each of them, and visits them again and again
+WAYS = 3
+CELLS = 1 << 16
+FLOOR = Fraction(1, 2)
+LEAST = 1.0
+RECORDS = 1 << 18
+
+
+@dataclass(frozen=True)
+class Options:
+    """Public. The family's `ways` and `cells`; the part of the budget for measuring that is divided evenly
+    (`floor`).
+
+    `least`: a set that a larger one holds is measured only above so many times what the demand's noise usually
+    reaches. `summed`: answers that add up more cells of a table, or rather whose coefficients' squares add up to
+    more, may stay uncertified. `synopsis`: records of the synthetic table. `repair_share`: the part of the data's
+    budget kept for statements outside the family, which are refused where it is 0.
+    """
+
+    ways: int
+    cells: int
+    floor: Fraction
+    least: float
+    summed: float
+    synopsis: int
+    repair_share: Fraction
+
+
+# Largest and smallest value of each, and whether it is whole.
+LIMITS: dict[str, tuple[float, float, bool]] = {
+    "ways": (1, 16, True),
+    "cells": (2, LARGEST_TABLE, True),
+    "floor": (0.01, 1, False),
+    "least": (0, 100, False),
+    "summed": (1, LARGEST_TABLE, False),
+    "synopsis": (1, 1 << 24, True),
+    "repair_share": (0, 0.9, False),
+    # Of repair, where some is planned:
+    "cut_off": (1, 1 << 40, True),
+    "threshold": (0, 1, False),
+    "repair_rounds": (1, 512, True),
+}
+
+
+def read_options(setting: Setting) -> Options:
+    """Raises `InvalidArgument` naming an option that is unknown or out of range."""
+    for name, value in sorted(setting.options.items()):
+        if name not in LIMITS:
+            raise InvalidArgument(f"options.{name}", f"unknown; there is {', '.join(sorted(LIMITS))}")
+        smallest, largest, is_whole = LIMITS[name]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not smallest <= value <= largest:
+            raise InvalidArgument(f"options.{name}", f"must be a number between {smallest:g} and {largest:g}")
+        if is_whole and value != int(value):
+            raise InvalidArgument(f"options.{name}", "must be a whole number")
+
+    def number(name: str, default: float | Fraction) -> float:
+        value = setting.options.get(name, default)
+        return float(value) if isinstance(value, int | float | Fraction) else float(default)
+
+    telling = sum(size > 1 for size in setting.attributes)
+    # Where a share holds no more queries than statements, all are predicates, or as good as such.
+    only_predicates = all(share.queries == share.statements for share in setting.shares)
+    return Options(
+        ways=int(number("ways", max(1, min(WAYS, telling)))),
+        cells=int(number("cells", CELLS)),
+        floor=Fraction(number("floor", FLOOR)),
+        least=number("least", LEAST),
+        summed=number("summed", LARGEST_TABLE if only_predicates else 1),
+        synopsis=int(number("synopsis", RECORDS)),
+        repair_share=Fraction(number("repair_share", 0)),
+    )
