@@ -11,6 +11,7 @@ from equipoise_server.mechanisms.interface import Mechanism, Plan
 from equipoise_server.mechanisms.planner import Auto
 from equipoise_server.mechanisms.pooled.pooled import Pooled
 from equipoise_server.mechanisms.pooled.pooled import check_workload as check_tables
+from equipoise_server.mechanisms.small_db import SmallDatabase
 
 MECHANISMS: dict[str, Mechanism] = {
     "equilibrium": Equilibrium(),
@@ -18,6 +19,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "laplace": LAPLACE,
     "gaussian": GAUSSIAN,
     "histogram": Histogram(),
+    "small_db": SmallDatabase(),
 }
 AUTO = Auto(MECHANISMS)
 
