@@ -228,8 +228,8 @@ def plan(
     universe: Annotated[
         str,
         typer.Option(
-            help="How many different records can exist, such as 336000 or 2^40; or how many categories each attribute "
-            "has, such as 16x7x15: mechanisms that measure tables of attributes need these.",
+            help="How many different records can exist, such as 336000 or 2^40; or how many categories each "
+            "attribute has, such as 16x7x15: mechanisms that measure tables of attributes need these.",
             metavar="X",
         ),
     ],
