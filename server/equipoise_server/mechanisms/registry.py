@@ -11,6 +11,8 @@ from equipoise_server.mechanisms.interface import Mechanism, Plan
 from equipoise_server.mechanisms.planner import Auto
 from equipoise_server.mechanisms.pooled.pooled import Pooled
 from equipoise_server.mechanisms.pooled.pooled import check_workload as check_tables
+from equipoise_server.mechanisms.projection import Projection
+from equipoise_server.mechanisms.weights.multiplicative_weights import MultiplicativeWeights
 
 MECHANISMS: dict[str, Mechanism] = {
     "equilibrium": Equilibrium(),
@@ -18,6 +20,8 @@ MECHANISMS: dict[str, Mechanism] = {
     "laplace": LAPLACE,
     "gaussian": GAUSSIAN,
     "histogram": Histogram(),
+    "projection": Projection(),
+    "multiplicative_weights": MultiplicativeWeights(),
 }
 AUTO = Auto(MECHANISMS)
 
