@@ -163,7 +163,9 @@ def tables_epsilon(one: Round, other: Round, rhos: Mapping[Axes, Fraction], delt
         chances = np.multiply.outer(chances, chance).reshape(-1)
         # Equal losses are taken together, which loses nothing.
         losses, places = np.unique(np.round(losses, 9), return_inverse=True)
-        chances = np.bincount(places.reshape(-1), weights=chances)
+        together = np.zeros(len(losses))
+        np.add.at(together, places.reshape(-1), chances)
+        chances = together
     left_out = 1 - float(chances.sum())
     low, high = 0.0, 64.0
     while high - low > 1e-4 * high:
