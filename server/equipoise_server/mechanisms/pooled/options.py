@@ -74,9 +74,9 @@ def read_options(setting: Setting) -> Options:
     return Options(
         ways=int(number("ways", max(1, min(WAYS, telling)))),
         cells=int(number("cells", CELLS)),
-        floor=Fraction(number("floor", FLOOR)),
+        floor=Fraction(str(number("floor", FLOOR))),
         least=number("least", LEAST),
         summed=number("summed", LARGEST_TABLE if only_predicates else 1),
         synopsis=int(number("synopsis", RECORDS)),
-        repair_share=Fraction(number("repair_share", 0)),
+        repair_share=Fraction(str(number("repair_share", 0))),
     )
