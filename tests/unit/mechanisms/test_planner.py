@@ -182,7 +182,7 @@ def test_auto_runs_what_it_chose() -> None:
 
 
 def test_a_forced_parameter_leaves_the_mechanisms_that_know_it() -> None:
-    found = compare(replace(instance().setting, options={"data_rate": 0.01}), MECHANISMS)
+    found = compare(replace(instance().setting, options={"play": "mixed"}), MECHANISMS)
     assert found.chosen is not None
     assert found.chosen.mechanism == "equilibrium"
 

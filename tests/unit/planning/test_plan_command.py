@@ -69,7 +69,15 @@ def test_json_holds_every_mechanism_and_the_choice_that_auto_makes(capsys: pytes
 def test_people_read_a_table_with_the_choice_marked(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, universe="72", eps_analyst="inf")
     assert code == 0
-    for part in ("alpha", "equilibrium", "gaussian", "not protected", "cannot", "pooled: --universe: ", "> "):
+    for part in (
+        "alpha",
+        "equilibrium",
+        "multiplicative_weights",
+        "not protected",
+        "cannot",
+        "pooled: --universe: ",
+        "> ",
+    ):
         assert part in out
     assert "60 queries in 60 statements by 3 analysts, about 5,000 records of 72 possible ones" in out
 
