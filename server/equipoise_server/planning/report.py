@@ -75,18 +75,10 @@ def data_pair(plan: Plan, setting: Setting) -> Budget:
 
 def print_comparison(console: Console, setting: Setting, comparison: Comparison) -> None:
     """A row for each mechanism that can serve, a line for each that cannot, and the choice."""
-    shown = Table(box=box.SIMPLE)
+    shown = Table(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("mechanism", no_wrap=True)
-    for column in (
-        "alpha",
-        "certified within",
-        "uncertified",
-        "data epsilon",
-        "analysts' epsilon",
-        "time",
-        "memory",
-    ):
-        shown.add_column(column, justify="right")
+    for column in COLUMNS:
+        shown.add_column(column, justify="right", no_wrap=True)
     for each in comparison.candidates:
         if each.plan is not None:
             marked = "> " if each is comparison.chosen else "  "
