@@ -33,6 +33,7 @@ STATEMENTS: list[object] = [
 ]
 TERMS = ["shop", "--share", "ann=3/10", "--share", "bob=3/10", "--data-delta", "1e-4", "--analyst-delta", "1e-4"]
 BUDGETS = ["--data-epsilon", "8", "--analyst-epsilon", "8"]
+GAME = ["--mechanism", "equilibrium"]  # which charges everybody and makes a synopsis
 
 MECHANISMS = Path(__file__).parents[2] / "docs" / "mechanisms.md"
 
@@ -93,7 +94,7 @@ def register(run: Run, place: Path, epsilon: int = 20) -> None:
 
 
 def open_round(run: Run) -> str:
-    detail = run("operator", "operator", "round", "open", *TERMS, *BUDGETS)
+    detail = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, *GAME)
     return str(detail["round"]["id"])
 
 
@@ -151,14 +152,15 @@ def test_exported_charges_add_up_to_what_is_shown(run: Run, place: Path) -> None
     register(run, place, epsilon=50)
     smaller = ["--data-epsilon", "4", "--analyst-epsilon", "4"]
     for options in (BUDGETS, smaller, [*BUDGETS, "--unit", "analyst"], [*smaller, "--unit", "analyst"]):
-        detail = run("operator", "operator", "round", "open", *TERMS, *options)
+        detail = run("operator", "operator", "round", "open", *TERMS, *options, *GAME)
         round_id = detail["round"]["id"]
         run("ann", "submit", round_id, place / "statements.json")
         run("operator", "operator", "round", "seal", round_id)
         if options is smaller:
             run("operator", "operator", "round", "run", round_id)
             run("operator", "operator", "round", "release", round_id)
-    given_back = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, "--unit", "analyst")["round"]["id"]
+    last = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, "--unit", "analyst", *GAME)
+    given_back = last["round"]["id"]
     run("ann", "submit", given_back, place / "statements.json")
     run("operator", "operator", "round", "seal", given_back)
     run("operator", "operator", "round", "abort", given_back, "--reason", "a test")

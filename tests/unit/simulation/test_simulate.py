@@ -45,7 +45,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def arguments(place: Path, *more: str, workload: str = "marginals:2") -> list[str]:
     files = ["--table", str(place / "table.csv"), "--schema", str(place / "schema.json"), "--workload", workload]
-    return ["simulate", *files, *more]
+    return ["simulate", *files, "--mechanism", "equilibrium", *more]
 
 
 def report(capsys: pytest.CaptureFixture[str], place: Path, *more: str, workload: str = "marginals:2") -> Any:
@@ -314,11 +314,11 @@ def test_errors_are_those_of_each_analysts_own_queries(unit: str) -> None:
         schema, histogram, {name: compile_workload(own, schema) for name, own in asked.items()}
     )
     split = None if unit == "analyst" else "game=0.2"
-    request = Request("auto", unit, 2.0, None, 8.0, 1e-6, 0.05, 3, 1, "mixed", split, GAME)
+    request = Request("equilibrium", unit, 2.0, None, 8.0, 1e-6, 0.05, 3, 1, "mixed", split, GAME)
     (run,) = simulate(task, request, lambda _: lambda *_: None).runs
     setting = request.setting(task)
-    plan = mechanism("auto").plan(setting)
-    outcome = mechanism("auto").run(setting, plan, histogram, task.workloads, seed_bytes(3), lambda *_: None)
+    plan = mechanism("equilibrium").plan(setting)
+    outcome = mechanism("equilibrium").run(setting, plan, histogram, task.workloads, seed_bytes(3), lambda *_: None)
     drawn, delivered, outside = [], [], 0
     for name, own in task.workloads.items():
         truth = own.counts(histogram) / histogram.sum()
