@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from equipoise.accounting import parts_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
@@ -44,12 +45,12 @@ def small(asked: Mapping[str, CompiledWorkload], unit: str = "query", **options:
     return Setting(RECORDS, 48, shares, unit, data, Budget(4.0, 1e-6), 0.05, options, SCHEMA.sizes)
 
 
-def records() -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def records() -> NDArray[np.int64]:
     """Dependent attributes, and empty cells."""
     weights = np.arange(48) ** 3 * (np.arange(48) % 5 > 0)
-    counts = weights * RECORDS // weights.sum()
+    counts: NDArray[np.int64] = weights * RECORDS // weights.sum()
     counts[-1] += RECORDS - counts.sum()
-    return counts.astype(np.int64)
+    return counts
 
 
 def asking(**statements: Sequence[Statement]) -> dict[str, CompiledWorkload]:
