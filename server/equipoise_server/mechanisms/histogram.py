@@ -26,7 +26,7 @@ from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, P
 from equipoise_server.mechanisms.repair.statement_repair import on_grid
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds, drawing_seconds
 from equipoise_server.mechanisms.sums_of_noise import sum_reach
-from equipoise_server.mechanisms.whole_budget import law_of, least_gaussian, least_laplace
+from equipoise_server.mechanisms.whole_budget import Calibration, law_of, least_gaussian, least_laplace
 from equipoise_server.randomness.stream import KeyedStream
 
 METHOD = 7  # the wire's AnswerMethod
@@ -74,16 +74,7 @@ class Histogram:
         if setting.universe_size > MAX_UNIVERSE:
             problem = f"is too large to put noise on every cell: {setting.universe_size:,}, not {MAX_UNIVERSE:,}"
             raise InvalidArgument("universe_size", f"{problem} at most")
-        queries = sum(share.queries for share in setting.shares)
-        found: list[tuple[int, HistogramParameters, Part]] = []
-        for calibrate in (least_gaussian, least_laplace):
-            noise, part = calibrate(setting.data_budget)
-            law = law_of(noise, MOST_MOVED)
-            lost = setting.universe_size * (law.truncation_delta() + 2 * BEYOND)
-            parameters = HistogramParameters(noise, (Fraction(setting.beta) - lost) / queries)
-            if law.quantile(BEYOND) <= cell_limit(setting):
-                half = np.array([setting.universe_size // 2])
-                found.append((int(bounds_of(parameters, half, setting)[0]), parameters, part))
+        found = [each for kind in (least_gaussian, least_laplace) if (each := promise_of(kind, setting))]
         if not found:
             raise BudgetExhausted("data_budget: so much noise on each cell could not be summed exactly; allow more")
         bound, parameters, part = min(found, key=lambda each: each[0])
@@ -143,6 +134,21 @@ class Histogram:
             methods = np.full(own.stop - own.start, METHOD, dtype=np.uint8)
             answers[analyst] = Answers(values[own], methods, bounds[own])
         return Outcome(answers, np.zeros(0, dtype=np.int64))
+
+
+def promise_of(calibrate: Calibration, setting: Setting) -> tuple[int, HistogramParameters, Part] | None:
+    """The largest bound of any query with one law, in units of 2^-40, and the charge; None: it cannot be had."""
+    try:
+        noise, part = calibrate(setting.data_budget)
+        law = law_of(noise, MOST_MOVED)
+    except BudgetExhausted:
+        return None
+    if law.quantile(BEYOND) > cell_limit(setting):
+        return None
+    lost = setting.universe_size * (law.truncation_delta() + 2 * BEYOND)
+    parameters = HistogramParameters(noise, (Fraction(setting.beta) - lost) / setting.queries)
+    half = np.array([setting.universe_size // 2])
+    return int(bounds_of(parameters, half, setting)[0]), parameters, part
 
 
 def cell_limit(setting: Setting) -> int:

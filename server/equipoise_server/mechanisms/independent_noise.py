@@ -72,17 +72,18 @@ class IndependentNoise:
         for option in setting.options:
             raise InvalidArgument(f"options.{option}", f"unknown; {self.name} has no options")
         moved = sum(share.moved for share in setting.shares)
-        queries = sum(share.queries for share in setting.shares)
         noise, part = self.calibrate(setting.data_budget)
         law = law_of(noise, moved)
-        truncated = queries * law.truncation_delta()
+        truncated = setting.queries * law.truncation_delta()
         slack = sampler_delta(truncated, setting.data_budget.epsilon)
         parts = [part, Approximate("samplers", Fraction(0), slack)]
         analyst_cost = Cost() if setting.protects_analysts else None
         data_cost = charge_of(parts)
         check_costs(setting, data_cost, analyst_cost)
         parameters = NoiseParameters(
-            noise, moved, bound_on_grid(law.quantile(Fraction(setting.beta) / (2 * queries)), setting.records)
+            noise,
+            moved,
+            bound_on_grid(law.quantile(Fraction(setting.beta) / (2 * setting.queries)), setting.records),
         )
         return Plan(
             mechanism=self.name,
@@ -91,7 +92,7 @@ class IndependentNoise:
             analyst_cost=analyst_cost,
             promised_error=parameters.bound / 2**GRID_BITS,
             uncertified_at_most=0,
-            seconds=counting_seconds(setting) + drawing_seconds(law, queries),
+            seconds=counting_seconds(setting) + drawing_seconds(law, setting.queries),
             memory_bytes=counting_bytes(setting),
             data_events=parts_to_json(self.name, parts),
             analyst_events=parts_to_json(self.name, []),

@@ -8,22 +8,24 @@ from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
 from equipoise_server.mechanisms.histogram import Histogram
 from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE
 from equipoise_server.mechanisms.interface import Mechanism, Plan
+from equipoise_server.mechanisms.planner import Auto
 from equipoise_server.mechanisms.pooled.pooled import Pooled
 from equipoise_server.mechanisms.pooled.pooled import check_workload as check_tables
 
 MECHANISMS: dict[str, Mechanism] = {
     "equilibrium": Equilibrium(),
+    "pooled": Pooled(),
     "laplace": LAPLACE,
     "gaussian": GAUSSIAN,
     "histogram": Histogram(),
-    "pooled": Pooled(),
 }
+AUTO = Auto(MECHANISMS)
 
 
 def mechanism(name: str) -> Mechanism:
-    """The mechanism called `name`; "auto" takes the one that promises most, today the only one there is."""
-    if name == "auto":
-        return MECHANISMS["equilibrium"]
+    """The mechanism called `name`; "auto" plans as the one that the planner chooses."""
+    if name == AUTO.name:
+        return AUTO
     if name not in MECHANISMS:
         raise InvalidArgument("mechanism", f"unknown; there is auto, {', '.join(sorted(MECHANISMS))}")
     return MECHANISMS[name]

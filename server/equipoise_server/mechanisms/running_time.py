@@ -19,10 +19,8 @@ QUERY_BYTES = 320
 
 def counting_seconds(setting: Setting) -> float:
     """All declared statements counted on the data once, and their answers written down."""
-    statements = sum(share.statements for share in setting.shares)
-    queries = sum(share.queries for share in setting.shares)
-    cells = CELL_SECONDS * setting.universe_size
-    return START_SECONDS + cells + STATEMENT_SECONDS * statements + QUERY_SECONDS * queries
+    asked = STATEMENT_SECONDS * setting.statements + QUERY_SECONDS * setting.queries
+    return START_SECONDS + CELL_SECONDS * setting.universe_size + asked
 
 
 def drawing_seconds(law: Law, count: int) -> float:
@@ -32,5 +30,4 @@ def drawing_seconds(law: Law, count: int) -> float:
 
 def counting_bytes(setting: Setting) -> int:
     """The peak while counting: the histogram and its sums, the queries and their answers."""
-    queries = sum(share.queries for share in setting.shares)
-    return PROCESS_BYTES + CELL_BYTES * setting.universe_size + QUERY_BYTES * queries
+    return PROCESS_BYTES + CELL_BYTES * setting.universe_size + QUERY_BYTES * setting.queries

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
@@ -107,11 +107,13 @@ class Request:
         return options
 
 
-def in_words_of_options(error: InvalidArgument | BudgetExhausted) -> InvalidArgument | BudgetExhausted:
-    """The same refusal of a mechanism, naming the option instead of the field."""
+def in_words_of_options(
+    error: InvalidArgument | BudgetExhausted, names: Mapping[str, str] = OPTION_OF_FIELD
+) -> InvalidArgument | BudgetExhausted:
+    """The same refusal of a mechanism, naming the option instead of the field. `names`: a command's options."""
     field, colon, problem = error.message.partition(": ")
-    if colon and field in OPTION_OF_FIELD:
-        option = OPTION_OF_FIELD[field]
+    if colon and field in names:
+        option = names[field]
     elif field.startswith("options."):
         option, problem = "--set", f"{field.removeprefix('options.')}: {problem}"
     elif isinstance(error, BudgetExhausted):

@@ -134,7 +134,7 @@ def _promised(setting: Setting, game: GameParameters, places: RepairPlaces | Non
             analyst_repair_plan.plan_analyst_repair(setting, threshold, places, left)
         )
     repair = statement_repair_plan.plan_statement_repair(setting, threshold, left)
-    return max(repair.certified_bound, *repair.noise_bounds) / 2.0**GRID_BITS
+    return statement_repair_plan.largest_bound(repair) / 2.0**GRID_BITS
 
 
 def force_rates(game: GameParameters, setting: Setting) -> GameParameters:

@@ -93,7 +93,7 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
             setting, tuning.sampling_error(game, size, setting.beta / 4), left
         )
         parameters = EquilibriumParameters(game, repair)
-        promised_error = max(repair.certified_bound, *repair.noise_bounds) / 2**GRID_BITS
+        promised_error = statement_repair_plan.largest_bound(repair) / 2**GRID_BITS
         uncertified = statement_repair_plan.uncertified_queries(setting, repair, game, size)
     data_cost = total_data_cost(parameters, size, setting)
     analyst_cost = total_analyst_cost(parameters, size, setting, playing.analyst_budget.epsilon)

@@ -13,27 +13,56 @@ from equipoise_server.mechanisms.budgets import SMALLEST_EPSILON, epsilon_within
 from equipoise_server.mechanisms.equilibrium import tuning
 from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.equilibrium.tuning import Size
-from equipoise_server.mechanisms.interface import Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, Setting
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, bound_on_grid
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 
-REPAIR_PLACES = Fraction(1, 50)  # of an analyst's statements, may be answered afresh
+REPAIR_PLACES = tuple(Fraction(1, parts) for parts in (50, 250, 1250, 10**12))  # of statements; at least 1
 DETECTION_SHARE = Fraction(3, 4)  # of the budget for repair: every certified bound carries the tests' noise
+SAYS_NOTHING = 1 << (GRID_BITS - 1)  # a bound of 1/2: the answer 1/2 keeps to it, whatever the truth
 
 
 def plan_statement_repair(setting: Setting, threshold_error: float, rho: Fraction) -> RepairParameters:
     """Cut-offs and noise within `rho`, and the bounds they give.
 
     `threshold_error`: the synopsis error, as a fraction of the records, from which repair is worth its place.
+    Fewer statements get places, at least one each analyst, only where the budget for more of them is spread so
+    thinly that no bound says anything.
     """
-    size, beta, records = Size.of(setting), setting.beta, setting.records
+    found: list[RepairParameters] = []
+    exhausted: BudgetExhausted | None = None
+    for places in REPAIR_PLACES:
+        try:
+            found.append(_with_places(setting, threshold_error, rho, _cut_offs(setting, places)))
+        except BudgetExhausted as error:
+            exhausted = error
+            continue
+        if largest_bound(found[-1]) < SAYS_NOTHING or "cut_off" in setting.options:
+            return found[-1]
+    if not found:
+        raise exhausted or BudgetExhausted("data_budget: nothing is left for repair")
+    return min(found, key=largest_bound)
+
+
+def largest_bound(repairs: RepairParameters) -> int:
+    """What certified answers are promised, in units of 2^-40."""
+    return max(repairs.certified_bound, *repairs.noise_bounds)
+
+
+def _cut_offs(setting: Setting, places: Fraction) -> dict[str, int]:
+    """How many statements of each analyst may be answered afresh. Worked out once for shares of equal size."""
     of_statements = {
-        statements: min(
-            statements, whole(setting.options, "cut_off", max(1, math.ceil(REPAIR_PLACES * statements)))
-        )
+        statements: min(statements, whole(setting.options, "cut_off", max(1, math.ceil(places * statements))))
         for statements in {share.statements for share in setting.shares}
     }
-    cut_offs = {share.analyst: of_statements[share.statements] for share in setting.shares}
+    return {share.analyst: of_statements[share.statements] for share in setting.shares}
+
+
+def _with_places(
+    setting: Setting, threshold_error: float, rho: Fraction, cut_offs: dict[str, int]
+) -> RepairParameters:
+    """The repair of so many statements."""
+    size, beta, records = Size.of(setting), setting.beta, setting.records
     places = max(1, sum(cut_offs.values()))
     test_epsilon = epsilon_within(DETECTION_SHARE * rho / places)
     answer_rho = (1 - DETECTION_SHARE) * rho / places

@@ -1,0 +1,117 @@
+"""What outcomes alone say of every mechanism of the registry: promises are kept, and a record is hidden.
+
+The audits raise a false alarm with probability at most 1e-6 in all. Seeds are fixed, so that the rounds are always
+the same ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from statistical.audit_size import SIZES, AuditSize
+from statistical.exact_game import masks_workload, table_workload
+from unit.mechanisms.contract.cases import CASES, NAMES, OPTIONS
+from unit.mechanisms.instance import instance
+
+from equipoise.workload import CompiledWorkload
+from equipoise_server.audit.clopper_pearson import Certificate, Outcome, certify
+from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting, Share
+from equipoise_server.mechanisms.registry import MECHANISMS
+from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
+from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
+
+BETA, ROUNDS = 0.1, 200
+LEVEL = 1e-6 / len(NAMES)
+DELTA = 0.01
+# Audits of the equilibrium's plays and units, which take longer, are in `test_empirical_audit`.
+AUDITED = [name for name in NAMES if name != "equilibrium"]
+every_mechanism = pytest.mark.parametrize("name", NAMES)
+
+
+def largest_errors(
+    name: str, setting: Setting, histogram: NDArray[np.int64], workloads: dict[str, CompiledWorkload], rounds: int
+) -> tuple[NDArray[np.float64], int]:
+    """The largest error of a certified answer in each round, and in how many rounds one is beyond its own bound."""
+    mechanism, plan = MECHANISMS[name], MECHANISMS[name].plan(setting)
+    truth = {analyst: own.counts(histogram) / setting.records for analyst, own in workloads.items()}
+    largest, broken = np.zeros(rounds), 0
+    for number in range(rounds):
+        seed = number.to_bytes(32)
+        outcome = mechanism.run(setting, plan, histogram, workloads, seed, lambda *_: None)
+        beyond = False
+        for analyst, answers in outcome.answers.items():
+            certified = answers.bounds != NO_BOUND
+            errors = np.abs(answers.values / 2.0**GRID_BITS - truth[analyst])[certified]
+            largest[number] = max(largest[number], errors.max(initial=0.0))
+            beyond |= bool((errors > answers.bounds[certified] / 2.0**GRID_BITS).any())
+        broken += beyond
+    return largest, broken
+
+
+@every_mechanism
+def test_what_is_promised_holds_in_all_but_beta_of_the_rounds(name: str) -> None:
+    case = CASES["a table"]
+    setting = replace(case.setting, beta=BETA, options=OPTIONS.get(name, {}))
+    largest, broken = largest_errors(name, setting, case.histogram, dict(case.workloads), ROUNDS)
+    assert broken <= BETA * ROUNDS
+    promised = MECHANISMS[name].plan(setting).promised_error
+    assert np.count_nonzero(largest > promised) <= BETA * ROUNDS
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian", "histogram"])
+def test_promises_are_at_most_five_times_what_is_seen(name: str) -> None:
+    """Conditions on large parts of the universe, and a table each."""
+    case = instance(analysts=3, predicates=10, records=50_000)
+    setting = replace(case.setting, beta=0.05)
+    largest, _ = largest_errors(name, setting, case.histogram, case.workloads, 20)
+    promised = MECHANISMS[name].plan(setting).promised_error
+    assert float(largest.mean()) <= promised <= 5 * float(largest.mean())
+
+
+def moved_record(name: str, runs: int) -> tuple[Certificate, float]:
+    """What outcomes certify of epsilon where the only record moves, and what is claimed."""
+    asked = {"a": table_workload([1], 3), "b": masks_workload([2], 3)}
+    setting = Setting(
+        records=1,
+        universe_size=3,
+        shares=tuple(
+            Share(analyst, own.statement_count, own.query_count, own.l1_sensitivity)
+            for analyst, own in asked.items()
+        ),
+        unit="query",
+        data_budget=Budget(2.0, DELTA),
+        analyst_budget=Budget(16.0, DELTA),
+        beta=0.1,
+        options=OPTIONS.get(name, {}),
+        attributes=(3,),
+    )
+    mechanism, plan = MECHANISMS[name], MECHANISMS[name].plan(setting)
+
+    def sampler(side: int, run: int) -> Outcome:
+        histogram = np.eye(3, dtype=np.int64)[side]
+        seed = (2 * run + side).to_bytes(32)
+        outcome = mechanism.run(setting, plan, histogram, asked, seed, lambda *_: None)
+        # Coarsely: an outcome that is never seen twice tells a sample nothing.
+        told = ((answers.values >> (GRID_BITS - 3)).tolist() for answers in outcome.answers.values())
+        return tuple(outcome.synopsis.tolist()), *(tuple(values) for values in told)
+
+    certificate = certify(lambda run: sampler(0, run), lambda run: sampler(1, run), runs, DELTA, LEVEL)
+    return certificate, epsilon_for(plan.data_cost, DELTA)
+
+
+@pytest.mark.parametrize("name", AUDITED)
+def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
+    certificate, claim = moved_record(name, audit_size.runs // 2)
+    assert certificate.epsilon <= claim
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian", "histogram"])
+def test_answers_without_noise_are_refuted_at_the_fast_size(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for law in (DiscreteLaplace, DiscreteGaussian):
+        monkeypatch.setattr(law, "draw", lambda noise, count, stream: np.zeros(count, dtype=np.int64))
+    certificate, claim = moved_record(name, SIZES["fast"].runs // 2)
+    assert certificate.epsilon > claim

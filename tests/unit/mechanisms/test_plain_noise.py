@@ -1,0 +1,123 @@
+"""`laplace`, `gaussian` and `histogram`: how much noise a budget buys, which law, and where they end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from unit.mechanisms.instance import instance
+
+from equipoise.accounting import Approximate, Pure, parts_from_json
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise_server.data.universe import MAX_UNIVERSE
+from equipoise_server.mechanisms.answer_noise import LaplaceNoise
+from equipoise_server.mechanisms.histogram import METHOD, Histogram, HistogramParameters, bounds_of
+from equipoise_server.mechanisms.independent_noise import (
+    GAUSSIAN,
+    LAPLACE,
+    IndependentNoise,
+    NoiseParameters,
+)
+from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting, Share
+
+
+def setting(*shares: Share, epsilon: float = 1.0, delta: float = 1e-9) -> Setting:
+    """A universe of a thousand records; the data budget."""
+    return Setting(50_000, 1000, shares, "query", Budget(epsilon, delta), Budget(1.0, 1e-6), 0.05, {})
+
+
+TABLES = tuple(Share(f"analyst-{number}", 5, 500, 10) for number in range(7))
+
+
+def test_tables_cost_tables_and_not_cells() -> None:
+    """Ten times as many cells in as many tables get the same noise; only the union bound grows."""
+    larger = tuple(replace(share, queries=5000) for share in TABLES)
+    for mechanism in (LAPLACE, GAUSSIAN):
+        plans = [mechanism.plan(setting(*shares)) for shares in (TABLES, larger)]
+        noises = [NoiseParameters.from_json(plan.parameters).noise for plan in plans]
+        assert noises[0] == noises[1]
+        assert 1 < plans[1].promised_error / plans[0].promised_error < 1.5
+
+
+def test_predicates_cost_half_of_what_tables_do_where_they_are_declared() -> None:
+    predicates = tuple(replace(share, sensitivity=5) for share in TABLES)
+    undeclared = tuple(replace(share, sensitivity=0) for share in TABLES)
+    moved = [
+        NoiseParameters.from_json(GAUSSIAN.plan(setting(*shares)).parameters).moved
+        for shares in (predicates, TABLES, undeclared)
+    ]
+    assert moved == [35, 70, 70]
+
+
+def test_laplace_noise_is_charged_as_what_buys_less_of_it() -> None:
+    usual, generous = (LAPLACE.plan(setting(*TABLES, delta=delta)) for delta in (1e-9, 0.9))
+    assert parts_from_json(usual.data_events)[0] == Approximate("answers", Fraction(1), Fraction(0))
+    assert usual.data_cost.rho == 0
+    part = parts_from_json(generous.data_events)[0]
+    assert isinstance(part, Pure)
+    assert part.epsilon > 1
+    assert generous.data_cost.epsilon == 0
+
+
+@pytest.mark.parametrize("mechanism", [LAPLACE, GAUSSIAN], ids=lambda each: each.name)
+def test_noise_coarser_than_its_sampler_draws_is_refused(mechanism: IndependentNoise) -> None:
+    huge = tuple(Share(f"analyst-{number}", 2**40, 2**40) for number in range(20_000))
+    with pytest.raises(BudgetExhausted, match=r"^data_budget: .*sampler"):
+        mechanism.plan(setting(*huge, epsilon=1e-4, delta=1e-9))
+
+
+def test_a_universe_beyond_the_limit_is_refused_with_the_limit() -> None:
+    allowed = replace(setting(*TABLES), universe_size=MAX_UNIVERSE)
+    assert Histogram().plan(allowed).mechanism == "histogram"
+    with pytest.raises(InvalidArgument, match="67,108,864") as refused:
+        Histogram().plan(replace(allowed, universe_size=MAX_UNIVERSE + 1))
+    assert refused.value.field == "universe_size"
+
+
+def test_cells_too_noisy_to_be_summed_exactly_are_refused() -> None:
+    coarse = replace(setting(*TABLES, epsilon=1e-7), universe_size=MAX_UNIVERSE)
+    with pytest.raises(BudgetExhausted, match=r"^data_budget: .*exactly"):
+        Histogram().plan(coarse)
+
+
+def test_the_histogram_s_promise_knows_neither_how_many_ask_nor_what() -> None:
+    """Its noise does not; a union bound over more queries grows with their logarithm."""
+    few, many = Histogram().plan(setting(TABLES[0])), Histogram().plan(setting(*TABLES * 100))
+    noises = [HistogramParameters.from_json(plan.parameters).noise for plan in (few, many)]
+    assert noises[0] == noises[1]
+    assert many.promised_error < 1.5 * few.promised_error
+
+
+def test_the_histogram_s_law_is_the_one_that_promises_less() -> None:
+    """A small delta makes Gaussian noise dear; a large one, Laplace noise, whose epsilon it does not help."""
+    laws = [
+        HistogramParameters.from_json(Histogram().plan(setting(*TABLES, delta=delta)).parameters).noise
+        for delta in (1e-9, 0.3)
+    ]
+    assert isinstance(laws[0], LaplaceNoise)
+    assert not isinstance(laws[1], LaplaceNoise)
+
+
+def test_a_query_s_bound_grows_with_what_it_covers_up_to_half_and_falls_again() -> None:
+    given = setting(*TABLES)
+    plan = Histogram().plan(given)
+    bounds = bounds_of(HistogramParameters.from_json(plan.parameters), np.arange(1001), given)
+    assert np.array_equal(bounds, bounds[::-1])
+    assert (np.diff(bounds[:501]) >= 0).all()
+    assert bounds[500] == plan.promised_error * 2**GRID_BITS
+    assert bounds[1] < bounds[500] / 4
+    # A query on nobody, and its complement: half a record for rounding to whole ones.
+    assert bounds[0] <= (1 << GRID_BITS) // 100_000 + 2
+
+
+def test_histogram_answers_say_how_they_were_made() -> None:
+    case = instance(analysts=2, predicates=5)
+    outcome = Histogram().run(
+        case.setting, Histogram().plan(case.setting), case.histogram, case.workloads, bytes(32), lambda *_: None
+    )
+    for name, answers in outcome.answers.items():
+        assert (answers.methods == METHOD).all()
+        assert len(answers.values) == case.workloads[name].query_count
+        assert len(set(answers.bounds.tolist())) > 1
