@@ -98,7 +98,7 @@ def parameters_of(plan: Plan) -> PooledParameters:
 def test_parameters_are_read_back_as_they_were_written(unit: str, share: float) -> None:
     plan = Pooled().plan(adult(40, unit, repair_share=share))
     assert parameters_of(plan).to_json() == plan.parameters
-    assert json.loads(plan.parameters)["floor"] == "1/70"
+    assert json.loads(plan.parameters)["floor"] == "2/105"
 
 
 def test_the_charges_are_the_caps() -> None:
@@ -113,7 +113,7 @@ def test_the_charges_are_the_caps() -> None:
         rhos = parameters.rhos(votes)
         assert set(parameters.family.largest) <= rhos.keys()
         assert sum(rhos.values()) <= Fraction(plan.data_cost.rho, 10**12)
-        assert min(rhos[axes] for axes in parameters.family.largest) * 70 >= Fraction(parameters.rho, 10**12)
+        assert min(rhos[axes] for axes in parameters.family.largest) * 105 >= 2 * Fraction(parameters.rho, 10**12)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_the_charges_are_the_caps() -> None:
     [
         ({"attributes": ()}, "attributes", "a schema"),
         ({"attributes": (16, 7, 15)}, "attributes", "multiply"),
-        ({"universe_size": 2**24, "attributes": (2**12, 2**12)}, "universe_size", r"at most 4,194,304"),
+        ({"universe_size": 2**25, "attributes": (2**12, 2**13)}, "universe_size", "at most 16,777,216"),
         ({"options": {"cells": 1}}, "options.cells", "between 2"),
         ({"options": {"ways": 1.5}}, "options.ways", "whole"),
         ({"options": {"floor": 0}}, "options.floor", "between 0.01"),
