@@ -9,10 +9,10 @@ from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.interface import Setting
 from equipoise_server.mechanisms.pooled.family import LARGEST_TABLE
 
-LARGEST_UNIVERSE = 1 << 22  # records: the fit holds a few numbers for each of them, and visits them again and again
+LARGEST_UNIVERSE = 1 << 24  # records: the fit visits each of them at every step, and holds ten numbers for it
 WAYS = 3
 CELLS = 1 << 16
-FLOOR = Fraction(1, 2)
+FLOOR = Fraction(2, 3)
 LEAST = 1.0
 RECORDS = 1 << 18
 
