@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -98,19 +99,26 @@ def main() -> None:
     print("| round | records | queries | chosen | alpha | promise | next without it | its alpha |")
     print("|---|---|---|---|---|---|---|---|")
     for panel in PANELS:
-        places = []
-        for records in RECORDS:
-            for queries in QUERIES:
-                place, row = chosen(panel, records, queries)
-                places.append(place)
-                if RECORDS.index(records) % 4 == 0:
-                    print(row, flush=True)
-        charts.append(places)
+        shown = {(records, queries): chosen(panel, records, queries) for records in RECORDS for queries in QUERIES}
+        charts.append([place for place, _ in shown.values()])
+        for row in dict.fromkeys(
+            row for (records, _), (_, row) in shown.items() if RECORDS.index(records) % 4 == 0
+        ):
+            print(row, flush=True)
     options.chart.write_text("\n".join(drawn(charts)) + "\n", encoding="utf-8")
 
 
 def chosen(panel: Panel, records: int, queries: int) -> tuple[Place, str]:
     """The planner's choice without its limits of time and memory, and a row of figures about it."""
+    # Shares are whole tables, so that the smallest sizes of many analysts are all the same round.
+    asked = panel.setting(records, queries).queries
+    mechanism, alpha, promise, some, row = figures_of(panel, records, asked)
+    return Place(records, queries, mechanism, alpha, promise, some), row
+
+
+@cache
+def figures_of(panel: Panel, records: int, queries: int) -> tuple[str, float, float, bool, str]:
+    """The chosen mechanism, its alpha and promise, whether it says anything, and the row."""
     setting = panel.setting(records, queries)
     candidates = [replace(each, beyond="") for each in compare(setting, MECHANISMS).candidates]
     best = choose(candidates)
@@ -120,7 +128,7 @@ def chosen(panel: Panel, records: int, queries: int) -> tuple[Place, str]:
     other = choose([each for each in candidates if each is not best])
     figures = (panel.title, f"{records:,}", f"{setting.queries:,}", best.mechanism, told(best.alpha), told(promise))
     row = f"| {' | '.join((*figures, *((other.mechanism, told(other.alpha)) if other else ('none', ''))))} |"
-    return Place(records, queries, best.mechanism, best.alpha, promise, says(best)), row
+    return best.mechanism, best.alpha, promise, says(best), row
 
 
 def says(best: Candidate) -> bool:
