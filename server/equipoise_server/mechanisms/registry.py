@@ -11,7 +11,9 @@ from equipoise_server.mechanisms.interface import Mechanism, Plan
 from equipoise_server.mechanisms.planner import Auto
 from equipoise_server.mechanisms.pooled.pooled import Pooled
 from equipoise_server.mechanisms.pooled.pooled import check_workload as check_tables
+from equipoise_server.mechanisms.projection import Projection
 from equipoise_server.mechanisms.small_db import SmallDatabase
+from equipoise_server.mechanisms.weights.multiplicative_weights import MultiplicativeWeights
 
 MECHANISMS: dict[str, Mechanism] = {
     "equilibrium": Equilibrium(),
@@ -20,6 +22,8 @@ MECHANISMS: dict[str, Mechanism] = {
     "gaussian": GAUSSIAN,
     "histogram": Histogram(),
     "small_db": SmallDatabase(),
+    "projection": Projection(),
+    "multiplicative_weights": MultiplicativeWeights(),
 }
 AUTO = Auto(MECHANISMS)
 
