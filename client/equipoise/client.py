@@ -23,6 +23,7 @@ from equipoise.connection import Connection
 from equipoise.errors import DataLoss
 from equipoise.queries import Statement
 from equipoise.results import Labels, Results
+from equipoise.synopsis import SynopsisPart
 from equipoise.v1 import analyst_pb2
 from equipoise.views import Dataset, DryRun, Identity, Receipt, Round
 from equipoise.wire import ResultColumns
@@ -170,16 +171,33 @@ class Client:
             labels = Labels(self.dataset(self.round(round_id).dataset).schema, tuple(statements))
         return Results.collect(round_id, self.stream(round_id), labels)
 
+    def stream_synopsis(self, round_id: str) -> Iterator[SynopsisPart]:
+        """The released synopsis, a few thousand records at a time. A broken stream is resumed where it broke.
+
+        Raises `WrongState` before the release time and where the round's mechanism makes no synopsis, `DataLoss`
+        where records are missing.
+        """
+        width = len(self.dataset(self.round(round_id).dataset).schema.attributes)
+        received, missing = 0, 1
+
+        def request() -> analyst_pb2.DownloadSynopsisRequest:
+            return analyst_pb2.DownloadSynopsisRequest(round_id=round_id, after_records=received)
+
+        method, kind = f"{SERVICE}/DownloadSynopsis", analyst_pb2.DownloadSynopsisResponse
+        for response in self._connection.stream(method, request, kind):
+            cells = np.array(response.cells, dtype=np.int64)
+            if cells.size % width:
+                raise DataLoss("the synopsis ends in the middle of a record")
+            part = SynopsisPart(cells.reshape(-1, width), response.records)
+            received += len(part.records)
+            missing = part.total - received
+            yield part
+        if missing:
+            raise DataLoss("the synopsis is not as long as it should be")
+
     def synopsis(self, round_id: str) -> NDArray[np.int64]:
         """The released synopsis: category numbers, [records, attributes], in the order of the schema."""
-        request = analyst_pb2.DownloadSynopsisRequest(round_id=round_id)
-        width = len(self.dataset(self.round(round_id).dataset).schema.attributes)
-        method, kind = f"{SERVICE}/DownloadSynopsis", analyst_pb2.DownloadSynopsisResponse
-        responses = self._connection.download(method, request, kind)
-        cells = np.array([number for response in responses for number in response.cells], dtype=np.int64)
-        if cells.size % width:
-            raise DataLoss("the synopsis ends in the middle of a record")
-        return cells.reshape(-1, width)
+        return np.concatenate([part.records for part in self.stream_synopsis(round_id)])
 
 
 def fresh_request_id() -> str:

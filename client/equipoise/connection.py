@@ -87,11 +87,6 @@ class Connection:
             if not token:
                 return
 
-    def download(self, method: str, request: Message, response: type[Response]) -> list[Response]:
-        """One request and a whole stream of responses, read from the beginning again where it breaks."""
-        invoke = self._channel.unary_stream(method, _serialize, response.FromString)
-        return self._again(lambda: list(invoke(request, timeout=self._deadline)))
-
     def stream(
         self, method: str, next_request: Callable[[], Message], response: type[Response]
     ) -> Iterator[Response]:

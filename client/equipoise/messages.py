@@ -88,6 +88,7 @@ def round_detail(message: types_pb2.RoundDetail) -> RoundDetail:
             progress.complete,
             progress.peak_memory_bytes,
         ),
+        requested_mechanism=message.requested_mechanism,
     )
 
 

@@ -127,12 +127,13 @@ class Progress:
 
 @dataclass(frozen=True)
 class RoundDetail:
-    """A round as operators and auditors see it."""
+    """A round as operators and auditors see it. `requested_mechanism`: "auto" where the server chose the plan's."""
 
     round: Round
     shares: tuple[Share, ...]
     plan: Plan
     progress: Progress
+    requested_mechanism: str
 
 
 @dataclass(frozen=True)

@@ -110,24 +110,24 @@ class Bench:
         """The id of a new round."""
         return self.rounds.open(terms, f"open-{time.monotonic_ns()}").id
 
-    def sealed(self) -> str:
+    def sealed(self, terms: Terms = TERMS) -> str:
         """The id of a new round to which ann and bob have submitted."""
-        round_id = self.opened()
+        round_id = self.opened(terms)
         self.rounds.submit("ann", round_id, f"ann-{round_id}", workload_to_bytes(ANN))
         self.rounds.submit("bob", round_id, f"bob-{round_id}", workload_to_bytes(BOB))
         self.rounds.seal(round_id, f"seal-{round_id}")
         return round_id
 
-    def completed(self) -> str:
+    def completed(self, terms: Terms = TERMS) -> str:
         """The id of a new round that waits for its release."""
-        round_id = self.sealed()
+        round_id = self.sealed(terms)
         self.rounds.run(round_id, f"run-{round_id}")
         self.wait(round_id)
         return round_id
 
-    def released(self) -> RoundRecord:
+    def released(self, terms: Terms = TERMS) -> RoundRecord:
         """A new released round whose streams are open."""
-        round_id = self.completed()
+        round_id = self.completed(terms)
         record = self.rounds.release(round_id, f"release-{round_id}")
         self.clock.move(60)
         return record

@@ -33,6 +33,7 @@ STATEMENTS: list[object] = [
 ]
 TERMS = ["shop", "--share", "ann=3/10", "--share", "bob=3/10", "--data-delta", "1e-4", "--analyst-delta", "1e-4"]
 BUDGETS = ["--data-epsilon", "8", "--analyst-epsilon", "8"]
+GAME = ["--mechanism", "equilibrium"]  # which charges everybody and makes a synopsis
 
 MECHANISMS = Path(__file__).parents[2] / "docs" / "mechanisms.md"
 
@@ -93,7 +94,7 @@ def register(run: Run, place: Path, epsilon: int = 20) -> None:
 
 
 def open_round(run: Run) -> str:
-    detail = run("operator", "operator", "round", "open", *TERMS, *BUDGETS)
+    detail = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, *GAME)
     return str(detail["round"]["id"])
 
 
@@ -151,14 +152,15 @@ def test_exported_charges_add_up_to_what_is_shown(run: Run, place: Path) -> None
     register(run, place, epsilon=50)
     smaller = ["--data-epsilon", "4", "--analyst-epsilon", "4"]
     for options in (BUDGETS, smaller, [*BUDGETS, "--unit", "analyst"], [*smaller, "--unit", "analyst"]):
-        detail = run("operator", "operator", "round", "open", *TERMS, *options)
+        detail = run("operator", "operator", "round", "open", *TERMS, *options, *GAME)
         round_id = detail["round"]["id"]
         run("ann", "submit", round_id, place / "statements.json")
         run("operator", "operator", "round", "seal", round_id)
         if options is smaller:
             run("operator", "operator", "round", "run", round_id)
             run("operator", "operator", "round", "release", round_id)
-    given_back = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, "--unit", "analyst")["round"]["id"]
+    last = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, "--unit", "analyst", *GAME)
+    given_back = last["round"]["id"]
     run("ann", "submit", given_back, place / "statements.json")
     run("operator", "operator", "round", "seal", given_back)
     run("operator", "operator", "round", "abort", given_back, "--reason", "a test")
@@ -284,6 +286,44 @@ def test_wrong_input_is_named_and_costs_nothing(run: Run, refused: Callable[...,
     assert "a test" in refused("ann", "wait", round_id)
     accounts = run("operator", "operator", "budget", "show", "shop")["accounts"]
     assert [each["committed"]["epsilon"] for each in accounts] == [0] * len(accounts)
+
+
+def test_a_round_of_independent_noise(run: Run, refused: Callable[..., str], place: Path) -> None:
+    register(run, place)
+    noise = (*TERMS, *BUDGETS, "--mechanism", "gaussian")
+    planned = run("operator", "operator", "round", "plan", *noise)
+    assert (planned["mechanism"], planned["analyst_budget"]["epsilon"]) == ("gaussian", 0)
+    opened = run("operator", "operator", "round", "open", *noise)
+    assert (opened["plan"], opened["requested_mechanism"]) == (planned, "gaussian")
+    round_id = opened["round"]["id"]
+    tried = run("ann", "dry-run", round_id, place / "statements.json")
+    assert (tried["sensitivity"], tried["promised_error"]) == (4, planned["promised_error"])
+    run("ann", "submit", round_id, place / "statements.json")
+    for step in ("seal", "run", "release"):
+        run("operator", "operator", "round", step, round_id)
+    run("ann", "wait", round_id)
+    assert run("ann", "results", round_id)["methods"] == {"gaussian": 10}
+    table = place / "synopsis.csv"
+    assert "no synopsis: the mechanism gaussian makes none" in refused("ann", "synopsis", round_id, "--out", table)
+    assert not list(place.glob("synopsis*"))
+    accounts = {each["name"]: each for each in run("operator", "operator", "budget", "show", "shop")["accounts"]}
+    assert accounts["analyst/shop/query/ann"]["committed"]["epsilon"] == 0
+    assert accounts["data/shop"]["spent"]["epsilon"] > 0
+    exported = run("operator", "operator", "budget", "export", "analyst/shop/query/ann")
+    assert [charge["events"] for charges in exported["sums"] for charge in charges] == [[]]
+
+
+def test_people_see_what_auto_chose(run: Run, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    register(run, place)
+    profile = str(place / "state" / "profiles" / "operator")
+    for step in ("plan", "open"):
+        with pytest.raises(SystemExit) as ended:
+            main(["operator", "round", step, *TERMS, *BUDGETS, "--profile", profile])
+        assert not ended.value.code
+        shown = capsys.readouterr().out
+        chosen = run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)
+        assert f"{chosen['mechanism']}, chosen by auto" in shown
+        assert f"{chosen['promised_error']:.4g} of the records" in shown
 
 
 def test_a_cap_that_is_too_small_is_named(run: Run, refused: Callable[..., str], place: Path) -> None:

@@ -85,7 +85,7 @@ def raw_stream(profile: Path, round_id: str) -> list[bytes]:
     try:
         request = analyst_pb2.StreamResultsRequest(round_id=round_id)
         kind = analyst_pb2.StreamResultsResponse
-        return [response.chunk for response in connection.download(f"{SERVICE}/StreamResults", request, kind)]
+        return [response.chunk for response in connection.stream(f"{SERVICE}/StreamResults", lambda: request, kind)]
     finally:
         connection.close()
 

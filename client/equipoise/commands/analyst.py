@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import typer
 from equipoise.client import Client
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, Statements
 from equipoise.commands.printing import (
+    ShownProgress,
     counted,
     err,
     out,
@@ -26,6 +26,7 @@ from equipoise.queries import Statement
 from equipoise.results import AnswerMethod, Results
 from equipoise.schema import Schema
 from equipoise.statements import statements_from_json
+from equipoise.synopsis import write_csv
 from equipoise.views import RoundState
 
 SHOWN_ROWS = 20
@@ -205,21 +206,16 @@ def synopsis(
 ) -> None:
     """Download the synopsis of a released round as a table of made-up records, to ask further questions of.
 
-    It is a private output already, so whatever is computed from it costs nothing; it carries no error bound.
+    A CSV file with the labels of the schema. It is a private output already, so whatever is computed from it costs
+    nothing; it carries no error bound. Mechanisms that answer each analyst alone make none.
     """
-    with Client.from_profile(profile) as client:
-        table: Schema = client.dataset(client.round(round_id).dataset).schema
-        cells = client.synopsis(round_id)
-    labels = [attribute.categories for attribute in table.attributes]
-    with to.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(table.names)
-        for row in cells.tolist():
-            writer.writerow(categories[number] for categories, number in zip(labels, row, strict=True))
+    with Client.from_profile(profile) as client, ShownProgress("records") as progress:
+        schema: Schema = client.dataset(client.round(round_id).dataset).schema
+        records = write_csv(client.stream_synopsis(round_id), schema, to, progress)
     if as_json:
-        print_json({"round_id": round_id, "records": len(cells), "file": to})
+        print_json({"round_id": round_id, "records": records, "file": to})
     else:
-        print_line(f"{len(cells):,} records written to {to}.")
+        print_line(f"{records:,} records written to {to}.")
 
 
 def read_statements(path: Path) -> tuple[Statement, ...]:

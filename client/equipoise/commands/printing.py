@@ -118,14 +118,15 @@ def print_round(shown: Round) -> None:
     print_facts(facts)
 
 
-def print_plan(plan: Plan) -> None:
-    """What a round would do and cost."""
+def print_plan(plan: Plan, requested: str) -> None:
+    """What a round would do and cost, by the mechanism that was `requested` or chosen."""
+    error = "none" if plan.promised_error >= 1 else f"{plan.promised_error:.4g} of the records"
     print_facts(
         [
-            ("mechanism", plan.mechanism),
+            ("mechanism", f"{plan.mechanism}{', chosen by auto' if requested == 'auto' else ''}"),
             ("costs the data", pair(plan.data_budget)),
             ("costs the analysts", pair(plan.analyst_budget)),
-            ("promised error", f"{plan.promised_error:.4g}"),
+            ("promised error", error),
             ("uncertified at most", f"{plan.uncertified_at_most:,}"),
             ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
             ("parameters", plan.parameters),
@@ -162,7 +163,7 @@ def _charged_for(entry: JournalEntry) -> str:
         return "cap " + pair(Budget(events["cap"]["epsilon"], events["cap"]["delta"]))
     if "mechanism" in events:
         parts = ", ".join(each.get("name", each["event"]) for each in events["events"])
-        return f"{events['mechanism']}: {parts}"
+        return f"{events['mechanism']}: {parts or 'nothing'}"
     return str(events.get("finding", ""))
 
 
@@ -183,6 +184,26 @@ def next_step(detail: RoundDetail) -> str:
         case _:
             return ""
     return f"waits for: equipoise operator round {step} {shown.id}"
+
+
+class ShownProgress:
+    """A progress bar on standard error, gone when it is done: use as a context, call with done and total."""
+
+    def __init__(self, unit: str) -> None:
+        columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+        self._bar = Progress(*columns, TimeElapsedColumn(), console=err, transient=True)
+        self._task = self._bar.add_task(unit, total=None)
+
+    def __enter__(self) -> ShownProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Shows how far it is."""
+        self._bar.update(self._task, completed=done, total=total)
 
 
 class RunProgress:

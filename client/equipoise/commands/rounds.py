@@ -50,7 +50,9 @@ Unit = Annotated[
     ),
 ]
 Beta = Annotated[float, typer.Option(help="The probability with which any stated bound may fail.")]
-Mechanism = Annotated[str, typer.Option(help="A mechanism's name, or auto.")]
+Mechanism = Annotated[
+    str, typer.Option(help="A mechanism's name, or auto, which takes the one with the smallest promised error.")
+]
 Close = Annotated[
     datetime | None,
     typer.Option(
@@ -102,7 +104,7 @@ def plan(
     if as_json:
         print_json(found)
     else:
-        print_plan(found)
+        print_plan(found, terms.mechanism)
 
 
 @round_app.command("open")
@@ -240,7 +242,7 @@ def _act(profile: Profile, as_json: bool, act: Callable[[Operator], RoundDetail]
 
 def _print_detail(detail: RoundDetail) -> None:
     print_round(detail.round)
-    print_plan(detail.plan)
+    print_plan(detail.plan, detail.requested_mechanism)
     if detail.progress.phase:
         done = detail.progress
         print_table(("phase", "done", "of"), [(done.phase, done.done, done.total)])

@@ -475,16 +475,20 @@ class DownloadSynopsisRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ROUND_ID_FIELD_NUMBER: _builtins.int
+    AFTER_RECORDS_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """The round."""
+    after_records: _builtins.int
+    """How many records are held already; 0 for all."""
     def __init__(
         self,
         *,
         round_id: _builtins.str = ...,
+        after_records: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_records", b"after_records", "round_id", b"round_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -497,6 +501,9 @@ class DownloadSynopsisResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CELLS_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
+    records: _builtins.int
+    """The number of records of the whole synopsis."""
     @_builtins.property
     def cells(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The category numbers of some records, attribute after attribute."""
@@ -505,10 +512,11 @@ class DownloadSynopsisResponse(_message.Message):
         self,
         *,
         cells: _abc.Iterable[_builtins.int] | None = ...,
+        records: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cells", b"cells"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cells", b"cells", "records", b"records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

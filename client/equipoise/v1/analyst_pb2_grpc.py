@@ -170,7 +170,7 @@ class AnalystServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DownloadSynopsis(self, request, context):
-        """Streams the round's synopsis.
+        """Streams the round's synopsis after a number of records, if its mechanism makes one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -35,7 +35,7 @@ class AnalystServiceStub:
     StreamResults: _aio.UnaryStreamMultiCallable[_analyst_pb2.StreamResultsRequest, _analyst_pb2.StreamResultsResponse]
     """Streams the caller's results after a sequence number, byte for byte the same each time."""
     DownloadSynopsis: _aio.UnaryStreamMultiCallable[_analyst_pb2.DownloadSynopsisRequest, _analyst_pb2.DownloadSynopsisResponse]
-    """Streams the round's synopsis."""
+    """Streams the round's synopsis after a number of records, if its mechanism makes one."""
     GetEvidence: _aio.UnaryUnaryMultiCallable[_analyst_pb2.GetEvidenceRequest, _analyst_pb2.GetEvidenceResponse]
     """Gives what an analyst needs to verify its results offline."""
     ListSessions: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListSessionsRequest, _analyst_pb2.ListSessionsResponse]
@@ -124,7 +124,7 @@ class AnalystServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _analyst_pb2.DownloadSynopsisRequest,
         context: _aio.ServicerContext[_analyst_pb2.DownloadSynopsisRequest, _abc.AsyncIterator[_analyst_pb2.DownloadSynopsisResponse]],
     ) -> _abc.AsyncIterator[_analyst_pb2.DownloadSynopsisResponse]:
-        """Streams the round's synopsis."""
+        """Streams the round's synopsis after a number of records, if its mechanism makes one."""
 
     @_abc_1.abstractmethod
     def GetEvidence(

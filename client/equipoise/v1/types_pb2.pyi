@@ -802,6 +802,9 @@ class RoundDetail(_message.Message):
     SHARES_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
+    REQUESTED_MECHANISM_FIELD_NUMBER: _builtins.int
+    requested_mechanism: _builtins.str
+    """The mechanism that was asked for when it was opened: "auto" where the server chose."""
     @_builtins.property
     def round(self) -> Global___Round:
         """The public part."""
@@ -825,10 +828,11 @@ class RoundDetail(_message.Message):
         shares: _abc.Iterable[Global___Share] | None = ...,
         plan: Global___Plan | None = ...,
         progress: Global___Progress | None = ...,
+        requested_mechanism: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan", "progress", b"progress", "round", b"round"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan", "progress", b"progress", "round", b"round", "shares", b"shares"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan", "progress", b"progress", "requested_mechanism", b"requested_mechanism", "round", b"round", "shares", b"shares"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

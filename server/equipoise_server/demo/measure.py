@@ -21,7 +21,7 @@ from equipoise_server.demo.play import DATA_BUDGET, Played, Workloads
 from equipoise_server.demo.table import SCHEMA
 from equipoise_server.mechanisms.equilibrium.equilibrium import repair_uniform_guess
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
-from equipoise_server.simulation.baselines import gaussian_deviation, largest_of_normals
+from equipoise_server.simulation.baselines import gaussian_deviation, gaussian_errors
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def measure(played: Played, workloads: Workloads, table: Path) -> Measured:
         uniform_repaired=_largest(_repaired_guess(played.detail, loaded.histogram, compiled), truth),
         delivered=_largest(delivered, truth),
         mean_error=float(np.mean(np.abs(delivered - truth))),
-        gaussian=gaussian_error(together, loaded.records),
+        gaussian=gaussian_error(together, truth, loaded.records),
     )
 
 
@@ -133,7 +133,7 @@ def _repaired_guess(
     return np.concatenate([answers[airline].values for airline in compiled]) * UNIT
 
 
-def gaussian_error(workload: CompiledWorkload, records: int) -> float:
+def gaussian_error(workload: CompiledWorkload, truth: NDArray[np.float64], records: int) -> float:
     """The expected largest error of independent Gaussian noise on every query, for the same data budget."""
     budget = Budget(DATA_BUDGET.epsilon, DATA_BUDGET.delta)
-    return gaussian_deviation(workload.l1_sensitivity, records, budget) * largest_of_normals(workload.query_count)
+    return gaussian_errors(gaussian_deviation(workload.l1_sensitivity, records, budget), truth).max

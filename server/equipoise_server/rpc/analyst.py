@@ -110,10 +110,10 @@ class AnalystMethods:
     async def download_synopsis(
         self, caller: Caller, request: analyst_pb2.DownloadSynopsisRequest
     ) -> AsyncIterator[analyst_pb2.DownloadSynopsisResponse]:
-        """Streams the round's synopsis."""
-        pages = self.synopses.pages(caller.name, request.round_id)
-        while (cells := await asyncio.to_thread(next, pages, None)) is not None:
-            yield analyst_pb2.DownloadSynopsisResponse(cells=cells)
+        """Streams the round's synopsis after a number of records."""
+        pages = self.synopses.pages(caller.name, request.round_id, request.after_records)
+        while (page := await asyncio.to_thread(next, pages, None)) is not None:
+            yield analyst_pb2.DownloadSynopsisResponse(cells=page.cells, records=page.records)
 
     def _shares_in(self, caller: Caller, dataset: str) -> bool:
         token = ""

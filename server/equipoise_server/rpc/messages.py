@@ -68,6 +68,7 @@ def round_detail(record: RoundRecord, progress: ProgressRecord) -> types_pb2.Rou
         round=_round(record),
         shares=[_share(share) for share in record.terms.shares],
         plan=plan(record.plan, record.terms),
+        requested_mechanism=record.terms.mechanism,
         progress=types_pb2.Progress(
             phase=progress.phase,
             done=progress.done,

@@ -6,15 +6,16 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from equipoise.accounting import RHO_UNIT
 from equipoise.workload import CompiledWorkload
 from equipoise_server.mechanisms.budgets import usable_rho
-from equipoise_server.mechanisms.interface import Budget, Setting
+from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.simulation.measure import Errors
 
-MEAN_NORMAL = math.sqrt(2 / math.pi)  # of the absolute value of a standard normal
+FARTHEST = 12  # deviations: beyond, the tail of a normal is below 10^-32
+POINTS = 12_001
 
 
 def uniform_guess(workload: CompiledWorkload) -> NDArray[np.float64]:
@@ -33,19 +34,33 @@ def gaussian_deviation(moved: int, records: int, budget: Budget) -> float:
     return math.inf if rho == 0 else math.sqrt(moved / (2 * rho)) / records
 
 
-def gaussian_errors(setting: Setting, answers: int) -> Errors | None:
-    """What so many answers would be expected to err by, with noise for all that the shares declare, asked or not.
+def gaussian_errors(deviation: float, truth: NDArray[np.float64]) -> Errors:
+    """What answers with that noise, each kept between 0 and 1, are expected to err by, for their truth float64[k].
 
-    None where the budget allows nothing.
+    An answer errs by more than x downwards only where the truth is above x, upwards only where it is below 1 - x,
+    each with the normal's tail. The mean is that of `min(|z|, room)` on either side, the largest error is at most x
+    where no answer errs by more, and the percentile is where the mean tail is a hundredth.
     """
-    moved = sum(share.moved for share in setting.shares)
-    deviation = gaussian_deviation(moved, setting.records, setting.data_budget)
-    if math.isinf(deviation):
-        return None
-    return Errors(deviation * largest_of_normals(answers), deviation * float(ndtri(0.995)), deviation * MEAN_NORMAL)
+    down, up = np.sort(truth), np.sort(1 - truth)
+    nearer = np.sort(np.minimum(truth, 1 - truth))
+    points, step = np.linspace(0, min(1.0, FARTHEST * deviation), POINTS, retstep=True)
+    tail = ndtr(-points / deviation)
+    sides = _above(down, points) + _above(up, points)
+    both = _above(nearer, points)
+    none_beyond = (1 - 2 * tail) ** both * (1 - tail) ** (sides - 2 * both)
+    return Errors(
+        max=float(step * np.sum(1 - none_beyond)),
+        p99=float(points[np.argmax(sides * tail <= 0.01 * len(truth))]),
+        mean=float(deviation * np.mean(_mean_within(down / deviation) + _mean_within(up / deviation))),
+    )
 
 
-def largest_of_normals(count: int) -> float:
-    """The mean of the largest of `count` absolute values of standard normals: the integral of 1-(2 Phi(x)-1)^k."""
-    points, step = np.linspace(0, 12, 12_001, retstep=True)
-    return float(step * np.sum(1 - (2 * ndtr(points) - 1) ** count))
+def _above(ascending: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many are above each point."""
+    return len(ascending) - np.searchsorted(ascending, points, side="right")
+
+
+def _mean_within(room: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The integral of min(z, room) over the positive half of a standard normal: phi(0) - phi(a) + a Phi(-a)."""
+    mean: NDArray[np.float64] = (1 - np.exp(-(room**2) / 2)) / math.sqrt(2 * math.pi) + room * ndtr(-room)
+    return mean

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from equipoise_server.mechanisms.equilibrium.tuning import Size, game_bound
 from equipoise_server.mechanisms.interface import Budget, Plan, Progress, Setting
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.worker import peak_memory_bytes
-from equipoise_server.simulation.baselines import gaussian_errors, uniform_guess
+from equipoise_server.simulation.baselines import gaussian_deviation, gaussian_errors, uniform_guess
 from equipoise_server.simulation.measure import Errors, Run, measure_run
 from equipoise_server.simulation.request import Request, in_words_of_options
 from equipoise_server.simulation.task import Task, seed_bytes
@@ -75,6 +76,8 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
     uniform = Errors.between(uniform_guess(together), truth)
     if uniform is None:
         raise InvalidArgument("--workload", "holds no query")
+    moved = sum(share.moved for share in setting.shares)
+    deviation = gaussian_deviation(moved, setting.records, setting.data_budget)
     return Report(
         setting=setting,
         plan=plan,
@@ -83,7 +86,7 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
         analyst_cost=analyst_pair(plan, setting),
         game=game_promise(plan, setting),
         uniform=uniform,
-        gaussian=gaussian_errors(setting, together.query_count),
+        gaussian=None if math.isinf(deviation) else gaussian_errors(deviation, truth),
         runs=tuple(runs),
         peak_memory_bytes=peak_memory_bytes(),
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,11 @@ from equipoise.errors import (
 from equipoise.operator_client import Operator
 from equipoise.profile import Profile, begin_profile, complete_profile, read_enrolment
 from equipoise.queries import Among
+from equipoise.schema import Attribute, Schema
+from equipoise.synopsis import write_csv
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.views import RoundState
-from equipoise.wire import results_to_chunks
+from equipoise.wire import results_to_chunks, schema_to_message
 from equipoise_server.state import create_state
 
 ROUND = "r1"
@@ -123,6 +126,61 @@ def test_a_large_workload_is_sent_in_pieces() -> None:
     assert (found.promised_error, found.sensitivity) == (0.5, 7)
     assert len(sizes) > 2
     assert max(sizes) == PIECE_BYTES
+
+
+SCHEMA = Schema((Attribute("colour", ("red", "green, pale")), Attribute("size", ("s", "m", "l"))))
+RECORDS = np.stack(np.unravel_index(np.arange(10) * 7 % 6, (2, 3)), axis=1)
+
+
+def synopsis_server(pages: Callable[[Any, Any], Iterator[Any]]) -> dict[str, Callable[[Any, Any], Any]]:
+    shown = types_pb2.Round(id=ROUND, state=types_pb2.ROUND_STATE_RELEASED, unit=types_pb2.PROTECTION_UNIT_QUERY)
+    dataset = types_pb2.Dataset(name="t", schema=schema_to_message(SCHEMA))
+    return {
+        "GetAnalystRound": lambda *_: analyst_pb2.GetAnalystRoundResponse(round=shown),
+        "GetDataset": lambda *_: analyst_pb2.GetDatasetResponse(dataset=dataset),
+        "DownloadSynopsis": pages,
+    }
+
+
+def test_a_broken_synopsis_is_resumed_where_it_broke(tmp_path: Path) -> None:
+    asked = []
+
+    def pages(request: Any, context: Any) -> Iterator[Any]:
+        asked.append(request.after_records)
+        for start in range(request.after_records, min(request.after_records + 4, 10), 2):
+            cells = RECORDS[start : start + 2].ravel().tolist()
+            yield analyst_pb2.DownloadSynopsisResponse(cells=cells, records=10)
+        if request.after_records + 4 < 10:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+
+    told: list[tuple[int, int]] = []
+    with connected(synopsis_server(pages)) as connection:
+        client = Client(connection)
+        assert client.synopsis(ROUND).tolist() == RECORDS.tolist()
+        parts = client.stream_synopsis(ROUND)
+        written = write_csv(parts, SCHEMA, tmp_path / "t.csv", lambda *how_far: told.append(how_far))
+    assert asked == [0, 4, 8] * 2
+    assert (written, told) == (10, [(done, 10) for done in (2, 4, 6, 8, 10)])
+    with (tmp_path / "t.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["colour", "size"]
+    assert rows[1:] == [[SCHEMA.attributes[i].categories[n] for i, n in enumerate(row)] for row in RECORDS.tolist()]
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+@pytest.mark.parametrize("cells", [[], [1], [1, 2]])
+def test_a_synopsis_that_ends_early_is_refused_and_leaves_no_file(tmp_path: Path, cells: list[int]) -> None:
+    def pages(*_: Any) -> Iterator[Any]:
+        if cells:
+            yield analyst_pb2.DownloadSynopsisResponse(cells=cells, records=2)
+
+    with connected(synopsis_server(pages)) as connection:
+        client = Client(connection)
+        with pytest.raises(DataLoss):
+            write_csv(client.stream_synopsis(ROUND), SCHEMA, tmp_path / "t.csv", lambda *_: None)
+        with pytest.raises(InvalidArgument, match="cannot be written"):
+            write_csv(client.stream_synopsis(ROUND), SCHEMA, tmp_path / "no" / "t.csv", lambda *_: None)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("reason", BY_REASON)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from equipoise_server.cli import main
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Outcome
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.simulation.baselines import gaussian_deviation
+from equipoise_server.simulation.baselines import gaussian_deviation, gaussian_errors
 from equipoise_server.simulation.measure import measure_run
 from equipoise_server.simulation.request import Request
 from equipoise_server.simulation.simulate import simulate
@@ -44,7 +45,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def arguments(place: Path, *more: str, workload: str = "marginals:2") -> list[str]:
     files = ["--table", str(place / "table.csv"), "--schema", str(place / "schema.json"), "--workload", workload]
-    return ["simulate", *files, *more]
+    return ["simulate", *files, "--mechanism", "equilibrium", *more]
 
 
 def report(capsys: pytest.CaptureFixture[str], place: Path, *more: str, workload: str = "marginals:2") -> Any:
@@ -61,7 +62,8 @@ FREE = ("--eps-analyst", "inf", "--set", "rounds=30")
 
 
 def test_json_keys_and_budgets_with_the_analysts_protected(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = report(capsys, place, "--eps-data", "4", "--eps-analyst", "8", workload=str(place / "workload.json"))
+    game = ("--mechanism", "equilibrium", "--eps-data", "4", "--eps-analyst", "8")
+    found = report(capsys, place, *game, workload=str(place / "workload.json"))
     assert found.keys() == {
         *("records", "universe_size", "analysts", "statements", "queries", "unit", "beta", "mechanism"),
         *("parameters", "data_cost", "analyst_cost", "predicted", "uniform", "gaussian", "mean_over_runs", "runs"),
@@ -209,8 +211,14 @@ def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) ->
         (("--eps-data", "-inf"), "--eps-data: must"),
         (("--seed", "99999999999999999999"), "--seed: must"),
         (("--repeat", "1001"), "--repeat: must"),
-        (("--unit", "analyst", "--analysts", "1"), "--workload, --analysts: the game needs at least 2 analysts"),
-        (("--workload", "marginals:3"), "--workload, --analysts: the game needs at least 2 statements"),
+        (
+            ("--mechanism", "equilibrium", "--unit", "analyst", "--analysts", "1"),
+            "--workload, --analysts: the game needs at least 2 analysts",
+        ),
+        (
+            ("--mechanism", "equilibrium", "--workload", "marginals:3"),
+            "--workload, --analysts: the game needs at least 2 statements",
+        ),
         *(
             (("--set", f"{name}={value}"), f"--set: {name}: must be")
             for name in OPTIONS
@@ -220,7 +228,7 @@ def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) ->
         (("--workload", "nowhere.json"), "--workload: nowhere.json: cannot be read"),
         (("--table", "nowhere.csv"), "--table: there is no such file"),
         (("--schema", "nowhere.json"), "--schema: nowhere.json: cannot be read"),
-        (("--eps-data", "1e-7"), "--eps-data, --eps-analyst: no game"),
+        (("--mechanism", "equilibrium", "--eps-data", "1e-7"), "--eps-data, --eps-analyst: no game"),
     ],
 )
 def test_refusals_are_one_line_that_names_the_option(
@@ -249,8 +257,10 @@ def test_analysts_draw_tables_within_shares_that_do_not_tell_which(
     assert found["queries"] != drawn[1].together.query_count
     # The largest two of the tables of 24, 18 and 12 cells, each of which one record moves twice.
     assert {(s.statements, s.queries, s.sensitivity) for s in drawn[0].shares} == {(2, 42, 4)}
+    # Noise for all the tables that the shares allow, however often the same ones are asked for.
+    truth = drawn[0].together.counts(drawn[0].histogram) / RECORDS
     noise = gaussian_deviation(2 * 80, RECORDS, Budget(4.0, 1 / RECORDS**2))
-    assert found["gaussian"]["mean"] == pytest.approx(noise * np.sqrt(2 / np.pi))
+    assert found["gaussian"] == asdict(gaussian_errors(noise, truth))
     report(capsys, place, *given, *FREE, "--seed", "5", workload=str(place / "workload.json"))
 
 
@@ -304,11 +314,11 @@ def test_errors_are_those_of_each_analysts_own_queries(unit: str) -> None:
         schema, histogram, {name: compile_workload(own, schema) for name, own in asked.items()}
     )
     split = None if unit == "analyst" else "game=0.2"
-    request = Request("auto", unit, 2.0, None, 8.0, 1e-6, 0.05, 3, 1, "mixed", split, GAME)
+    request = Request("equilibrium", unit, 2.0, None, 8.0, 1e-6, 0.05, 3, 1, "mixed", split, GAME)
     (run,) = simulate(task, request, lambda _: lambda *_: None).runs
     setting = request.setting(task)
-    plan = mechanism("auto").plan(setting)
-    outcome = mechanism("auto").run(setting, plan, histogram, task.workloads, seed_bytes(3), lambda *_: None)
+    plan = mechanism("equilibrium").plan(setting)
+    outcome = mechanism("equilibrium").run(setting, plan, histogram, task.workloads, seed_bytes(3), lambda *_: None)
     drawn, delivered, outside = [], [], 0
     for name, own in task.workloads.items():
         truth = own.counts(histogram) / histogram.sum()
