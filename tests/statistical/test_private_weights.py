@@ -31,6 +31,7 @@ from equipoise_server.mechanisms.repair.private_weights import (
     PrivateWeights,
     answer_scores,
     measured_answer,
+    selection_exponents,
     starting_weights,
     weights_error,
 )
@@ -57,7 +58,7 @@ def transcript_law(weights: PrivateWeights, workload: CompiledWorkload, histogra
             for query, answer in zip(past[::2], past[1::2], strict=True):
                 fit.measured(query, answer)
             scores = answer_scores(counts, records, fit.answers())
-            chosen = exponential_law(weights.selection(scores))
+            chosen = exponential_law(selection_exponents(scores, weights.select_step))
             for query, part in enumerate(chosen):
                 for answer, mass in measured[query].items():
                     longer[(*past, query, answer)] += chance * float(part) * mass
@@ -126,7 +127,8 @@ def test_scores_move_by_no_more_than_their_sensitivity() -> None:
 def test_a_cut_deficit_keeps_the_sensitivity_and_fits() -> None:
     weights = PrivateWeights(1, Fraction(50), Fraction(1), Fraction(1), 0)
     scores = np.array([0, 2**50, 2**56], dtype=np.int64)
-    exponents, moved = weights.selection(scores), weights.selection(scores + np.array([65536, -65536, -65536]))
+    scored = (scores, scores + np.array([65536, -65536, -65536]))
+    exponents, moved = (selection_exponents(each, weights.select_step) for each in scored)
     assert exponents.max() == 0
     assert exponents.min() >= -(2**62)
     assert int(np.abs(exponents - moved).max()) <= 2 * 65536 * weights.select_step

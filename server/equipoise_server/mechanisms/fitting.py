@@ -52,12 +52,14 @@ def fit(
     workload: CompiledWorkload,
     measured: NDArray[np.float64],
     variances: NDArray[np.float64],
+    within: float = math.inf,
     most_steps: int = MOST_STEPS,
 ) -> Fitted:
     """The distribution fitted to `measured`, float64[k]: fractions of the records with noise, not clipped.
 
-    `variances`: float64[k], above 0, of the noise in these units. ValueError where either is of another shape or
-    not finite. Takes about `6 x 8 |X|` bytes besides the result.
+    `variances`: float64[k], above 0, of the noise in these units; infinite where nothing was measured. `within`: it
+    goes on while an answer is further from the measured one. At most `most_steps` are made. ValueError where either
+    array is of another shape or holds what is no number. Takes about `6 x 8 |X|` bytes besides the result.
 
     Method. Weights a_j with sum A_j; z_j moves by mirror steps of size a_j from the gradient at the mean y of z
     and x, and x is the mean of all z weighted by a. With t the step size, a solves `a^2 = t (A + a)`, and a step
@@ -73,9 +75,10 @@ def fit(
     losses = [_loss(at_mean, measured, variances)]
     step = 1.0 / max(1.0, float(np.max(1 / variances, initial=0.0)))
     total = 0.0
-    enough = math.sqrt(workload.query_count / 2)
+    enough = math.sqrt(np.count_nonzero(np.isfinite(variances)) / 2)
     for _ in range(most_steps):
-        if len(losses) > WINDOW and losses[-1 - WINDOW] - losses[-1] <= enough:
+        slow = len(losses) > WINDOW and losses[-1 - WINDOW] - losses[-1] <= enough
+        if slow and float(np.max(np.abs(at_mean - measured), initial=0.0)) <= within:
             break
         for _ in range(HALVINGS):
             weight = (step + math.sqrt(step * (step + 4 * total))) / 2
@@ -116,5 +119,5 @@ def _check(workload: CompiledWorkload, measured: NDArray[np.float64], variances:
     shape = (workload.query_count,)
     if measured.shape != shape or variances.shape != shape:
         raise ValueError(f"measured and variances must have {workload.query_count} numbers each")
-    if not (np.isfinite(measured).all() and np.isfinite(variances).all() and (variances > 0).all()):
-        raise ValueError("measured and variances must be finite, and variances above 0")
+    if not (np.isfinite(measured).all() and (variances > 0).all()):
+        raise ValueError("measured must be finite, and variances above 0")

@@ -108,23 +108,42 @@ class IndependentNoise:
         progress: Progress,
     ) -> Outcome:
         """Each analyst's counts, with noise from a stream of its own."""
-        check_inputs(setting, histogram, workloads)
         parameters = NoiseParameters.from_json(plan.parameters)
-        law = law_of(parameters.noise, parameters.moved)
-        present = [share.analyst for share in setting.shares if share.analyst in workloads]
-        progress("counting", 0, 1)
-        counts = concatenate([workloads[name] for name in present]).counts(histogram) if present else np.zeros(0)
-        progress("counting", 1, 1)
-        answers, start = {}, 0
-        for analyst in present:
-            own = counts[start : (start := start + workloads[analyst].query_count)]
-            noise = law.draw(own.size, KeyedStream.derive(seed, "noise/answers", analyst))
-            answers[analyst] = Answers(
-                on_grid(np.clip(own + noise, 0, setting.records), setting.records),
-                np.full(own.size, parameters.noise.method, dtype=np.uint8),
-                np.full(own.size, parameters.bound, dtype=np.int64),
-            )
+        counts = noisy_counts(setting, parameters, histogram, workloads, seed, progress)
+        answers = {analyst: noisy_answers(parameters, own, setting.records) for analyst, own in counts.items()}
         return Outcome(answers, np.zeros(0, dtype=np.int64))
+
+
+def noisy_counts(
+    setting: Setting,
+    parameters: NoiseParameters,
+    histogram: NDArray[np.int64],
+    workloads: Mapping[str, CompiledWorkload],
+    seed: bytes,
+    progress: Progress,
+) -> dict[str, NDArray[np.int64]]:
+    """The noisy counts of each analyst who is present, int64[k]: what the whole round costs."""
+    check_inputs(setting, histogram, workloads)
+    law = law_of(parameters.noise, parameters.moved)
+    present = [share.analyst for share in setting.shares if share.analyst in workloads]
+    progress("counting", 0, 1)
+    together = [workloads[name] for name in present]
+    counts = concatenate(together).counts(histogram) if present else np.zeros(0, dtype=np.int64)
+    progress("counting", 1, 1)
+    noisy, start = dict[str, NDArray[np.int64]](), 0
+    for analyst in present:
+        own = counts[start : (start := start + workloads[analyst].query_count)]
+        noisy[analyst] = own + law.draw(own.size, KeyedStream.derive(seed, "noise/answers", analyst))
+    return noisy
+
+
+def noisy_answers(parameters: NoiseParameters, noisy: NDArray[np.int64], records: int) -> Answers:
+    """Noisy counts, int64[k], as one analyst's answers."""
+    return Answers(
+        on_grid(np.clip(noisy, 0, records), records),
+        np.full(noisy.size, parameters.noise.method, dtype=np.uint8),
+        np.full(noisy.size, parameters.bound, dtype=np.int64),
+    )
 
 
 LAPLACE = IndependentNoise("laplace", least_laplace)

@@ -11,6 +11,9 @@ from equipoise_server.mechanisms.interface import Mechanism, Plan
 from equipoise_server.mechanisms.planner import Auto
 from equipoise_server.mechanisms.pooled.pooled import Pooled
 from equipoise_server.mechanisms.pooled.pooled import check_workload as check_tables
+from equipoise_server.mechanisms.projection import Projection
+from equipoise_server.mechanisms.small_db import SmallDatabase
+from equipoise_server.mechanisms.weights.multiplicative_weights import MultiplicativeWeights
 
 MECHANISMS: dict[str, Mechanism] = {
     "equilibrium": Equilibrium(),
@@ -18,6 +21,9 @@ MECHANISMS: dict[str, Mechanism] = {
     "laplace": LAPLACE,
     "gaussian": GAUSSIAN,
     "histogram": Histogram(),
+    "small_db": SmallDatabase(),
+    "projection": Projection(),
+    "multiplicative_weights": MultiplicativeWeights(),
 }
 AUTO = Auto(MECHANISMS)
 

@@ -21,7 +21,7 @@ RULE = (
     "smallest alpha (within 5 % counts as equal, 1/2 or more as saying nothing), then smallest promise to "
     "certified answers, then nothing charged to analysts, then alpha and seconds; plans beyond the limits last"
 )
-COLUMNS = ("alpha", "certified within", "uncertified", "data epsilon", "analysts' epsilon", "time", "memory")
+COLUMNS = ("alpha", "promise", "no bound", "eps_A", "time", "memory")
 MOST_PARAMETERS = 400  # characters shown to people; JSON has all
 
 
@@ -75,18 +75,10 @@ def data_pair(plan: Plan, setting: Setting) -> Budget:
 
 def print_comparison(console: Console, setting: Setting, comparison: Comparison) -> None:
     """A row for each mechanism that can serve, a line for each that cannot, and the choice."""
-    shown = Table(box=box.SIMPLE)
-    shown.add_column("mechanism")
-    for column in (
-        "alpha",
-        "certified within",
-        "uncertified",
-        "data epsilon",
-        "analysts' epsilon",
-        "time",
-        "memory",
-    ):
-        shown.add_column(column, justify="right")
+    shown = Table(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+    shown.add_column("mechanism", no_wrap=True)
+    for column in COLUMNS:
+        shown.add_column(column, justify="right", no_wrap=True)
     for each in comparison.candidates:
         if each.plan is not None:
             marked = "> " if each is comparison.chosen else "  "
@@ -102,8 +94,7 @@ def _cells(each: Candidate, plan: Plan, setting: Setting) -> Iterator[str]:
     yield _error(each.alpha)
     yield _error(plan.promised_error)
     yield f"{min(1.0, plan.uncertified_at_most / setting.queries):.2%}" if plan.uncertified_at_most else "none"
-    yield f"{data_pair(plan, setting).epsilon:.3g}"
-    yield "not protected" if on_analysts is None else f"{on_analysts.epsilon:.3g}"
+    yield "-" if on_analysts is None else f"{on_analysts.epsilon:.3g}"
     yield _duration(plan.seconds)
     yield f"{plan.memory_bytes / 2**30:,.1f} GiB"
 
@@ -119,6 +110,13 @@ def _lines(setting: Setting, comparison: Comparison) -> Iterator[tuple[str, str]
             yield "cannot", f"{each.mechanism}: {_why_not(each)}"
         elif each.beyond:
             yield "beyond", f"{each.mechanism}: {each.beyond}"
+    yield "alpha", "what an answer is said to err by at most, on average; one without a bound counts as 1"
+    yield "promise", "the largest bound of an answer that has one"
+    yield "no bound", "the part of the answers that may end uncertified, at most"
+    if setting.protects_analysts:
+        yield "eps_A", f"what the round costs an analyst, of {setting.analyst_budget.epsilon:g}"
+    else:
+        yield "eps_A", "the analysts are not protected from one another"
     if comparison.chosen is None or comparison.chosen.plan is None:
         yield "chosen", "none: no mechanism can serve this round"
         return

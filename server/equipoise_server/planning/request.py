@@ -13,6 +13,7 @@ from equipoise_server.mechanisms.registry import MECHANISMS, mechanism
 from equipoise_server.simulation.request import in_words_of_options
 
 MOST_ANALYSTS = 1 << 17  # whose shares are planned for one by one
+SMALLEST_DELTA = 1e-17  # by default; the samplers' truncation takes some 10^-18
 MOST_SHOWN = 40  # characters of what is no number
 
 OPTION_OF_FIELD = {
@@ -32,7 +33,7 @@ _NUMBER = re.compile(r"(?P<base>[0-9]{1,13})(?:\^(?P<power>[0-9]{1,2}))?", re.AS
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """The options as they were typed. `delta_data` None: 1/n^2.
+    """The options as they were typed. `delta_data` None: 1/n^2, or 10^-17 if that is more.
 
     `universe`: a number, or the sizes of attributes such as `16x7x15`. `queries` and `statements`: one number in
     all, dealt out as evenly as can be, or one for each analyst; without statements every query is one.
@@ -67,13 +68,13 @@ class PlanRequest:
             raise InvalidArgument("--records", "must be at least 1")
         if 0 in sizes:
             raise InvalidArgument("--universe", "must be at least 1, and so must every attribute's size")
-        delta = min(0.1, 1 / records**2) if self.delta_data is None else self.delta_data
+        usual = max(SMALLEST_DELTA, min(0.1, 1 / records**2))
         return Setting(
             records=records,
             universe_size=math.prod(sizes),
             shares=self.shares(),
             unit=self.unit,
-            data_budget=Budget(self.eps_data, delta),
+            data_budget=Budget(self.eps_data, usual if self.delta_data is None else self.delta_data),
             analyst_budget=Budget(self.eps_analyst, self.delta_analyst),
             beta=self.beta,
             options={},
@@ -134,9 +135,7 @@ def _each(option: str, text: str, count: int) -> list[int]:
     if len(numbers) == 1:
         return numbers * count
     if len(numbers) != count:
-        raise InvalidArgument(
-            option, f"must be one number, or one for each of {count:,} analysts: {len(numbers):,}"
-        )
+        raise InvalidArgument(option, f"has {len(numbers):,} numbers for {count:,} analysts")
     return numbers
 
 

@@ -46,6 +46,7 @@ def test_the_commands() -> None:
         ("check",),
         ("serve",),
         ("demo",),
+        ("plan",),
         ("simulate",),
         ("data", "check"),
         ("ledger", "verify"),

@@ -97,7 +97,7 @@ def test_a_beta_that_is_none_is_refused(unit: str, beta: float) -> None:
 
 @both_units
 @pytest.mark.parametrize(
-    "shares", [(), ((1, 1),), ((0, 0), (1, 1)), ((1, 0), (1, 1)), ((2, 1), (1, 1)), ((1, 2**64 - 1), (1, 1))]
+    "shares", [(), ((0, 0), (1, 1)), ((1, 0), (1, 1)), ((2, 1), (1, 1)), ((1, 2**64 - 1), (1, 1))]
 )
 def test_shares_that_are_none_are_refused(unit: str, shares: Sequence[tuple[int, int]]) -> None:
     with pytest.raises(InvalidArgument, match="shares"):

@@ -62,7 +62,8 @@ FREE = ("--eps-analyst", "inf", "--set", "rounds=30")
 
 
 def test_json_keys_and_budgets_with_the_analysts_protected(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = report(capsys, place, "--eps-data", "4", "--eps-analyst", "8", workload=str(place / "workload.json"))
+    game = ("--mechanism", "equilibrium", "--eps-data", "4", "--eps-analyst", "8")
+    found = report(capsys, place, *game, workload=str(place / "workload.json"))
     assert found.keys() == {
         *("records", "universe_size", "analysts", "statements", "queries", "unit", "beta", "mechanism"),
         *("parameters", "data_cost", "analyst_cost", "predicted", "uniform", "gaussian", "mean_over_runs", "runs"),
@@ -210,8 +211,14 @@ def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) ->
         (("--eps-data", "-inf"), "--eps-data: must"),
         (("--seed", "99999999999999999999"), "--seed: must"),
         (("--repeat", "1001"), "--repeat: must"),
-        (("--unit", "analyst", "--analysts", "1"), "--workload, --analysts: the game needs at least 2 analysts"),
-        (("--workload", "marginals:3"), "--workload, --analysts: the game needs at least 2 statements"),
+        (
+            ("--mechanism", "equilibrium", "--unit", "analyst", "--analysts", "1"),
+            "--workload, --analysts: the game needs at least 2 analysts",
+        ),
+        (
+            ("--mechanism", "equilibrium", "--workload", "marginals:3"),
+            "--workload, --analysts: the game needs at least 2 statements",
+        ),
         *(
             (("--set", f"{name}={value}"), f"--set: {name}: must be")
             for name in OPTIONS
@@ -221,7 +228,7 @@ def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) ->
         (("--workload", "nowhere.json"), "--workload: nowhere.json: cannot be read"),
         (("--table", "nowhere.csv"), "--table: there is no such file"),
         (("--schema", "nowhere.json"), "--schema: nowhere.json: cannot be read"),
-        (("--eps-data", "1e-7"), "--eps-data, --eps-analyst: no game"),
+        (("--mechanism", "equilibrium", "--eps-data", "1e-7"), "--eps-data, --eps-analyst: no game"),
     ],
 )
 def test_refusals_are_one_line_that_names_the_option(

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.tables import Axes
@@ -79,25 +78,21 @@ def asked_sets(workload: CompiledWorkload) -> list[Axes]:
     Every query of a statement is a linear function of the table over its set.
     """
     sizes = workload.schema_sizes
-    words = -(-len(sizes) // 64)
-    axes_of = np.zeros((workload.query_count, words), dtype=np.uint64)
+    # One bit an attribute: a schema has at most 60 (`equipoise.schema.MAX_ATTRIBUTES`).
+    sets = np.zeros(workload.query_count, dtype=np.int64)
     for group in workload.groups:
-        axes_of[group.queries] |= _bits(group.axes, words)
+        sets[group.queries] |= _bits(group.axes)
     starts = workload.statement_offsets[:-1]
-    found = axes_of[starts]
+    found = sets[starts]
     statements = np.searchsorted(starts, [marginal.first_query for marginal in workload.marginals])
     for statement, marginal in zip(statements.tolist(), workload.marginals, strict=True):
-        found[statement] = _bits(marginal.axes, words)
-    telling = _bits(tuple(axis for axis, size in enumerate(sizes) if size > 1), words)
-    distinct, numbers = np.unique(found & telling, axis=0, return_inverse=True)
-    sets = [
-        tuple(axis for axis in range(len(sizes)) if row[axis // 64] >> axis % 64 & 1) for row in distinct.tolist()
-    ]
-    return [sets[number] for number in numbers.reshape(-1).tolist()]
+        found[statement] = _bits(marginal.axes)
+    found &= _bits(tuple(axis for axis, size in enumerate(sizes) if size > 1))
+    axes_of = {
+        bits: tuple(axis for axis in range(len(sizes)) if bits >> axis & 1) for bits in np.unique(found).tolist()
+    }
+    return [axes_of[bits] for bits in found.tolist()]
 
 
-def _bits(axes: Axes, words: int) -> NDArray[np.uint64]:
-    bits = np.zeros(words, dtype=np.uint64)
-    for axis in axes:
-        bits[axis // 64] |= np.uint64(1 << axis % 64)
-    return bits
+def _bits(axes: Axes) -> int:
+    return sum(1 << axis for axis in axes)

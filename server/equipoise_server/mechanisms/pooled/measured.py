@@ -64,9 +64,12 @@ def estimated_variance(sizes: tuple[int, ...], axes: Axes, measured: Iterable[tu
     """The variance of a cell of the averaged table over `axes`; inf where no measured table holds them.
 
     A table with noise of variance `v` on every cell, summed down to `axes`, adds up `r` cells into one: variance
-    `r v`. Averaging with weights proportional to `1 / (r v)` gives `1 / sum 1 / (r v)`. Discrete Gaussian noise of
-    parameter `v` is sub-Gaussian with variance `v` (Canonne, Kamath & Steinke 2020, Corollary 17), and so are
-    weighted sums of independent ones with the weighted sum of variances, which is all that bounds rest on.
+    `r v`. Averaging with weights proportional to `1 / (r v)` gives `1 / sum 1 / (r v)`.
+
+    Variances are those of sub-Gaussian numbers. Discrete Gaussian noise Z of parameter `v` is one: `E exp(t Z)` is
+    `exp(t^2 v / 2)` times the sum over integers of `exp(-(z - t v)^2 / 2v)` over the same sum for t = 0, which is
+    the largest of these sums (Canonne, Kamath & Steinke 2020). A weighted sum of independent ones is sub-Gaussian
+    with the weighted sum of variances, so Chernoff's bound gives `reach`.
     """
     cells = table_cells(sizes, axes)
     precision = sum(

@@ -9,10 +9,10 @@ from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.interface import Setting
 from equipoise_server.mechanisms.pooled.family import LARGEST_TABLE
 
-LARGEST_UNIVERSE = 1 << 22  # records: the fit holds a few numbers for each of them, and visits them again and again
+LARGEST_UNIVERSE = 1 << 24  # records: the fit visits each of them at every step, and holds ten numbers for it
 WAYS = 3
 CELLS = 1 << 16
-FLOOR = Fraction(1, 2)
+FLOOR = Fraction(2, 3)
 LEAST = 1.0
 RECORDS = 1 << 18
 
@@ -74,9 +74,9 @@ def read_options(setting: Setting) -> Options:
     return Options(
         ways=int(number("ways", max(1, min(WAYS, telling)))),
         cells=int(number("cells", CELLS)),
-        floor=Fraction(number("floor", FLOOR)),
+        floor=Fraction(str(number("floor", FLOOR))),
         least=number("least", LEAST),
         summed=number("summed", LARGEST_TABLE if only_predicates else 1),
         synopsis=int(number("synopsis", RECORDS)),
-        repair_share=Fraction(number("repair_share", 0)),
+        repair_share=Fraction(str(number("repair_share", 0))),
     )

@@ -34,10 +34,17 @@ from equipoise_server.mechanisms.pooled.outside import (
 )
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
+from equipoise_server.mechanisms.running_time import PROCESS_BYTES, counting_seconds
 
 SLACK = 1 + 1e-5  # on promises: more than doubles and the units of answers can err
 NO_LARGER = 1 << GRID_BITS
-FIT_STEPS = 200
+# Measured once, good to a factor of 3.
+FIT_STEPS = 45
+STEP_SECONDS = 4e-8  # of one step, for each cell of the universe
+TABLE_SECONDS = 2.5e-5  # of one step, for each table
+VOTER_SECONDS = 2e-4
+FITTED_BYTES = 80
+ANSWER_BYTES = 140
 
 
 @dataclass(frozen=True)
@@ -132,7 +139,7 @@ def plan_pooled(name: str, setting: Setting) -> Plan:
         promised_error=promised,
         uncertified_at_most=uncertified,
         seconds=predicted_seconds(setting, family),
-        memory_bytes=predicted_memory(setting, family),
+        memory_bytes=predicted_memory(setting),
         data_events=parts_to_json(name, on_data),
         analyst_events=parts_to_json(name, on_analysts),
     )
@@ -219,14 +226,11 @@ def certified_bound(setting: Setting, family: Family, least_rho: Fraction, chanc
 
 
 def predicted_seconds(setting: Setting, family: Family) -> float:
-    """A rough prediction of a run on one ordinary core: the fit, and writing the answers down."""
-    queries = setting.queries
-    passes = FIT_STEPS * (2 + math.sqrt(len(family.largest)))
-    return 0.5 + 1e-9 * passes * setting.universe_size + 1e-6 * queries
+    """A rough prediction of a run on one ordinary core: votes, counting and answering, and the fit."""
+    steps = FIT_STEPS * (STEP_SECONDS * setting.universe_size + TABLE_SECONDS * len(family.largest))
+    return counting_seconds(setting) + VOTER_SECONDS * len(setting.shares) + steps
 
 
-def predicted_memory(setting: Setting, family: Family) -> int:
+def predicted_memory(setting: Setting) -> int:
     """A rough prediction of the peak, in bytes."""
-    queries = setting.queries
-    cells = sum(table_cells(family.sizes, axes) for axes in family.sets)
-    return 300 * 2**20 + 96 * setting.universe_size + 64 * cells + 160 * queries
+    return PROCESS_BYTES + FITTED_BYTES * setting.universe_size + ANSWER_BYTES * setting.queries

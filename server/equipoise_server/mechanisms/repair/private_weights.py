@@ -46,8 +46,8 @@ class PrivateWeights:
 
     @property
     def select_step(self) -> int:
-        """The exponent of one unit of score, in units of 2^-48: epsilon / (2 sensitivity), rounded down."""
-        return math.floor(self.select_epsilon * (1 << (UNIT_BITS - 1 - SCORE_BITS)))
+        """The exponent of one unit of score, in units of 2^-48."""
+        return selection_step(self.select_epsilon)
 
     @property
     def measure_noise(self) -> DiscreteLaplace:
@@ -58,16 +58,6 @@ class PrivateWeights:
     def certify_noise(self) -> DiscreteLaplace:
         """The law of the noise on the largest score of the final answers."""
         return DiscreteLaplace(self.certify_epsilon / (1 << SCORE_BITS))
-
-    def selection(self, scores: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The selection's exponents, int64[k] in units of 2^-48.
-
-        Deficits to the largest score are cut at a public distance: max(score, largest - distance) has
-        the sensitivity of the scores.
-        """
-        farthest = max(1, (LARGEST_SPREAD << UNIT_BITS) // max(1, self.select_step))
-        deficits: NDArray[np.int64] = np.minimum(scores.max() - scores, min(farthest, 2**62))
-        return -deficits * self.select_step
 
     def answer(
         self,
@@ -88,11 +78,28 @@ class PrivateWeights:
             answers = fit.answers()
             if turn >= self.rounds // 2:
                 later += answers
-            query = int(draw_exponential(self.selection(answer_scores(counts, records, answers)), 1, stream)[0])
+            scores = answer_scores(counts, records, answers)
+            query = int(draw_exponential(selection_exponents(scores, self.select_step), 1, stream)[0])
             fit.measured(query, measured_answer(int(counts[query]), int(noise[turn]), records))
         mean = later // (self.rounds - self.rounds // 2)
         largest = int(answer_scores(counts, records, mean).max())
         return mean, largest + int(self.certify_noise.draw(1, stream)[0])
+
+
+def selection_step(epsilon: Fraction) -> int:
+    """The exponent of one unit of score, in units of 2^-48: epsilon / (2 sensitivity), rounded down."""
+    return math.floor(epsilon * (1 << (UNIT_BITS - 1 - SCORE_BITS)))
+
+
+def selection_exponents(scores: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+    """A selection's exponents, in units of 2^-48; same shape. `step`: of one unit of score.
+
+    Deficits to the largest score are cut at a public distance: max(score, largest - distance) has
+    the sensitivity of the scores.
+    """
+    farthest = max(1, (LARGEST_SPREAD << UNIT_BITS) // max(1, step))
+    deficits: NDArray[np.int64] = np.minimum(scores.max() - scores, min(farthest, 2**62))
+    return -deficits * step
 
 
 class Fit:

@@ -1,0 +1,110 @@
+"""A distribution over the universe, tilted towards noisy counts of statements; each tilt brings it near the data.
+
+The distribution is `exp(potential)`, normalised. Let a statement's cells be measured as `y`, within `reach` of the
+truth `t`, and be held as `h`. Adding `l_c` to the potential of every record in cell `c` lowers the divergence
+KL(data || distribution) by `sum_c l_c t_c - log sum_c h_c exp(l_c)`, which is at least
+
+    G(l) = sum_c l_c y_c - reach sum_c |l_c| - log sum_c h_c exp(l_c),
+
+a function of what was measured. The best of several `l` is taken if its G is positive. One of them moves a single
+cell, the one whose distance `d = |y_c - h_c| - reach` is largest, by `4 d`: by Hoeffding's lemma its G is at least
+`2 d^2`. As the divergence starts at `log|X|` at most, all gains together never exceed that. (Ascent in the dual of
+the largest entropy within `reach` of all that was measured: Dudik, Phillips & Schapire 2007.)
+
+What is selected depends on the distribution, so it is the same on every machine: exponents and weights are
+integers, sums are exact or rounded once, and logarithms decimal.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.workload import CompiledWorkload
+from equipoise_server.mechanisms.repair.private_weights import LARGEST_GAP, rounded_weights
+from equipoise_server.randomness.exponential import UNIT_BITS, exponentials, precise
+
+STEP_BITS = 28  # tilts are integers in units of 2^-28 nats
+LARGEST_NATS = 4  # of one tilt: what the proof needs, as no distance exceeds 1
+SCALES = tuple(2.0**power for power in range(-1, 14))
+AGAIN = 24  # measurements used in each round
+SINGLE = 4.0  # of one cell's distance: what the proof needs
+_CONTEXT = precise(30)
+
+
+class Hypothesis:
+    """The distribution, uniform at first.
+
+    `reach`: how far a measured fraction may be from the truth. `slack`: nats that rounding may take of a gain
+    (`gain_slack`); what gains no more is not done.
+    """
+
+    def __init__(self, workload: CompiledWorkload, reach: float, slack: float) -> None:
+        self._workload, self._reach, self._slack = workload, reach, slack
+        self._measured: list[tuple[int, NDArray[np.float64]]] = []
+        self._potential = np.zeros(math.prod(workload.schema_sizes), dtype=np.int64)
+        self._weights, self._unit = rounded_weights(np.ones(len(self._potential)))
+
+    def answers(self) -> NDArray[np.int64]:
+        """What it answers to every query: int64[k] in units of 2^-40."""
+        answers: NDArray[np.int64] = np.rint(self._workload.counts(self._weights) * self._unit).astype(np.int64)
+        return answers
+
+    def measured(self, statement: int, fractions: NDArray[np.float64]) -> None:
+        """Takes in the noisy fractions of one statement's cells, then the latest of those measured before again."""
+        self._measured.append((statement, fractions))
+        for earlier, values in reversed(self._measured[-AGAIN:]):
+            self._tilt(earlier, values)
+
+    def _tilt(self, statement: int, measured: NDArray[np.float64]) -> None:
+        first = int(self._workload.statement_offsets[statement])
+        queries = np.arange(first, first + len(measured), dtype=np.int64)
+        # The cell of each record, from 1 on; 0 for records that a predicate leaves out.
+        cells = self._workload.transpose_sparse(queries, np.arange(1, len(measured) + 1, dtype=np.int64))
+        # Integers below 2^52, so these sums are exact.
+        sums = np.bincount(cells, weights=self._weights.astype(np.float64), minlength=len(measured) + 1)
+        held = sums / float(sums.sum())
+        gaps = measured - held[1:]
+        distances = np.abs(gaps) - self._reach
+        pulls = np.where(distances > 0, np.copysign(distances, gaps), 0.0)
+        if not pulls.any():
+            return
+        alone = np.zeros_like(pulls)
+        worst = int(np.argmax(distances))
+        alone[worst] = pulls[worst]
+        tilts = [_units(alone * SINGLE), *(_units(pulls * scale) for scale in SCALES)]
+        gains = [self._gain(tilt, measured, held) for tilt in tilts]
+        best = max(range(len(tilts)), key=lambda place: gains[place])
+        if gains[best] > self._slack:
+            whole = np.concatenate([[0], tilts[best]]) << (UNIT_BITS - STEP_BITS)
+            self._potential += whole[cells]
+            self._potential -= self._potential.max()
+            # Beyond 600 nats below the heaviest cell nothing is left to tell apart.
+            np.maximum(self._potential, -LARGEST_GAP, out=self._potential)
+            self._weights, self._unit = rounded_weights(exponentials(self._potential))
+
+    def _gain(self, tilt: NDArray[np.int64], measured: NDArray[np.float64], held: NDArray[np.float64]) -> float:
+        """G, rounded a few times and the same everywhere."""
+        nats = tilt / 2.0**STEP_BITS
+        factors = np.concatenate([[1.0], exponentials(tilt << (UNIT_BITS - STEP_BITS))])
+        total = math.fsum((held * factors).tolist())
+        straight = math.fsum((nats * measured).tolist()) - self._reach * math.fsum(np.abs(nats).tolist())
+        return straight - float(_CONTEXT.ln(Decimal(total)))
+
+
+def gain_slack(rounding: float) -> float:
+    """What rounding may take of a gain, where it moves the fractions that are held by at most `rounding`.
+
+    The sum whose logarithm counts is wrong by at most `exp(4)` times that, and at least `exp(-4)`. Rounding tilts
+    to 2^-28 nats changes far less.
+    """
+    return rounding * math.exp(2 * LARGEST_NATS)
+
+
+def _units(nats: NDArray[np.float64]) -> NDArray[np.int64]:
+    cut = np.clip(nats, -LARGEST_NATS, LARGEST_NATS)
+    units: NDArray[np.int64] = np.rint(cut * 2.0**STEP_BITS).astype(np.int64)
+    return units

@@ -1,0 +1,67 @@
+"""Rounds of `pooled` through the real service: one synthetic table for all, and refusals that cost nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from integration.rounds_bench import ANN, BOB, COLOUR, SCHEMA, SIZE, TERMS, Bench
+
+from equipoise.errors import InvalidArgument, WrongState
+from equipoise.queries import Marginal
+from equipoise.results import AnswerMethod
+from equipoise.wire import chunk_from_bytes, workload_to_bytes
+from equipoise.workload import compile_workload
+from equipoise_server.mechanisms.repair.statement_repair import on_grid
+from equipoise_server.rpc.synopsis import Synopses
+
+POOLED = replace(TERMS, mechanism="pooled", options={"synopsis": 4096, "summed": 2})
+
+
+@pytest.fixture
+def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
+    bench = Bench(tmp_path, store_url)
+    yield bench
+    bench.stop()
+
+
+def test_every_analyst_downloads_the_table_that_the_answers_are_counted_from(bench: Bench) -> None:
+    record = bench.released(POOLED)
+    assert record.plan.mechanism == "pooled"
+    assert record.plan.uncertified_at_most == 0
+    tables = []
+    for analyst, asked in (("ann", ANN), ("bob", BOB)):
+        pages = list(Synopses(bench.rounds, bench.store).pages(analyst, record.id, 0))
+        categories = np.concatenate([np.array(page.cells).reshape(-1, len(SCHEMA.sizes)) for page in pages])
+        cells = np.ravel_multi_index(tuple(categories.T), SCHEMA.sizes).astype(np.int64)
+        tables.append(cells)
+        counted = on_grid(compile_workload(asked, SCHEMA).record_counts(cells), len(cells))
+        chunks = [chunk_from_bytes(chunk) for chunk in bench.rounds.results(analyst, record.id, 0, 100)]
+        values = np.concatenate([chunk.values for chunk in chunks])
+        served = np.concatenate([chunk.methods for chunk in chunks]) == AnswerMethod.SYNOPSIS
+        assert served.any()
+        np.testing.assert_array_equal(values[served], counted[served])
+    np.testing.assert_array_equal(tables[0], tables[1])
+    assert len(tables[0]) == 4096
+
+
+def test_a_table_larger_than_the_family_s_limit_is_refused_and_nothing_is_charged(bench: Bench) -> None:
+    round_id = bench.opened(replace(POOLED, options={"ways": 1}))
+    small, large = Marginal(("size",)), Marginal(("colour", "size"))
+    for refused in ((small, large), (small, (COLOUR == "red") & (SIZE == "s"))):
+        workload = workload_to_bytes(refused)
+        for attempt in (
+            lambda own=workload: bench.rounds.dry_run("ann", round_id, own),
+            lambda own=workload: bench.rounds.submit("ann", round_id, "1", own),
+        ):
+            with pytest.raises(InvalidArgument, match=r"^statements\[1\]: .*larger than the family's limit"):
+                attempt()
+    with pytest.raises(WrongState, match="no analyst has submitted"):
+        bench.rounds.seal(round_id, "seal")
+    assert all(amounts == (0.0, 0.0) for amounts in bench.charged().values())
+    # What either attribute alone decides is within the family, also where both are mentioned.
+    kept = workload_to_bytes((small, (COLOUR == "red") & ((SIZE == "s") | ~(SIZE == "s"))))
+    assert bench.rounds.submit("ann", round_id, "1", kept).statements == 2

@@ -1,0 +1,215 @@
+"""The planner's choice: a function of public things, never worse by its own rule than any feasible plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.mechanisms.instance import SEED, instance, silent
+
+from equipoise.accounting import Cost
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise_server.data.universe import MAX_UNIVERSE
+from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.planner import (
+    MOST_MEMORY,
+    MOST_SECONDS,
+    NEAR,
+    Candidate,
+    Comparison,
+    alpha,
+    beyond_limits,
+    choose,
+    compare,
+    said,
+)
+from equipoise_server.mechanisms.registry import MECHANISMS, mechanism
+
+SIZES = (16, 7, 15, 5, 2, 2, 10)  # of a public census table
+RECORDS = 48_842
+PAID = Cost(rho=1)
+
+
+def setting(analysts: int, statements: int, queries: int, **changes: object) -> Setting:
+    """A round of equal shares over that table."""
+    usual = Setting(
+        records=RECORDS,
+        universe_size=math.prod(SIZES),
+        shares=tuple(Share(f"analyst-{number}", statements, queries) for number in range(analysts)),
+        unit="query",
+        data_budget=Budget(1.0, 1 / RECORDS**2),
+        analyst_budget=Budget(1.0, 1e-6),
+        beta=0.05,
+        options={},
+        attributes=SIZES,
+    )
+    return replace(usual, **changes)  # type: ignore[arg-type]
+
+
+ROUND = setting(4, 50, 1000)
+
+
+def plan(promised: float, uncertified: int = 0, name: str = "a", **changes: object) -> Plan:
+    """A plan of this promise, for `ROUND` of 4,000 queries."""
+    return replace(Plan(name, "{}", PAID, Cost(), promised, uncertified, 1.0, 1), **changes)  # type: ignore[arg-type]
+
+
+def candidate(made: Plan) -> Candidate:
+    return Candidate(made.mechanism, made, None, alpha(made, ROUND), beyond_limits(made, ROUND))
+
+
+def chosen(*plans: Plan) -> str:
+    best = choose([candidate(each) for each in plans])
+    assert best is not None
+    return best.mechanism
+
+
+def test_alpha_counts_what_may_end_uncertified_as_one() -> None:
+    assert alpha(plan(0.25), ROUND) == 0.25
+    assert alpha(plan(0.25, 1000), ROUND) == pytest.approx(0.25 + 0.75 * 0.25)
+    assert alpha(plan(0.001, 4000), ROUND) == alpha(plan(1.5), ROUND) == 1
+    assert said(0.4999) == 0.4999
+    assert said(0.5) == said(0.9) == 1
+
+
+def test_certifying_little_does_not_win() -> None:
+    assert chosen(plan(0.001, 3900, "few"), plan(0.4, 0, "all")) == "all"
+    assert chosen(plan(0.001, 3, "nearly"), plan(0.4, 0, "all")) == "nearly"
+
+
+def test_where_nothing_is_said_of_all_the_promise_to_the_certified_decides() -> None:
+    assert chosen(plan(0.2, 3900, "few", analyst_cost=PAID), plan(0.9, 0, "all")) == "few"
+    assert chosen(plan(0.6, 3900, "few", analyst_cost=PAID), plan(0.9, 0, "all")) == "all"
+
+
+def test_between_near_equals_the_analysts_pay_nothing_then_time_and_name_decide() -> None:
+    near = 0.1 * (1 + NEAR / 2)
+    assert chosen(plan(0.1, 0, "paid", analyst_cost=PAID), plan(near, 0, "free")) == "free"
+    assert chosen(plan(0.1, 0, "paid", analyst_cost=PAID), plan(0.1 * (1 + 2 * NEAR), 0, "free")) == "paid"
+    assert chosen(plan(0.1, 0, "a", seconds=2.0), plan(0.1, 0, "b")) == "b"
+    assert chosen(plan(0.1, 0, "b"), plan(0.1, 0, "a")) == "a"
+
+
+def test_plans_beyond_a_limit_come_last() -> None:
+    slow, large = {"seconds": MOST_SECONDS * 2}, {"memory_bytes": MOST_MEMORY + 1}
+    for beyond in (slow, large, {"seconds": math.nan}):
+        assert chosen(plan(0.01, 0, "beyond", **beyond), plan(0.3, 0, "within")) == "within"
+    assert chosen(plan(0.3, 0, "large", **large), plan(0.2, 0, "slow", **slow)) == "slow"
+    assert beyond_limits(plan(0.1), replace(ROUND, universe_size=MAX_UNIVERSE)) == ""
+    assert "cannot be read" in beyond_limits(plan(0.1), replace(ROUND, universe_size=MAX_UNIVERSE + 1))
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> list[Plan]:
+    """Any plans of different names, near-ties and empty promises among them."""
+    promises = st.one_of(st.floats(1e-6, 2), st.sampled_from([0.1, 0.102, 0.5, 1.0]))
+    return [
+        plan(
+            draw(promises),
+            draw(st.sampled_from([0, 0, 40, 3900, 4000])),
+            f"mechanism-{number}",
+            seconds=draw(st.sampled_from([1.0, 2.0, 1e9])),
+            analyst_cost=draw(st.sampled_from([None, Cost(), PAID])),
+        )
+        for number in range(draw(st.integers(1, 7)))
+    ]
+
+
+@given(plans(), st.randoms())
+def test_no_feasible_plan_is_better_by_the_rule_and_their_order_means_nothing(
+    made: list[Plan], shuffled: Random
+) -> None:
+    candidates = [candidate(each) for each in made]
+    best = choose(candidates)
+    assert best is not None
+    shuffled.shuffle(candidates)
+    assert choose(candidates) == best
+    assert_none_is_better(best, candidates)
+
+
+def assert_none_is_better(best: Candidate, candidates: Sequence[Candidate]) -> None:
+    """By alpha at once, and by the promise where alphas say as little."""
+    assert best.plan is not None
+    for other in candidates:
+        if other.plan is None or (other.beyond and not best.beyond):
+            continue
+        assert best.beyond == "" or other.beyond
+        assert said(best.alpha) <= said(other.alpha) * (1 + NEAR)
+        if said(other.alpha) == said(best.alpha) == 1:
+            assert said(best.plan.promised_error) <= said(other.plan.promised_error) * (1 + NEAR)
+
+
+WINNERS = (
+    (setting(1000, 5, 7450, unit="analyst"), {"pooled"}),
+    (setting(100, 5, 7450), {"pooled"}),
+    (setting(20, 5, 7450), {"gaussian", "projection"}),
+    (setting(3, 10, 10, universe_size=24, attributes=(2, 3, 4)), set(MECHANISMS)),
+    (setting(30, 40_000, 40_000, universe_size=2**26, attributes=()), {"equilibrium"}),
+)
+
+
+@pytest.mark.parametrize(("case", "names"), WINNERS)
+def test_the_choice_among_the_real_mechanisms(case: Setting, names: set[str]) -> None:
+    found = compare(case, MECHANISMS)
+    assert [each.mechanism for each in found.candidates] == list(MECHANISMS)
+    assert found.chosen is not None
+    assert found.chosen.mechanism in names
+    assert_none_is_better(found.chosen, found.candidates)
+    for each in found.candidates:
+        if each.plan is not None:
+            assert each.plan == MECHANISMS[each.mechanism].plan(case)
+            assert each.plan.mechanism == each.mechanism
+    assert mechanism("auto").plan(case) == found.plan
+
+
+def test_auto_runs_what_it_chose() -> None:
+    case = instance(analysts=2, predicates=5)
+    auto = mechanism("auto")
+    made = auto.plan(case.setting)
+    assert made.mechanism != "auto"
+    outcomes = [
+        each.run(case.setting, made, case.histogram, case.workloads, SEED, silent)
+        for each in (auto, mechanism(made.mechanism))
+    ]
+    for name in case.workloads:
+        first, second = (outcome.answers[name].values.tobytes() for outcome in outcomes)
+        assert first == second
+
+
+def test_a_forced_parameter_leaves_the_mechanisms_that_know_it() -> None:
+    found = compare(replace(instance().setting, options={"play": "mixed"}), MECHANISMS)
+    assert found.chosen is not None
+    assert found.chosen.mechanism == "equilibrium"
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "named"),
+    [
+        ({"unit": "dataset"}, InvalidArgument, "unit: "),
+        ({"options": {"luck": 1}}, InvalidArgument, "options.luck: unknown"),
+        ({"options": {"data_rate": -1}}, InvalidArgument, "options.data_rate: must be"),
+        ({"data_budget": Budget(1.0, 1e-300)}, BudgetExhausted, "data_budget: "),
+    ],
+)
+def test_what_no_mechanism_can_do_is_refused_once(
+    changes: dict[str, object], kind: type[Exception], named: str
+) -> None:
+    with pytest.raises(kind, match=f"^{named}"):
+        mechanism("auto").plan(replace(ROUND, **changes))  # type: ignore[arg-type]
+
+
+def test_different_refusals_are_told_together() -> None:
+    refused = (
+        Candidate("one", None, InvalidArgument("universe_size", "is too large")),
+        Candidate("two", None, BudgetExhausted("data_budget: too little")),
+        Candidate("three", None, InvalidArgument("options.luck", "unknown")),
+    )
+    with pytest.raises(InvalidArgument) as caught:
+        _ = Comparison(refused, None).plan
+    expected = "mechanism: none can serve this: one: universe_size: is too large; two: data_budget: too little"
+    assert caught.value.message == expected
