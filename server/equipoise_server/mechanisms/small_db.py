@@ -181,7 +181,7 @@ def feasible_sizes(setting: Setting) -> range:
     if universe > MOST_DATABASES:
         raise InvalidArgument(
             "universe_size",
-            f"is {universe:,}, but {limit}: {MOST_DATABASES:,} possible records, of one record each",
+            f"has {universe:,} possible records, but {limit}: of one record each, {MOST_DATABASES:,} possible records",
         )
     most = 1
     while most < LARGEST_SIZE and number_of_databases(universe, most + 1) <= MOST_DATABASES:
