@@ -179,10 +179,8 @@ def feasible_sizes(setting: Setting) -> range:
         if option != "database_size":
             raise InvalidArgument(f"options.{option}", "unknown; there is database_size")
     if universe > MOST_DATABASES:
-        raise InvalidArgument(
-            "universe_size",
-            f"is {universe:,}, but {limit}: {MOST_DATABASES:,} possible records, of one record each",
-        )
+        largest = f"with one record each, {MOST_DATABASES:,} possible records"
+        raise InvalidArgument("universe_size", f"has {universe:,} possible records, but {limit}: {largest}")
     most = 1
     while most < LARGEST_SIZE and number_of_databases(universe, most + 1) <= MOST_DATABASES:
         most += 1
