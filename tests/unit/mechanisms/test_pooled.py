@@ -207,6 +207,15 @@ def test_predicates_over_many_cells_stay_uncertified_unless_the_promise_covers_t
     assert Pooled().plan(small(asking(ana=[half]))).uncertified_at_most == 0
 
 
+def test_predicates_of_small_tables_are_certified_however_many_are_declared() -> None:
+    """Their reach is wider than a cell's where there are more of them than cells; the promise must cover it."""
+    asked = asking(ana=[attribute("c") == "1", Marginal(("d",))])
+    setting = replace(small(asked, ways=1, cells=2, floor=1), shares=(Share("ana", 2**39, 2**40),))
+    plan, outcome = played(setting, asked)
+    assert plan.uncertified_at_most == 0
+    assert (outcome.answers["ana"].bounds != NO_BOUND).all()
+
+
 def test_an_answer_that_the_measured_table_contradicts_is_replaced_by_it() -> None:
     """A synopsis of one record says 0 or 1 to everything."""
     asked = asking(ana=NARROW)
