@@ -115,7 +115,14 @@ class Table:
         while True:
             closing = datetime.now(UTC) + timedelta(seconds=OPEN_SECONDS) if by_itself else None
             terms = Terms(
-                self.name, SHARES, DATA_BUDGET, ANALYST_BUDGET, self.unit, options=OPTIONS, close_time=closing
+                self.name,
+                SHARES,
+                DATA_BUDGET,
+                ANALYST_BUDGET,
+                self.unit,
+                mechanism="equilibrium",
+                options=OPTIONS,
+                close_time=closing,
             )
             request = self._request()
             with self.promises.lock:

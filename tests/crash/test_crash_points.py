@@ -35,7 +35,13 @@ ASKED: dict[str, list[Statement]] = {
     "bob": [Marginal(("size",))],
 }
 CAP, LARGER = Budget(20.0, 1e-3), Budget(25.0, 1e-3)
-TERMS = Terms("shop", tuple(Share(name, 3, 12) for name in ASKED), Budget(8.0, 1e-4), Budget(8.0, 1e-4))
+TERMS = Terms(
+    "shop",
+    tuple(Share(name, 3, 12) for name in ASKED),
+    Budget(8.0, 1e-4),
+    Budget(8.0, 1e-4),
+    mechanism="equilibrium",  # which charges everybody and makes a synopsis
+)
 SEED = bytes(range(32))
 # These are reached while no server runs, by the command that writes off, in this order; then the guard's.
 OFFLINE = (CrashPoint.WRITE_OFF_WRITTEN, CrashPoint.WRITE_OFF_COMMITTED)

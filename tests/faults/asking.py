@@ -27,7 +27,13 @@ ASKED: dict[str, list[Statement]] = {
     "bob": [Marginal(("size",))],
 }
 CAP, LARGER = Budget(20.0, 1e-3), Budget(25.0, 1e-3)
-TERMS = Terms("shop", tuple(Share(name, 3, 12) for name in ASKED), Budget(8.0, 1e-4), Budget(8.0, 1e-4))
+TERMS = Terms(
+    "shop",
+    tuple(Share(name, 3, 12) for name in ASKED),
+    Budget(8.0, 1e-4),
+    Budget(8.0, 1e-4),
+    mechanism="equilibrium",  # which charges everybody and makes a synopsis
+)
 RUN_SECONDS = 120
 
 RELEASED = (

@@ -18,7 +18,16 @@ from equipoise_server.demo.process import serving
 RUNBOOK = (Path(__file__).parents[2] / "deploy" / "RUNBOOK.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", RUNBOOK, re.MULTILINE | re.DOTALL))
 TERMS = ("shop", "--share", "ann=2/9", "--share", "bob=2/9", "--data-epsilon", 8, "--data-delta", 1e-4)
-OPTIONS = ("--analyst-epsilon", 8, "--options", '{"rounds": 2, "play": "mixed"}', "--release-grid", 1)
+OPTIONS = (
+    "--mechanism",
+    "equilibrium",
+    "--analyst-epsilon",
+    8,
+    "--options",
+    '{"rounds": 2, "play": "mixed"}',
+    "--release-grid",
+    1,
+)
 
 
 def block(section: str, number: int = 0) -> str:
