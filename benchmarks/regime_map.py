@@ -4,7 +4,7 @@
 
 Everything comes from the planner: no table is read and nothing is run. Four rounds, each at 5 x 8 sizes. Two are
 structured, shares of three-way marginals of six attributes of 12 categories, 1,728 cells each; two are
-unstructured, shares of predicates over 2^22 possible records that need not have attributes at all. Few analysts are
+unstructured, shares of predicates over 2^26 possible records, the most that a table may have. Few analysts are
 20, many 1,000; what is protected is one statement. Both epsilons are 1, delta is 1/n^2 for the people and 10^-6
 for the analysts, beta 0.05. Limits of time and memory are left out, as the question is who could promise most.
 """
@@ -24,7 +24,7 @@ from equipoise_server.mechanisms.planner import Candidate, choose, compare, said
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 ATTRIBUTES, CELLS = (12,) * 6, 12**3
-UNSTRUCTURED = 2**22
+UNSTRUCTURED = 2**26
 RECORDS = tuple(round(each) for each in np.geomspace(10**3, 10**7, 5))
 QUERIES = tuple(round(each) for each in np.geomspace(10**3, 10**10, 8))
 COLOURS = {
