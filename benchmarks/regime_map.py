@@ -38,7 +38,7 @@ COLOURS = {
     "small_db": "#7c5c44",
 }
 NOTHING = "#e6e6e6"
-SIDE, LEFT, TOP, GAP = 32, 74, 52, 60
+SIDE, LEFT, TOP, GAP = 44, 74, 52, 60
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def legend(names: set[str], y: int) -> Iterator[str]:
         colour = COLOURS.get(name, NOTHING)
         yield f'<rect x="{x}" y="{y - 11}" width="13" height="13" fill="{colour}"/>'
         yield f'<text x="{x + 18}" y="{y}">{name}</text>'
-        x += 40 + 7 * len(name)
+        x += 34 + 6 * len(name)
 
 
 if __name__ == "__main__":
