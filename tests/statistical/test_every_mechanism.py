@@ -83,7 +83,7 @@ def moved_record(name: str, runs: int) -> tuple[Certificate, float]:
             for analyst, own in asked.items()
         ),
         unit="query",
-        data_budget=Budget(2.0, DELTA),
+        data_budget=Budget(1.0, DELTA),
         analyst_budget=Budget(16.0, DELTA),
         beta=0.1,
         options=OPTIONS.get(name, {}),
@@ -105,7 +105,7 @@ def moved_record(name: str, runs: int) -> tuple[Certificate, float]:
 
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
-    certificate, claim = moved_record(name, audit_size.runs // 2)
+    certificate, claim = moved_record(name, audit_size.runs // 5)
     assert certificate.epsilon <= claim
 
 
@@ -113,5 +113,5 @@ def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: Aud
 def test_answers_without_noise_are_refuted_at_the_fast_size(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for law in (DiscreteLaplace, DiscreteGaussian):
         monkeypatch.setattr(law, "draw", lambda noise, count, stream: np.zeros(count, dtype=np.int64))
-    certificate, claim = moved_record(name, SIZES["fast"].runs // 2)
+    certificate, claim = moved_record(name, SIZES["fast"].runs // 5)
     assert certificate.epsilon > claim

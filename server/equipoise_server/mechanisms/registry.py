@@ -12,6 +12,7 @@ from equipoise_server.mechanisms.planner import Auto
 from equipoise_server.mechanisms.pooled.pooled import Pooled
 from equipoise_server.mechanisms.pooled.pooled import check_workload as check_tables
 from equipoise_server.mechanisms.projection import Projection
+from equipoise_server.mechanisms.small_db import SmallDatabase
 from equipoise_server.mechanisms.weights.multiplicative_weights import MultiplicativeWeights
 
 MECHANISMS: dict[str, Mechanism] = {
@@ -20,6 +21,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "laplace": LAPLACE,
     "gaussian": GAUSSIAN,
     "histogram": Histogram(),
+    "small_db": SmallDatabase(),
     "projection": Projection(),
     "multiplicative_weights": MultiplicativeWeights(),
 }

@@ -9,11 +9,11 @@ from equipoise_server.mechanisms.interface import Setting
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 START_SECONDS = 0.01
-CELL_SECONDS = 2e-8  # of summing the histogram down to tables, for each cell of the universe
+CELL_SECONDS = 1.2e-8  # of summing the histogram down to tables, for each cell of the universe
 STATEMENT_SECONDS = 5e-6
 QUERY_SECONDS = 3e-7  # of writing one answer down
-DIGIT_SECONDS = 1.2e-7  # of one discrete Laplace number, for each of its digits
-GAUSSIAN_SECONDS = 1e-6  # of one discrete Gaussian number
+DIGIT_SECONDS = 8e-8  # of one discrete Laplace number, for each of its digits
+GAUSSIAN_SECONDS = 8e-7  # of one discrete Gaussian number
 FITTING_SECONDS = 3e-8  # of one step of a fit, for each cell of the universe
 FITTING_QUERY_SECONDS = 1e-7  # and for each query
 FITTING_STEP_SECONDS = 3e-4  # and at least

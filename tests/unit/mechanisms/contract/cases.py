@@ -82,11 +82,13 @@ CASES = {
 }
 
 
-# Without options the equilibrium's planner weighs thousands of games for each of the many plans here, and one table
-# over all three attributes would tell `pooled` everything, whatever was asked for.
+# Without options the equilibrium's planner weighs thousands of games for each of the many plans here, and small
+# databases are drawn from a hundred thousand. One table over all three attributes would tell `pooled` everything,
+# whatever was asked for.
 OPTIONS: dict[str, dict[str, object]] = {
     "equilibrium": {"rounds": 8, "play": "mixed"},
     "pooled": {"ways": 2, "least": 0},
+    "small_db": {"database_size": 3},
 }
 
 

@@ -64,7 +64,9 @@ def test_certified_answers_are_within_their_bounds_and_these_within_the_promise(
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(name: str, unit: str) -> None:
     first = delivered(run(name, "a table", unit))
     assert first == delivered(run(name, "a table", unit))
-    assert first != delivered(run(name, "a table", unit, seed=bytes(32)))
+    # A draw from few outcomes may well be the same twice.
+    few = {delivered(run(name, "spare shares", unit, seed=number.to_bytes(32))) for number in range(4)}
+    assert len(few) > 1
 
 
 @every_mechanism

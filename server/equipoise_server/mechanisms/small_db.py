@@ -1,0 +1,232 @@
+"""`small_db`: each analyst's answers are those of one small database, drawn by the exponential mechanism.
+
+Source: Blum, Ligett & Roth (2008), as the small-database mechanism of 004 and the recap of 003. Exact, and so for
+tiny universes only: there are about `|X|^m` databases of `m` records, no polynomial in `|X|` where `m` grows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.accounting import RHO_UNIT, Approximate, Concentrated, Cost, Part, charge_of, parts_to_json
+from equipoise.accounting import exponential_mechanism_rho as draws_rho
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.workload import CompiledWorkload
+from equipoise_server.mechanisms.budgets import SMALLEST_EPSILON, epsilon_within, sampler_delta, usable_rho
+from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.repair.statement_repair import on_grid
+from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds
+from equipoise_server.randomness.exponential import UNIT_BITS
+from equipoise_server.randomness.stream import KeyedStream
+from equipoise_server.randomness.weighted import draw_exponential
+
+METHOD = 8  # the wire's AnswerMethod
+MOST_DATABASES = 1 << 18
+LARGEST_SIZE = 256  # records of a database
+DEEPEST = 1 << 13  # nats: databases that are less probable than e^-8192 times the best are taken for as probable
+LOST = Fraction(1, 1 << 128)  # above 2^18 e^-8192, what that can add to all of them together
+SCORE_SECONDS = 4e-9  # of one query on one database, for each of its records and one more
+RECORD_SECONDS = 3e-8  # of listing a database, for each of its records
+
+
+@dataclass(frozen=True)
+class SmallDatabaseParameters:
+    """`size`: records of each database (m). `epsilon`: of each analyst's draw. `bound`: in units of 2^-40."""
+
+    size: int
+    epsilon: Fraction
+    bound: int
+
+    def to_json(self) -> str:
+        """Canonical JSON; fractions as `numerator/denominator`."""
+        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> SmallDatabaseParameters:
+        """What `to_json` wrote."""
+        fields = json.loads(text)
+        return SmallDatabaseParameters(fields["size"], Fraction(fields["epsilon"]), fields["bound"])
+
+
+class SmallDatabase:
+    """The mechanism `small_db`.
+
+    Formal guarantees. The score of a database `y` of `m` records is `max_q |n c_q(y) - m c_q(D)|` over one
+    analyst's own queries, an integer that moves by at most `m` when a record is replaced. Drawn with probability
+    proportional to `exp(-epsilon score / (2 m))`, each analyst's database is epsilon-DP and costs `epsilon^2 / 8`
+    in zCDP; `A` shares cost `A` times as much, whoever is present. For the analysts: nothing, for either unit; a
+    draw is a function of one's own workload, the data and a stream of one's own. With probability `1 - beta` all
+    answers of all analysts are within the bound: the best of the `N` databases errs by at most `nearest(m)`, and
+    but for `beta / A` the drawn one by at most `2 (log N + log(A / beta)) / (epsilon n)` more (McSherry & Talwar
+    2007).
+    """
+
+    name = "small_db"
+
+    def plan(self, setting: Setting) -> Plan:
+        """The size that promises least error; `options.database_size` forces one."""
+        check_setting(setting)
+        analysts, sizes = len(setting.shares), feasible_sizes(setting)
+        epsilon, part = epsilon_of_draws(setting)
+        errors = {size: promised(setting, size, epsilon) for size in sizes}
+        size = min(errors, key=lambda each: errors[each])
+        # A unit for the rounding of answers, and far more than doubles can err for the bound itself.
+        bound = min(1 << GRID_BITS, math.ceil(errors[size] * (1 + 1e-9) * 2**GRID_BITS) + 1)
+        parameters = SmallDatabaseParameters(size, epsilon, bound)
+        slack = sampler_delta(analysts * LOST, setting.data_budget.epsilon)
+        parts = [part, Approximate("samplers", Fraction(0), slack)]
+        data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
+        check_costs(setting, data_cost, analyst_cost)
+        databases = number_of_databases(setting.universe_size, size)
+        scored = databases * (RECORD_SECONDS * size + SCORE_SECONDS * setting.queries * (size + 1))
+        return Plan(
+            mechanism=self.name,
+            parameters=parameters.to_json(),
+            data_cost=data_cost,
+            analyst_cost=analyst_cost,
+            promised_error=bound / 2**GRID_BITS,
+            uncertified_at_most=0,
+            seconds=counting_seconds(setting) + scored,
+            memory_bytes=counting_bytes(setting) + 24 * databases * (size + 4),
+            data_events=parts_to_json(self.name, parts),
+            analyst_events=parts_to_json(self.name, []),
+        )
+
+    def run(
+        self,
+        setting: Setting,
+        plan: Plan,
+        histogram: NDArray[np.int64],
+        workloads: Mapping[str, CompiledWorkload],
+        seed: bytes,
+        progress: Progress,
+    ) -> Outcome:
+        """One database for each analyst who asks anything, and its answers."""
+        check_inputs(setting, histogram, workloads)
+        parameters = SmallDatabaseParameters.from_json(plan.parameters)
+        progress("drawing databases", 0, 1)
+        databases = all_databases(setting.universe_size, parameters.size)
+        answers = {}
+        for analyst in (share.analyst for share in setting.shares if share.analyst in workloads):
+            workload = workloads[analyst]
+            told = np.zeros(0, dtype=np.int64)
+            if not workload.empty:
+                found = scores(workload, histogram, databases)
+                stream = KeyedStream.derive(seed, "small database", analyst)
+                drawn = draw_exponential(exponents(found, parameters), 1, stream)
+                told = on_grid(workload.record_counts(databases[drawn[0]]), parameters.size)
+            answers[analyst] = Answers(
+                told,
+                np.full(told.size, METHOD, dtype=np.uint8),
+                np.full(told.size, parameters.bound, dtype=np.int64),
+            )
+        progress("drawing databases", 1, 1)
+        return Outcome(answers, np.zeros(0, dtype=np.int64))
+
+
+def number_of_databases(universe: int, size: int) -> int:
+    """Multisets of so many records: `C(|X| + m - 1, m)`."""
+    return math.comb(universe + size - 1, size)
+
+
+def all_databases(universe: int, size: int) -> NDArray[np.int64]:
+    """Every multiset of records, as ascending cells: int64[databases, size]."""
+    cells = itertools.chain.from_iterable(itertools.combinations_with_replacement(range(universe), size))
+    return np.fromiter(cells, dtype=np.int64).reshape(-1, size)
+
+
+def scores(
+    workload: CompiledWorkload, histogram: NDArray[np.int64], databases: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """`max_q |n c_q(y) - m c_q(D)|` of every database, int64: exact, below 2^48."""
+    records, size = int(histogram.sum()), databases.shape[1]
+    worst = np.zeros(len(databases), dtype=np.int64)
+    one = np.ones(1, dtype=np.int64)
+    for query, count in enumerate(workload.counts(histogram).tolist()):
+        holds = workload.transpose_sparse(np.array([query]), one)
+        np.maximum(worst, np.abs(records * holds[databases].sum(axis=1) - size * count), out=worst)
+    return worst
+
+
+def exponents(found: NDArray[np.int64], parameters: SmallDatabaseParameters) -> NDArray[np.int64]:
+    """The scores as exponents in units of 2^-48 nats, up to a constant: the best has 0.
+
+    One unit of score counts for a whole number of units, so a record moves every exponent by at most `epsilon / 2`.
+    """
+    rate = units_of_score(parameters.epsilon, parameters.size)
+    below: NDArray[np.int64] = found.min() - found
+    return rate * np.maximum(below, -((DEEPEST << UNIT_BITS) // rate))
+
+
+def units_of_score(epsilon: Fraction, size: int) -> int:
+    """`epsilon / (2 m)` in units of 2^-48 nats, rounded down; above 2^12, as epsilon is at least 10^-8."""
+    return math.floor(epsilon * (1 << UNIT_BITS) / (2 * size))
+
+
+def feasible_sizes(setting: Setting) -> range:
+    """The sizes of which there are few enough databases. Raises `InvalidArgument` saying what would be feasible."""
+    universe, limit = setting.universe_size, f"at most {MOST_DATABASES:,} databases can be drawn from"
+    for option in setting.options:
+        if option != "database_size":
+            raise InvalidArgument(f"options.{option}", "unknown; there is database_size")
+    if universe > MOST_DATABASES:
+        largest = f"with one record each, {MOST_DATABASES:,} possible records"
+        raise InvalidArgument("universe_size", f"has {universe:,} possible records, but {limit}: {largest}")
+    most = 1
+    while most < LARGEST_SIZE and number_of_databases(universe, most + 1) <= MOST_DATABASES:
+        most += 1
+    if "database_size" not in setting.options:
+        return range(1, most + 1)
+    size = setting.options["database_size"]
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise InvalidArgument("options.database_size", "must be a whole number of records, at least 1")
+    if size > most:
+        raise InvalidArgument(
+            "options.database_size", f"{limit}, and over {universe:,} possible records that is {most} records each"
+        )
+    return range(size, size + 1)
+
+
+def epsilon_of_draws(setting: Setting) -> tuple[Fraction, Part]:
+    """The epsilon of each analyst's draw, charged as what buys more of it: pure epsilons, or rhos."""
+    analysts = len(setting.shares)
+    plain = Fraction(math.floor(Fraction(setting.data_budget.epsilon) * RHO_UNIT) // analysts, RHO_UNIT)
+    concentrated = epsilon_within(4 * Fraction(usable_rho(setting.data_budget), RHO_UNIT) / analysts)
+    if max(plain, concentrated) < SMALLEST_EPSILON:
+        raise BudgetExhausted("data_budget: too little for a draw for every analyst; allow more or fewer analysts")
+    if plain >= concentrated:
+        return plain, Approximate("draws", analysts * plain, Fraction(0))
+    return concentrated, Concentrated("draws", draws_rho(concentrated, 1), analysts)
+
+
+def promised(setting: Setting, size: int, epsilon: Fraction) -> float:
+    """The bound of the theorem for databases of `size` records: the best one's error, and what the draw adds."""
+    databases, analysts = number_of_databases(setting.universe_size, size), len(setting.shares)
+    # Rounded down to whole units, epsilon is a little less than what is charged.
+    rate = units_of_score(epsilon, size) * size / 2**UNIT_BITS
+    drawn: float = (math.log(databases) + math.log(analysts / setting.beta)) / (rate * setting.records)
+    return min(1.0, nearest(setting, size) + drawn)
+
+
+def nearest(setting: Setting, size: int) -> float:
+    """How far the best database of `m` records may be from the data on any of the `k` queries of one analyst.
+
+    The least of three: `sqrt(log(2 k) / (2 m))`, as `m` records drawn from the data miss no query by more with
+    positive probability (Hoeffding 1963); `floor(N/2) ceil(N/2) / (N m)` for `N` possible records, as the data's
+    counts, times `m / n`, can be rounded so that all that are rounded up gain no more together; and nothing where
+    `m` is a multiple of `n`, as the data itself is among the databases then, if need be several times over.
+    """
+    universe = setting.universe_size
+    if size % setting.records == 0:
+        return 0.0
+    rounded = (universe // 2) * (universe - universe // 2) / (universe * size)
+    return min(math.sqrt(math.log(2 * setting.largest_share) / (2 * size)), rounded)
