@@ -27,11 +27,13 @@ from equipoise_server.mechanisms.independent_noise import (
     noisy_counts,
 )
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid
 from equipoise_server.mechanisms.running_time import fitting_bytes, fitting_seconds
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 METHOD = 6  # the wire's AnswerMethod
 UPWARD = 1 + 1e-9  # far more than the doubles here can err
+HARDLY = Fraction(1, 2**10)  # part of beta: how probably the truth itself is too far from noisy answers
 ROUNDING = 2  # units of 2^-40: an answer's own rounding, and its bound's
 
 
@@ -45,9 +47,10 @@ class Projection:
     Bounds. With probability `1 - beta` every noisy count is within the noise's quantile `z` of the truth, all at
     once. Then the truth lies in the interval of half-width `z` around each noisy count, cut at 0 and at all
     records, and the bound of an answer is the distance to the further end of it. Fitted answers are delivered where
-    each of them is within `z` of its noisy one (the fit goes on until it is, as the truth's answers are), so every
-    bound is at most `2 z`: the error that is promised. An analyst for whom no such distribution was found in
-    `fitting.MOST_STEPS` steps gets the noisy answers themselves, marked `gaussian`, with their bound `z`.
+    each of them is within `far` of its noisy one, so every bound is at most `z + far`: the error that is promised.
+    The truth's own answers are that near with probability `1 - beta / 2^10`, and the fit goes on until its are. An
+    analyst for whom no such distribution was found in `fitting.MOST_STEPS` steps gets the noisy answers themselves,
+    marked `gaussian`, with their bound `z`.
 
     Errors. Let `t`, `y` and `a` be true, noisy and fitted answers. The *nearest* point `p` of a convex set that
     contains `t` is never further from it than `y`: `|p - t|^2 <= |y - t|^2 - |y - p|^2`, whatever the noise. The
@@ -58,11 +61,12 @@ class Projection:
     name = "projection"
 
     def plan(self, setting: Setting) -> Plan:
-        """As `gaussian`, with twice its bound. There are no options."""
+        """As `gaussian`, with a bound of about twice its own. There are no options."""
         plan = GAUSSIAN.plan(setting)
         check_enumerable(setting)
         parameters = NoiseParameters.from_json(plan.parameters)
-        reach = (2 * parameters.bound + 2 * ROUNDING) / 2**GRID_BITS
+        far = bound_on_grid(furthest(parameters, setting), setting.records)
+        reach = (parameters.bound + far + 2 * ROUNDING) / 2**GRID_BITS
         deviation = math.sqrt(gaussian_law(parameters).variance) / setting.records
         return replace(
             plan,
@@ -106,16 +110,22 @@ def project(
     """One analyst's answers from its noisy counts, int64[k], which are all that it reads."""
     records, law = setting.records, gaussian_law(parameters)
     reach = law.quantile(Fraction(setting.beta) / (2 * setting.queries))
+    far = furthest(parameters, setting)
     variances = np.full(noisy.size, float(law.variance) / records**2)
-    fitted = fit(workload, noisy / records, variances, within=reach / records)
+    fitted = fit(workload, noisy / records, variances, within=far / records)
     values = np.rint(np.clip(fitted.answers, 0, 1) * 2.0**GRID_BITS).astype(np.int64)
     counts = values * (records / 2.0**GRID_BITS)
-    if (np.abs(counts - noisy) > reach * UPWARD).any():
+    if (np.abs(counts - noisy) > far * UPWARD).any():
         return noisy_answers(parameters, noisy, records)
     lowest, highest = np.maximum(noisy - reach, 0), np.minimum(noisy + reach, records)
     further = np.maximum(counts - lowest, highest - counts) * UPWARD
     bounds = np.ceil(further * (2.0**GRID_BITS / records)).astype(np.int64) + ROUNDING
     return Answers(values, np.full(noisy.size, METHOD, dtype=np.uint8), np.clip(bounds, 0, 1 << GRID_BITS))
+
+
+def furthest(parameters: NoiseParameters, setting: Setting) -> int:
+    """How far from their noisy counts fitted ones may be, in records."""
+    return gaussian_law(parameters).quantile(HARDLY * Fraction(setting.beta) / (2 * setting.queries))
 
 
 def gaussian_law(parameters: NoiseParameters) -> DiscreteGaussian:

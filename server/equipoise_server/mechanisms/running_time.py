@@ -19,6 +19,7 @@ FITTING_QUERY_SECONDS = 1e-7  # and for each query
 FITTING_STEP_SECONDS = 3e-4  # and at least
 FITTING_BYTES = 64  # for each cell of the universe
 TILT_SECONDS = 4e-8  # of one tilt of a hypothesis, for each cell of the universe
+TILTS_A_ROUND = 24  # `hypothesis.AGAIN`, of which about half move anything
 TILT_STEP_SECONDS = 1e-3  # and at least
 PROCESS_BYTES = 200 * 2**20
 CELL_BYTES = 24
@@ -38,8 +39,7 @@ def drawing_seconds(law: Law, count: int) -> float:
 
 def counting_bytes(setting: Setting) -> int:
     """The peak while counting: the histogram and its sums, the queries and their answers."""
-    queries = sum(share.queries for share in setting.shares)
-    return PROCESS_BYTES + CELL_BYTES * setting.universe_size + QUERY_BYTES * queries
+    return PROCESS_BYTES + CELL_BYTES * setting.universe_size + QUERY_BYTES * setting.queries
 
 
 def fitting_seconds(setting: Setting, deviation: float) -> float:
@@ -53,8 +53,8 @@ def fitting_seconds(setting: Setting, deviation: float) -> float:
 
 
 def weights_seconds(setting: Setting, rounds: int) -> float:
-    """Multiplicative weights for each analyst: everything measured is used again in every round, then a fit."""
-    tilts = rounds * (rounds + 1) / 4
+    """Multiplicative weights for each analyst: what was measured is used again in every round, then a fit."""
+    tilts = sum(min(done, TILTS_A_ROUND) for done in range(1, rounds + 1)) / 2
     tilted = tilts * (TILT_STEP_SECONDS + TILT_SECONDS * setting.universe_size)
     counted = rounds * (CELL_SECONDS * setting.universe_size + QUERY_SECONDS * setting.largest_share)
     return len(setting.shares) * (tilted + counted) + fitting_seconds(setting, 1e-3)

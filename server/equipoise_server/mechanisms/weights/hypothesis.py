@@ -30,6 +30,7 @@ from equipoise_server.randomness.exponential import UNIT_BITS, exponentials, pre
 STEP_BITS = 28  # tilts are integers in units of 2^-28 nats
 LARGEST_NATS = 4  # of one tilt: what the proof needs, as no distance exceeds 1
 SCALES = tuple(2.0**power for power in range(-1, 14))
+AGAIN = 24  # measurements used in each round
 SINGLE = 4.0  # of one cell's distance: what the proof needs
 _CONTEXT = precise(30)
 
@@ -53,9 +54,9 @@ class Hypothesis:
         return answers
 
     def measured(self, statement: int, fractions: NDArray[np.float64]) -> None:
-        """Takes in the noisy fractions of one statement's cells, then everything measured before once more."""
+        """Takes in the noisy fractions of one statement's cells, then the latest of those measured before again."""
         self._measured.append((statement, fractions))
-        for earlier, values in reversed(self._measured):
+        for earlier, values in reversed(self._measured[-AGAIN:]):
             self._tilt(earlier, values)
 
     def _tilt(self, statement: int, measured: NDArray[np.float64]) -> None:
