@@ -144,6 +144,7 @@ def test_a_budget_too_small_for_its_noise_is_refused(field: str) -> None:
 
 
 WIDE = Marginal(("a", "b", "c"))
+SHARES = (Share("ana", 2, 60), Share("ben", 2, 60))
 NARROW = (Marginal(("b", "a")), Marginal(("d",)), (attribute("a") == "1") & (attribute("d") == "0"))
 
 
@@ -206,6 +207,15 @@ def test_predicates_over_many_cells_stay_uncertified_unless_the_promise_covers_t
     assert Pooled().plan(small(asking(ana=[half]))).uncertified_at_most == 0
 
 
+def test_predicates_of_small_tables_are_certified_however_many_are_declared() -> None:
+    """Their reach is wider than a cell's where there are more of them than cells; the promise must cover it."""
+    asked = asking(ana=[attribute("c") == "1", Marginal(("d",))])
+    setting = replace(small(asked, ways=1, cells=2, floor=1), shares=(Share("ana", 2**39, 2**40),))
+    plan, outcome = played(setting, asked)
+    assert plan.uncertified_at_most == 0
+    assert (outcome.answers["ana"].bounds != NO_BOUND).all()
+
+
 def test_an_answer_that_the_measured_table_contradicts_is_replaced_by_it() -> None:
     """A synopsis of one record says 0 or 1 to everything."""
     asked = asking(ana=NARROW)
@@ -235,6 +245,19 @@ def test_statements_outside_the_family_are_repaired_where_that_is_planned(unit: 
     assert uncertified <= plan.uncertified_at_most
     if unit == "query":
         assert uncertified == plan.uncertified_at_most == 0
+
+
+@pytest.mark.parametrize("unit", ["query", "analyst"])
+def test_what_one_asks_outside_the_family_is_nobody_else_s_business(unit: str) -> None:
+    """It votes for nothing, and everybody who needs a repair place gets one."""
+    seen = []
+    for wide in (WIDE, Marginal(("a", "c", "d")), Marginal(("b", "c", "d"))):
+        asked = asking(ana=[NARROW[0], WIDE], ben=[wide, wide])
+        setting = replace(small(asked, unit, repair_share=0.5, cut_off=2), shares=SHARES)
+        _, outcome = played(setting, asked)
+        own = outcome.answers["ana"]
+        seen.append([outcome.synopsis.tobytes(), own.values.tobytes(), own.methods.tobytes(), own.bounds.tobytes()])
+    assert seen[0] == seen[1] == seen[2]
 
 
 def test_hiding_repair_places_is_paid_from_the_analysts_budget() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise import accounting
-from equipoise.accounting import RHO_UNIT, Approximate, Part
+from equipoise.accounting import RHO_UNIT, Approximate, Concentrated, Part
 from equipoise.errors import BudgetExhausted
 from equipoise.tables import Axes
 from equipoise.workload import CompiledWorkload
@@ -87,12 +87,11 @@ def demand_parts(demand: Demand, sets: int, epsilon: float) -> list[Part]:
     if isinstance(noise, LaplaceNoise):
         # As a pair, not as the rho it implies: one round's epsilon is what such noise is chosen for.
         return [Approximate("demand", noise.epsilon, Fraction(0)), slack]
-    return [noise.part(1), slack]
+    return [Concentrated("demand", noise.rho(1)), slack]
 
 
 def votes_of(workload: CompiledWorkload, unit: str, sets: Sequence[Axes]) -> NDArray[np.int64]:
-    """One analyst's votes, int64[sets]: a statement one for its set, an analyst (as a unit) one for each of its
-    sets.
+    """One analyst's votes, int64[sets]: one for each statement, or (unit = analyst) one for each different set.
 
     Statements about no set of the family vote for nothing.
     """

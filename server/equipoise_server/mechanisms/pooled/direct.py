@@ -75,7 +75,10 @@ def direct_answers(
                 flat[marginal.axes] = estimates[axes].counts.transpose(order).reshape(-1)
             counts[own] = flat[marginal.axes]
     for number, (axes, each) in enumerate(estimates.items()):
-        _add_predicates(workload, axes, each, set_of_query == number, counts)
+        for group in workload.groups:
+            rows = np.flatnonzero(set_of_query[group.queries] == number)
+            if rows.size:
+                _add_predicates(workload, group, rows, axes, each, counts)
     known = set_of_query >= 0
     far = np.sqrt(2 * np.log(2 / chance[known]) * variances[set_of_query[known]] * spread[known]) * (1 + 1e-9)
     reach[known] = far + slack[set_of_query[known]]
@@ -89,21 +92,18 @@ def _numbered(sets: list[Axes], estimates: Mapping[Axes, TableEstimate]) -> NDAr
 
 def _add_predicates(
     workload: CompiledWorkload,
+    group: Terms,
+    rows: NDArray[np.int64],
     axes: Axes,
     estimate: TableEstimate,
-    own: NDArray[np.bool_],
     counts: NDArray[np.float64],
 ) -> None:
-    """Adds what one table says about the predicates among its `own` queries: the signed sums of their boxes."""
+    """Adds what the table over `axes` says about some boxes of a group to the predicates that they are part of."""
     unit = 2.0 ** (EXACT_BITS - math.frexp(float(np.abs(estimate.counts).sum()) + 1)[1])
-    whole = np.rint(estimate.counts * unit).astype(np.int64)
-    for group in workload.groups:
-        rows = np.flatnonzero(own[group.queries])
-        if rows.size:
-            others = tuple(place for place, axis in enumerate(axes) if axis not in group.axes)
-            terms = Terms(group.axes, group.queries[rows], group.coefficients[rows], group.vectors[rows])
-            table = np.asarray(whole.sum(axis=others, dtype=np.int64))
-            np.add.at(counts, terms.queries, terms.counts(table, workload.vectors) / unit)
+    others = tuple(place for place, axis in enumerate(axes) if axis not in group.axes)
+    table = np.asarray(np.rint(estimate.counts * unit).astype(np.int64).sum(axis=others, dtype=np.int64))
+    terms = Terms(group.axes, group.queries[rows], group.coefficients[rows], group.vectors[rows])
+    np.add.at(counts, terms.queries, terms.counts(table, workload.vectors) / unit)
 
 
 def _slack(estimate: TableEstimate) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from equipoise.errors import InvalidArgument
+from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.interface import Setting
 from equipoise_server.mechanisms.pooled.family import LARGEST_TABLE
 
@@ -64,19 +65,15 @@ def read_options(setting: Setting) -> Options:
         if is_whole and value != int(value):
             raise InvalidArgument(f"options.{name}", "must be a whole number")
 
-    def number(name: str, default: float | Fraction) -> float:
-        value = setting.options.get(name, default)
-        return float(value) if isinstance(value, int | float | Fraction) else float(default)
-
-    telling = sum(size > 1 for size in setting.attributes)
+    options, telling = setting.options, sum(size > 1 for size in setting.attributes)
     # Where a share holds no more queries than statements, all are predicates, or as good as such.
     only_predicates = all(share.queries == share.statements for share in setting.shares)
     return Options(
-        ways=int(number("ways", max(1, min(WAYS, telling)))),
-        cells=int(number("cells", CELLS)),
-        floor=Fraction(str(number("floor", FLOOR))),
-        least=number("least", LEAST),
-        summed=number("summed", LARGEST_TABLE if only_predicates else 1),
-        synopsis=int(number("synopsis", RECORDS)),
-        repair_share=Fraction(str(number("repair_share", 0))),
+        ways=whole(options, "ways", max(1, min(WAYS, telling))),
+        cells=whole(options, "cells", CELLS),
+        floor=Fraction(str(options.get("floor", FLOOR))),
+        least=real(options, "least", LEAST),
+        summed=real(options, "summed", LARGEST_TABLE if only_predicates else 1),
+        synopsis=whole(options, "synopsis", RECORDS),
+        repair_share=Fraction(str(options.get("repair_share", 0))),
     )

@@ -146,8 +146,7 @@ def plan_pooled(name: str, setting: Setting) -> Plan:
 
 
 def data_parts(parameters: PooledParameters, setting: Setting) -> list[Part]:
-    """What the round costs the data: all tables together at their cap, whatever was asked for, and repair at its
-    own.
+    """What the round costs the data: all tables together at their cap, and repair at its own.
 
     The tables' rhos add up to at most `rho` (`accounting.tables_rho` of the variances drawn), and which ones they
     are depends on the demand alone, not on the data. Their noise is exact; only repair's is truncated.
@@ -174,12 +173,13 @@ def repair_from_fields(fields: dict[str, Any]) -> Repair:
 
 
 def uncertified_predicates(setting: Setting, family: Family, options: Options) -> int:
-    """At most how many predicates add up too many cells to be certified: each statement may be such a one.
+    """At most how many predicates add up too many cells to be certified: each statement may be such a one."""
+    return 0 if covers_predicates(family, options.summed) else setting.statements
 
-    None where the bound covers half of the largest table: a sum of `j` of `N` cells errs like one of `N - j`.
-    """
-    largest = max((table_cells(family.sizes, axes) for axes in family.sets), default=1)
-    return 0 if 4 * options.summed >= largest else setting.statements
+
+def covers_predicates(family: Family, summed: float) -> bool:
+    """Whether sums of half of the largest table are certified: `j` of its cells err together like the others."""
+    return 4 * summed >= max((table_cells(family.sizes, axes) for axes in family.sets), default=1)
 
 
 def family_of(setting: Setting, options: Options) -> Family:
@@ -213,6 +213,7 @@ def certified_bound(setting: Setting, family: Family, least_rho: Fraction, chanc
         noise.law(MOST_MOVED)
     except ValueError:
         raise BudgetExhausted("data_budget: too little for so many tables; noise would be too coarse") from None
+    predicates = summed > 1 or covers_predicates(family, summed)
     measured = [(axes, float(noise.variance * MOST_MOVED)) for axes in family.largest]
     widest = 0.0
     for axes in family.sets:
@@ -220,7 +221,7 @@ def certified_bound(setting: Setting, family: Family, least_rho: Fraction, chanc
         widest = max(
             widest,
             reach(variance * (1 - 1 / cells), chances.cell),
-            reach(variance * min(summed, cells / 4), chances.predicate) if summed > 1 else 0.0,
+            reach(variance * min(summed, cells / 4), chances.predicate) if predicates else 0.0,
         )
     return min(NO_LARGER, math.ceil(2 * widest / setting.records * SLACK * NO_LARGER) + 16)
 
