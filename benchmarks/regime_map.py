@@ -2,9 +2,9 @@
 
     python benchmarks/regime_map.py docs/regimes.svg
 
-Everything comes from the planner: no table is read and nothing is run. Four rounds, each at 9 x 8 sizes. Two are
+Everything comes from the planner: no table is read and nothing is run. Four rounds, each at 5 x 8 sizes. Two are
 structured, shares of three-way marginals of six attributes of 12 categories, 1,728 cells each; two are
-unstructured, shares of predicates over 2^22 possible records that need not have attributes at all. Few analysts are
+unstructured, shares of predicates over 2^26 possible records, the most that a table may have. Few analysts are
 20, many 1,000; what is protected is one statement. Both epsilons are 1, delta is 1/n^2 for the people and 10^-6
 for the analysts, beta 0.05. Limits of time and memory are left out, as the question is who could promise most.
 """
@@ -24,8 +24,8 @@ from equipoise_server.mechanisms.planner import Candidate, choose, compare, said
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 ATTRIBUTES, CELLS = (12,) * 6, 12**3
-UNSTRUCTURED = 2**22
-RECORDS = tuple(round(each) for each in np.geomspace(10**3, 10**7, 9))
+UNSTRUCTURED = 2**26
+RECORDS = tuple(round(each) for each in np.geomspace(10**3, 10**7, 5))
 QUERIES = tuple(round(each) for each in np.geomspace(10**3, 10**10, 8))
 COLOURS = {
     "equilibrium": "#b5302c",
@@ -38,7 +38,7 @@ COLOURS = {
     "small_db": "#7c5c44",
 }
 NOTHING = "#e6e6e6"
-SIDE, LEFT, TOP, GAP = 32, 74, 52, 60
+SIDE, LEFT, TOP, GAP = 44, 74, 52, 60
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def main() -> None:
         shown = {(records, queries): chosen(panel, records, queries) for records in RECORDS for queries in QUERIES}
         charts.append([place for place, _ in shown.values()])
         for row in dict.fromkeys(
-            row for (records, _), (_, row) in shown.items() if RECORDS.index(records) % 4 == 0
+            row for (records, _), (_, row) in shown.items() if RECORDS.index(records) % 2 == 0
         ):
             print(row, flush=True)
     options.chart.write_text("\n".join(drawn(charts)) + "\n", encoding="utf-8")
@@ -189,7 +189,7 @@ def legend(names: set[str], y: int) -> Iterator[str]:
         colour = COLOURS.get(name, NOTHING)
         yield f'<rect x="{x}" y="{y - 11}" width="13" height="13" fill="{colour}"/>'
         yield f'<text x="{x + 18}" y="{y}">{name}</text>'
-        x += 40 + 7 * len(name)
+        x += 34 + 6 * len(name)
 
 
 if __name__ == "__main__":

@@ -143,8 +143,11 @@ def allowed_data_travel(
     if mixed:
         return proposals.mixed_data_travel(records, density, usable_rho(budget) / RHO_UNIT, size)
     # What one differing draw may cost depends on actions and density alone: solved once for each pair.
-    pairs, place = np.unique(np.stack([actions.ravel(), density.ravel()]), axis=1, return_inverse=True)
-    solved = proposals.rho_of_one(pairs[0], pairs[1], budget.epsilon, usable_delta(budget), size)
+    drawn, first = np.unique(actions.ravel(), return_inverse=True)
+    densities, second = np.unique(density.ravel(), return_inverse=True)
+    pairs, place = np.unique(first * len(densities) + second, return_inverse=True)
+    first, second = np.divmod(pairs, len(densities))
+    solved = proposals.rho_of_one(drawn[first], densities[second], budget.epsilon, usable_delta(budget), size)
     return np.asarray(actions * np.sqrt(2 * solved[place.ravel()].reshape(actions.shape) / records))
 
 
