@@ -1,0 +1,1 @@
+"""The commands of `equipoise-server`, by what they are about; `cli` puts them together."""

@@ -1,0 +1,111 @@
+"""Making a deployment, checking it, serving it, and seeing one at work."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise_server.app import serve as serve_state
+from equipoise_server.checking import check_state
+from equipoise_server.commands.printing import DEFAULT_STATE, OUT, AsJson, State, print_json
+from equipoise_server.state import LOCAL_NAMES, create_state
+
+
+def init(
+    state: State = DEFAULT_STATE,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A host name or address by which clients reach this server; repeat for several. "
+            "The server's certificate is good for these and no others. [default: localhost and loopback]"
+        ),
+    ] = None,
+    listen: Annotated[
+        str, typer.Option(help="Where to listen, HOST:PORT. Loopback is reached from this machine only.")
+    ] = "127.0.0.1:7443",
+    store: Annotated[
+        str,
+        typer.Option(
+            help="The store's URL: an SQLite file, or postgresql+psycopg://USER@HOST/DATABASE, an empty database."
+        ),
+    ] = "sqlite:///equipoise.db",
+    as_json: AsJson = False,
+) -> None:
+    """Make a state directory: an own certificate authority, keys, an empty store, a configuration file.
+
+    Also makes the first operator's and the first auditor's profile. A profile is a directory that lets its holder
+    in: hand each to its owner over a channel you trust, and remove it here.
+    """
+    config = create_state(state, tuple(host or LOCAL_NAMES), listen=listen, store=store)
+    profiles = {role: str(state / "profiles" / role) for role in ("operator", "auditor")}
+    if as_json:
+        print_json({"state": str(state), "deployment": config.deployment, "profiles": profiles})
+        return
+    OUT.print(f"Made [bold]{state}[/bold] for deployment {config.deployment}.", highlight=False)
+    OUT.print(f"  configuration     {state / 'equipoise.toml'}", highlight=False)
+    OUT.print(f"  private tables    put them into {state / 'data'}", highlight=False)
+    for role, path in profiles.items():
+        OUT.print(f"  {role + ' profile':<17} {path}", highlight=False)
+    OUT.print(f"Next: equipoise-server serve --state {state}", highlight=False)
+
+
+def check(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
+    """Check configuration, keys, certificates, store and journal, without serving.
+
+    Exits with 0 if a server would start, with 1 and one line saying what is wrong if not. A store of an older
+    version is brought up to date.
+    """
+    found = check_state(state)
+    if as_json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        OUT.print(f"  {name.replace('_', ' '):<28} {value}", highlight=False)
+    OUT.print("All is well.")
+
+
+def serve(
+    state: State = DEFAULT_STATE,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            help="Where to listen, HOST:PORT, for one of several servers that share a state directory and a "
+            "PostgreSQL on one machine. [default: as configured]"
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve until interrupted (Ctrl+C or SIGTERM); open calls may end first.
+
+    Logs go to standard error as JSON lines. Rounds that were running when the server last stopped are run again,
+    with the same results.
+    """
+
+    def ready(port: int) -> None:
+        if as_json:
+            print_json({"state": str(state), "port": port})
+        else:
+            OUT.print(f"Serving on port {port}. Stop with Ctrl+C.", highlight=False)
+
+    asyncio.run(serve_state(state, ready=ready, listen=listen))
+
+
+def demo(
+    directory: Annotated[
+        Path | None,
+        typer.Option(help="An empty or new directory that keeps the demo's files. [default: a temporary one]"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play one whole round on a real public table: airlines compete, nobody learns what the others asked.
+
+    Starts a real server on loopback with real certificates. Takes a minute or two, and ends with what every
+    airline got, what it cost, and what to try next on the files it leaves.
+    """
+    # Only here: the demo's table comes with the demo's own dependencies.
+    from equipoise_server.demo import run_demo  # noqa: PLC0415
+
+    run_demo(directory, json_only=as_json)

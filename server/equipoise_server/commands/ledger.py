@@ -1,0 +1,48 @@
+"""Checking and repairing the budget ledger, while no server runs."""
+
+from __future__ import annotations
+
+from equipoise_server.commands.printing import DEFAULT_STATE, OUT, AsJson, State, print_json
+from equipoise_server.repairing import verify, write_off_state
+
+FINDINGS = {
+    "contained": "Nothing is missing.",
+    "missing": "There was no guard, so all that was left has been written off.",
+    "behind": "The store is an older copy.",
+    "forked": "The store is a copy that went another way.",
+}
+
+
+def verify_ledger(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
+    """Recompute the journal's chain and every account from it, and compare with the guard.
+
+    Changes nothing, but for a store of an older version, which is brought up to date. Exits with 1 and one line
+    saying what is wrong, if something is.
+    """
+    found = verify(state)
+    if as_json:
+        print_json(found)
+        return
+    OUT.print(f"{found['entries']:,} entries, {found['accounts']:,} accounts: all agree.", highlight=False)
+    OUT.print(f"Last digest {found['digest']}.", highlight=False)
+
+
+def write_off(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
+    """Repair a store that was restored from an older copy, so that a server starts on it again.
+
+    What the copy does not know of is marked as spent, by account and in the journal: exactly where the guard knows
+    it, all that is left where the guard is gone. Every round that has not ended is aborted and charged, because it
+    may have been run in what was lost. Does nothing where nothing is missing.
+    """
+    found = write_off_state(state)
+    if as_json:
+        print_json(found)
+        return
+    OUT.print(FINDINGS[found["finding"]], highlight=False)
+    for lost in found["written_off"]:
+        amounts = (
+            f"rho {lost['rho'] / 1e12:.6g}, epsilon {lost['epsilon'] / 1e12:.6g}, delta {lost['delta'] / 1e18:.3g}"
+        )
+        OUT.print(f"  written off on {lost['account']}: {amounts}", highlight=False, markup=False)
+    for round_id in found["aborted"]:
+        OUT.print(f"  aborted round {round_id}", highlight=False, markup=False)

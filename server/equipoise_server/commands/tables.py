@@ -1,0 +1,35 @@
+"""Looking at tables before they are registered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from equipoise_server.checking import count_table
+from equipoise_server.commands.printing import OUT, AsJson, print_json
+
+
+def check_table(
+    table: Annotated[Path, typer.Option(help="The table: a .csv or .parquet file with a header.")],
+    schema: Annotated[Path, typer.Option(help="The schema: a JSON file of attributes.")],
+    as_json: AsJson = False,
+) -> None:
+    """Read a table under a schema, as registering it would, and count.
+
+    Prints the size of the universe (how many different records can exist), the number of records, and how many
+    fall into each category. What the schema does not allow is counted by attribute, and the exit code is 1.
+    The counts are exact and private: they are for the custodian's eyes.
+    """
+    found = count_table(table, schema)
+    if as_json:
+        print_json({"universe_size": found.universe_size, "records": found.records, "counts": found.counts})
+        return
+    shown = Table("attribute", "category", "records")
+    for attribute, counts in found.counts.items():
+        for category, count in counts.items():
+            shown.add_row(attribute, category, f"{count:,}")
+    OUT.print(shown)
+    OUT.print(f"{found.records:,} records in a universe of {found.universe_size:,}.", highlight=False)

@@ -1,0 +1,184 @@
+"""What a round would promise, and how it would do on a table that one may look at: without any server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise_server.commands.printing import ERR, OUT, AsJson, print_json
+from equipoise_server.planning.report import as_json as comparison_as_json
+from equipoise_server.planning.report import print_comparison
+from equipoise_server.planning.request import PlanRequest, compared
+from equipoise_server.simulation.progress import RunsProgress
+from equipoise_server.simulation.report import as_json as report_as_json
+from equipoise_server.simulation.report import print_report
+from equipoise_server.simulation.request import Request
+from equipoise_server.simulation.simulate import simulate as simulate_runs
+from equipoise_server.simulation.task import Analysts, load_task
+
+
+def plan(
+    records: Annotated[str, typer.Option(help="How many records the table has.", metavar="N")],
+    universe: Annotated[
+        str,
+        typer.Option(
+            help="How many different records can exist, such as 336000 or 2^40; or how many categories each "
+            "attribute has, such as 16x7x15: mechanisms that measure tables of attributes need these.",
+            metavar="X",
+        ),
+    ],
+    queries: Annotated[
+        str,
+        typer.Option(
+            help="How many linear queries (cells of tables count one by one) all analysts may ask together, dealt "
+            "out evenly; or a number for each analyst, such as 600,600,50.",
+            metavar="K|A,B,C",
+        ),
+    ],
+    analysts: Annotated[
+        str | None, typer.Option(help="How many analysts. [default: as many as --queries has]", metavar="M")
+    ] = None,
+    statements: Annotated[
+        str | None,
+        typer.Option(
+            help="In how many statements they ask them, written as --queries; a table is one. "
+            "[default: every query is a statement]",
+            metavar="S|A,B,C",
+        ),
+    ] = None,
+    sensitivity: Annotated[
+        str | None,
+        typer.Option(
+            help="By how much one record replaced may move an analyst's counts in sum: 1 for each condition, 2 for "
+            "each table. One number for all analysts alike, or one for each. [default: 2 for each statement]",
+            metavar="D|A,B,C",
+        ),
+    ] = None,
+    unit: Annotated[
+        str, typer.Option(help="What of an analyst is protected: one query (statement), or all of the analyst.")
+    ] = "query",
+    eps_data: Annotated[float, typer.Option(help="Epsilon of the people in the table.")] = 1.0,
+    delta_data: Annotated[
+        float | None,
+        typer.Option(help="Delta of the people in the table. [default: 1/n^2 for n records, at least 1e-17]"),
+    ] = None,
+    eps_analyst: Annotated[
+        float, typer.Option(help="Epsilon of the analysts; inf does not protect them from one another.")
+    ] = 1.0,
+    delta_analyst: Annotated[float, typer.Option(help="Delta of the analysts.")] = 1e-6,
+    beta: Annotated[float, typer.Option(help="Bounds hold with at least one less this probability.")] = 0.05,
+    mechanism: Annotated[str, typer.Option(help="Plan this one only; auto compares all and chooses.")] = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Compare what every mechanism would promise, cost and take for a round, and show which one auto chooses.
+
+    Needs no table and no server: a plan depends on public numbers only. Takes a few seconds, whatever the size.
+    Exits with 1 where no mechanism can serve such a round.
+    """
+    request = PlanRequest(
+        records=records,
+        universe=universe,
+        queries=queries,
+        analysts=analysts,
+        statements=statements,
+        sensitivity=sensitivity,
+        unit=unit,
+        eps_data=eps_data,
+        delta_data=delta_data,
+        eps_analyst=eps_analyst,
+        delta_analyst=delta_analyst,
+        beta=beta,
+        mechanism=mechanism,
+    )
+    setting = request.setting()
+    with ERR.status("planning") as status:
+        found = compared(request, setting, lambda name: status.update(f"planning {name}"))
+    if as_json:
+        print_json(comparison_as_json(setting, found))
+    else:
+        print_comparison(OUT, setting, found)
+    if found.chosen is None:
+        raise typer.Exit(1)
+
+
+def simulate(
+    table: Annotated[Path, typer.Option(help="The table: a .csv or .parquet file with a header.")],
+    schema: Annotated[Path, typer.Option(help='The schema: a JSON file, also plain {"attribute": size}.')],
+    workload: Annotated[
+        str, typer.Option(help="marginals:3 for all tables of three attributes, or a statements file.")
+    ],
+    mechanism: Annotated[str, typer.Option(help="The mechanism by name; auto chooses.")] = "auto",
+    play: Annotated[
+        str | None,
+        typer.Option(help="How the game is played: mixed, sampled, or hru (as published). [default: planned]"),
+    ] = None,
+    unit: Annotated[
+        str, typer.Option(help="What of an analyst is protected: one query (statement), or all of the analyst.")
+    ] = "query",
+    analysts: Annotated[
+        int | None,
+        typer.Option(help="How many analysts the statements are dealt to in turn. [default: up to 10]"),
+    ] = None,
+    tables_per_analyst: Annotated[
+        int | None,
+        typer.Option(
+            help="Instead, each analyst draws so many different statements of the workload, popular ones more "
+            "often: the most popular twice as often as the second, three times as often as the third, and so on. "
+            "--seed fixes the popularities, and who draws what, for all runs."
+        ),
+    ] = None,
+    eps_data: Annotated[float, typer.Option(help="Epsilon of the people in the table.")] = 1.0,
+    delta_data: Annotated[
+        float | None, typer.Option(help="Delta of the people in the table. [default: 1/n^2 for n records]")
+    ] = None,
+    eps_analyst: Annotated[
+        float, typer.Option(help="Epsilon of the analysts; inf does not protect them from one another.")
+    ] = 1.0,
+    delta_analyst: Annotated[float, typer.Option(help="Delta of the analysts.")] = 1e-6,
+    beta: Annotated[float, typer.Option(help="Bounds hold with at least one less this probability.")] = 0.05,
+    seed: Annotated[int, typer.Option(help="A number that repeats a run; the next runs count on from it.")] = 0,
+    repeat: Annotated[int, typer.Option(help="How many runs.")] = 1,
+    budget_split: Annotated[
+        str | None,
+        typer.Option(help="game=SHARE: the game's share of the data budget; game=1 leaves nothing for repair."),
+    ] = None,
+    forced: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE forces a parameter, such as rounds=100; repeat for several."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a mechanism on a table one may look at, and compare every answer with the truth.
+
+    Needs no server and no network. Errors are reported apart: of the synopsis, of what is delivered after repair,
+    of the certified answers only. Never for private tables: true errors reveal them, and so does a chosen seed.
+    """
+    request = Request(
+        mechanism=mechanism,
+        unit=unit,
+        eps_data=eps_data,
+        delta_data=delta_data,
+        eps_analyst=eps_analyst,
+        delta_analyst=delta_analyst,
+        beta=beta,
+        seed=seed,
+        repeat=repeat,
+        play=play,
+        budget_split=budget_split,
+        forced=tuple(forced or ()),
+    )
+    request.check()
+    asked = Analysts(analysts, tables_per_analyst, seed)
+    try:
+        with RunsProgress(repeat, ERR) as progress:
+            report = simulate_runs(load_task(table, schema, workload, asked), request, progress)
+    except BudgetExhausted as error:
+        # Options are all that is wrong: here are no accounts, nor an operator whom to ask for more.
+        raise InvalidArgument(*error.message.split(": ", 1)) from None
+    if as_json:
+        print_json(report_as_json(report))
+    else:
+        print_report(OUT, report)
