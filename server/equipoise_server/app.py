@@ -130,6 +130,9 @@ async def _taking_over(rounds: Rounds, stopping: asyncio.Event) -> None:
                 await asyncio.to_thread(rounds.take_over)
             except EquipoiseError as error:
                 _log.warning("not_taken_over", problem=error.message)
+            except Exception as error:
+                # A machine without room for a worker, for one: analysts are served, and it is tried again.
+                _log.error("not_taken_over", kind=type(error).__name__)
 
 
 async def _keep_schedule(rounds: Rounds, stopping: asyncio.Event) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import Bench
+from integration.rounds_bench import TERMS, Bench
 from stores import back_up, restore
 
-from equipoise.errors import DataLoss, WrongState
+from equipoise.errors import BudgetExhausted, DataLoss, WrongState
 from equipoise_server.ledger.guard import Finding
+from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.restoring import RESTORED, write_off_losses
 from equipoise_server.rounds.states import RoundState
 
@@ -67,6 +69,23 @@ def test_what_was_spent_since_the_backup_is_written_off(bench: Bench) -> None:
     assert write_off_losses(bench.store, bench.guard, bench.clock()).finding is Finding.CONTAINED
     bench.restart()
     bench.released()
+
+
+def test_without_a_guard_nothing_is_left_on_accounts_that_the_copy_does_not_have(bench: Bench) -> None:
+    whole = replace(TERMS, unit="analyst")
+    copy = backed_up(bench)
+    bench.released(whole)
+    restored(bench, copy)
+    bench.guard.path.unlink()
+    assert write_off_losses(bench.store, bench.guard, bench.clock()).finding is Finding.MISSING
+    bench.rounds.recover()
+    # Whoever knows better raises a cap, and only that one.
+    for account in (DATA, "analyst/shop/analyst/ann"):
+        bench.rounds.set_cap(account, Budget(40.0, 2e-3), f"raise {account}")
+    with pytest.raises(BudgetExhausted, match="account analyst/shop/analyst/bob"):
+        bench.opened(whole)
+    bench.rounds.set_cap("analyst/shop/analyst/bob", Budget(40.0, 2e-3), "raise bob")
+    bench.opened(whole)
 
 
 def test_a_backup_from_before_a_run_cannot_give_its_charge_back(bench: Bench) -> None:

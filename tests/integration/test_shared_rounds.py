@@ -10,12 +10,17 @@ from pathlib import Path
 
 import pytest
 from integration.rounds_bench import KEY, SEED, Bench
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 from stores import Cluster
 
 from equipoise.errors import NotFound, WrongState
+from equipoise_server.ledger import journal
+from equipoise_server.rounds.runs import Runs
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.store import Store, open_store
+from equipoise_server.storage.tables import result_chunks, runs
 
 ELSEWHERE = f"the round is run by another server, process {os.getpid()} on "
 
@@ -116,6 +121,36 @@ def test_what_one_server_computed_is_released_by_the_other(pair: Pair) -> None:
     assert pair.other.release(round_id, "release").state is RoundState.RELEASED
     pair.bench.clock.move(60)
     assert all(streams(pair.other, round_id).values())
+
+
+def test_the_guard_knows_of_a_run_before_another_server_takes_it_over(pair: Pair) -> None:
+    """The first server may die between the commit that makes a round RUNNING and the guard."""
+    round_id = pair.bench.sealed()
+    before = pair.bench.guard.path.read_bytes()
+    pair.bench.rounds.run(round_id, "run")
+    pair.bench.rounds.close()
+    pair.bench.guard.path.write_bytes(before)
+    pair.other.take_over()
+    assert pair.other._runner.process_id(round_id) is not None
+    mark = pair.bench.guard.read()
+    with pair.store.read() as connection:
+        assert mark is not None
+        assert mark.sequence == journal.head(connection).sequence
+
+
+def test_of_a_round_that_two_servers_computed_one_run_is_kept(pair: Pair) -> None:
+    """A server that had lost its claim without a word goes on; after the release nothing of its run stays."""
+    round_id = pair.bench.completed()
+    late = Runs(pair.store, pair.bench.clock)
+    run_id = late.begin(round_id)
+    late.keep(run_id, "ann", 1, [b"the same"])
+    pair.bench.rounds.release(round_id, "release")
+    with pytest.raises(IntegrityError):
+        late.keep(run_id, "ann", 2, [b"bytes"])
+    with pair.store.read() as connection:
+        kept = list(connection.execute(select(runs.c.id)).scalars())
+        assert len(kept) == 1
+        assert set(connection.execute(select(result_chunks.c.run_id)).scalars()) == set(kept) != {run_id}
 
 
 def test_a_round_whose_worker_failed_waits_for_an_operator_at_its_server(pair: Pair) -> None:

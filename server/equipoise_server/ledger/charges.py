@@ -14,7 +14,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from equipoise.accounting import Cost, charge_at, parts_from_json
+from equipoise.accounting import Cost, charge_at, charge_of, parts_from_json
+from equipoise.errors import DataLoss
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import Account, account, change, columns, total_with, written_off
 from equipoise_server.ledger.caps import Composition, worst
@@ -34,8 +35,16 @@ class Charge:
     events: str
 
     def counted(self, order: float | None) -> Cost:
-        """The amount on an account of this Renyi order, computed from the parts; None: `cost` itself."""
-        return self.cost if order is None else charge_at(parts_from_json(self.events), order)
+        """The amount on an account of this Renyi order, computed from the parts; None: `cost` itself.
+
+        Raises `DataLoss` where the parts are not those of `cost`: fewer would count too little.
+        """
+        if order is None:
+            return self.cost
+        parts = parts_from_json(self.events)
+        if charge_of(parts) != self.cost:
+            raise DataLoss(f"the parts of the charge on {self.account} do not make up its amount")
+        return charge_at(parts, order)
 
 
 def reserve(connection: Connection, round_id: str, asked: Sequence[Charge], time: datetime) -> None:

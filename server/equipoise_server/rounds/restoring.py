@@ -7,14 +7,18 @@ from datetime import datetime
 
 from sqlalchemy import Connection, select
 
+from equipoise_server.identity.names import Role
 from equipoise_server.ledger import charges
+from equipoise_server.ledger.accounts import analyst_account, open_account
 from equipoise_server.ledger.adjustments import WrittenOff, write_off
+from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.ledger.guard import Finding, Guard, compare
 from equipoise_server.rounds.runs import discard
 from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.terms import UNITS
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import rounds
+from equipoise_server.storage.tables import datasets, identities, rounds
 
 RESTORED = "the server was restored from a backup"
 
@@ -41,12 +45,29 @@ def write_off_losses(store: Store, guard: Guard, now: datetime) -> Restored:
         finding = compare(connection, mark)
         done = Restored(finding, [], [])
         if finding is not Finding.CONTAINED:
+            if finding is Finding.MISSING:
+                _open_accounts(connection, now)
             aborted = _end_rounds(connection, now)
             done = Restored(finding, write_off(connection, mark, finding, now), aborted)
             reached(CrashPoint.WRITE_OFF_WRITTEN)
     reached(CrashPoint.WRITE_OFF_COMMITTED)
     guard.set(store)
     return done
+
+
+def _open_accounts(connection: Connection, now: datetime) -> None:
+    """Open every account to which the lost part may have added, so that nothing is left on these either.
+
+    Where the worst round counts, what was spent takes nothing from rounds to come.
+    """
+    analysts = select(identities.c.name).where(identities.c.role == Role.ANALYST.value).order_by(identities.c.name)
+    names = list(connection.execute(analysts).scalars())
+    for row in connection.execute(select(datasets).order_by(datasets.c.name)).all():
+        cap = Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order)
+        for unit in (unit for unit, composition in UNITS.items() if composition is Composition.SUM):
+            for name in names:
+                account = analyst_account(row.name, unit, name)
+                open_account(connection, now, account, dataset=row.name, composition=Composition.SUM, cap=cap)
 
 
 def _end_rounds(connection: Connection, now: datetime) -> list[str]:

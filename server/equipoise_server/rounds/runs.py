@@ -80,9 +80,13 @@ def completed_run(connection: Connection, round_id: str) -> tuple[str, int]:
     return found
 
 
-def discard(connection: Connection, round_id: str) -> None:
-    """Remove what was computed for a round that will not be released."""
-    _remove(connection, list(connection.execute(select(runs.c.id).where(runs.c.round_id == round_id)).scalars()))
+def discard(connection: Connection, round_id: str, but: str = "") -> None:
+    """Remove what was computed for a round that will not be released; or all runs of one that is, but one.
+
+    Two servers may have computed one round at the same time. A run that goes on finds that it is gone.
+    """
+    unwanted = (runs.c.round_id == round_id) & (runs.c.id != but)
+    _remove(connection, list(connection.execute(select(runs.c.id).where(unwanted)).scalars()))
 
 
 def kept_since_before(connection: Connection, time: datetime) -> list[str]:

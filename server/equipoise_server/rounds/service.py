@@ -38,7 +38,7 @@ from equipoise_server.rounds.records import (
 )
 from equipoise_server.rounds.rows import canonical, check_token, newest_first, read_round, round_records
 from equipoise_server.rounds.runner import NOTHING, Runner
-from equipoise_server.rounds.runs import Runs, completed, completed_run, expire, kept_since_before
+from equipoise_server.rounds.runs import Runs, completed, completed_run, discard, expire, kept_since_before
 from equipoise_server.rounds.schedule import due_steps, take_due_step
 from equipoise_server.rounds.states import Action, RoundState
 from equipoise_server.rounds.submissions import Submissions
@@ -340,6 +340,7 @@ class Rounds:
 
     def _released(self, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
         run_id, peak_memory_bytes = completed_run(connection, record.id)
+        discard(connection, record.id, but=run_id)
         release_time = next_grid_point(self._clock(), record.terms.release_grid_seconds or self._grid)
         return {
             "run_id": run_id,
@@ -356,6 +357,8 @@ class Rounds:
                 job = read_job(connection, self._datasets, round_id, self._storage_key)
             # None where an old request was answered again and the round has moved on since, or is complete.
             if job is not None:
+                # Whoever made the round RUNNING may have died, or been told of an error, before the guard knew.
+                self._guard.advance(self._store)
                 self._runner.start(job)
                 reached(CrashPoint.RUN_STARTED)
         finally:

@@ -382,3 +382,11 @@ def test_choosing_rounds_by_their_results_never_beats_the_filter() -> None:
     limit = limits(Cap(epsilon, delta, order)).divergence / RHO_UNIT
     assert 0 < worst_delta(order, limit, epsilon, 1.0) <= delta / 2
     assert worst_delta(order, limit, epsilon, 0.5) > delta / 2
+
+
+def test_a_charge_whose_parts_are_not_those_of_its_amount_is_refused(store: Store) -> None:
+    """As of a plan that was made without parts: they would count nothing."""
+    without = charges.Charge(RENYI, Cost(rho=10**9), parts_to_json("test", []))
+    with store.write() as connection, pytest.raises(DataLoss, match=f"charge on {RENYI} do not make up"):
+        charges.reserve(connection, "r0", [without], NOW)
+    assert totals(store, RENYI) == (Cost(), Cost())
