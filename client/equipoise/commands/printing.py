@@ -234,6 +234,7 @@ class RunProgress:
             console=err,
         )
         self._task = self._bar.add_task("waiting", total=None, left="")
+        self._said = ""
 
     def __enter__(self) -> RunProgress:
         self._bar.start()
@@ -250,5 +251,11 @@ class RunProgress:
             description=progress.phase or detail.round.state.value,
             completed=progress.done,
             total=progress.total or None,
-            left=next_step(detail) or (f"{progress.seconds_left:.0f} s left" if progress.seconds_left else ""),
+            left=f"{progress.seconds_left:.0f} s left" if progress.seconds_left else "",
         )
+
+    def say(self, step: str) -> None:
+        """Prints what the round waits for above the bar, once, and whole: it is a command to copy."""
+        if step not in ("", self._said):
+            self._bar.console.print(step, soft_wrap=True, markup=False, highlight=False)
+        self._said = step

@@ -191,6 +191,7 @@ def watch(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson
         with RunProgress() as progress:
             for last in operator.watch(round_id):
                 progress(last)
+                progress.say(next_step(last))
     if last is not None:
         _print_detail(last)
 
