@@ -12,8 +12,8 @@ help:  ## what can be made
 demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real server on loopback
 	@$(BIN)/equipoise-server demo $(DEMO)
 
-test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## all tests
-	$(BIN)/python -m pytest $(TESTS)
+test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## all tests, two files at a time
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(TESTS)
 
 audit-fast: $(VENV)/test.stamp  ## what the tests prove about privacy, and each certified bound beside its claim
 	$(BIN)/python -m pytest tests/statistical -s
