@@ -96,3 +96,11 @@ def test_the_readme_s_files_are_read() -> None:
 @pytest.mark.parametrize("path", re.findall(r"`((?:server|client|docs|protos)/[\w./-]+)`", README))
 def test_the_readme_s_paths_exist(path: str) -> None:
     assert (ROOT / path).exists()
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_no_page_was_left_in_the_middle_of_a_merge(page: Path) -> None:
+    assert not re.search(r"^(<{7} .*|={7}|>{7} .*)$", page.read_text(encoding="utf-8"), re.MULTILINE)

@@ -19,7 +19,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.terms import EXACT
 from equipoise.workload import CompiledWorkload, concatenate
 from equipoise_server.data.universe import MAX_UNIVERSE
-from equipoise_server.mechanisms.answer_noise import MOST_MOVED, AnswerNoise, noise_from_fields
+from equipoise_server.mechanisms.answer_noise import MOST_MOVED, AnswerNoise, Law, noise_from_fields
 from equipoise_server.mechanisms.budgets import sampler_delta
 from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, Setting
@@ -30,7 +30,7 @@ from equipoise_server.mechanisms.whole_budget import Calibration, law_of, least_
 from equipoise_server.randomness.stream import KeyedStream
 
 METHOD = 7  # the wire's AnswerMethod
-BEYOND = Fraction(1, 2**80)  # probability that the noise of one cell is cut, so that sums of all stay exact
+BEYOND = Fraction(1, 2**160)  # probability that the noise of one cell is cut, so that sums of all stay exact
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Histogram:
             raise BudgetExhausted("data_budget: so much noise on each cell could not be summed exactly; allow more")
         bound, parameters, part = min(found, key=lambda each: each[0])
         law = law_of(parameters.noise, MOST_MOVED)
-        slack = sampler_delta(setting.universe_size * law.truncation_delta(), setting.data_budget.epsilon)
+        slack = sampler_delta(truncation(law, setting), setting.data_budget.epsilon)
         parts = [part, Approximate("samplers", Fraction(0), slack)]
         data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
         check_costs(setting, data_cost, analyst_cost)
@@ -145,10 +145,18 @@ def promise_of(calibrate: Calibration, setting: Setting) -> tuple[int, Histogram
         return None
     if law.quantile(BEYOND) > cell_limit(setting):
         return None
-    lost = setting.universe_size * (law.truncation_delta() + 2 * BEYOND)
-    parameters = HistogramParameters(noise, (Fraction(setting.beta) - lost) / setting.queries)
+    kept = Fraction(setting.beta) - truncation(law, setting)
+    parameters = HistogramParameters(noise, kept / setting.queries)
     half = np.array([setting.universe_size // 2])
     return int(bounds_of(parameters, half, setting)[0]), parameters, part
+
+
+def truncation(law: Law, setting: Setting) -> Fraction:
+    """The total variation of all cells' noise from the ideal law: that of its sampler, and what is cut.
+
+    Noise is cut before a cell's records are added, so this is not post-processing and must be charged.
+    """
+    return setting.universe_size * (law.truncation_delta() + 2 * BEYOND)
 
 
 def cell_limit(setting: Setting) -> int:

@@ -62,6 +62,8 @@ class Projection:
 
     def plan(self, setting: Setting) -> Plan:
         """As `gaussian`, with a bound of about twice its own. There are no options."""
+        for option in setting.options:
+            raise InvalidArgument(f"options.{option}", f"unknown; {self.name} has no options")
         plan = GAUSSIAN.plan(setting)
         check_enumerable(setting)
         parameters = NoiseParameters.from_json(plan.parameters)

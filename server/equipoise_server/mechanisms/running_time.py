@@ -14,7 +14,7 @@ STATEMENT_SECONDS = 5e-6
 QUERY_SECONDS = 3e-7  # of writing one answer down
 DIGIT_SECONDS = 8e-8  # of one discrete Laplace number, for each of its digits
 GAUSSIAN_SECONDS = 8e-7  # of one discrete Gaussian number
-FITTING_SECONDS = 3e-8  # of one step of a fit, for each cell of the universe
+FITTING_SECONDS = 2e-8  # of one step of a fit, for each cell of the universe: 1e-8 for one table, more for many
 FITTING_QUERY_SECONDS = 1e-7  # and for each query
 FITTING_STEP_SECONDS = 3e-4  # and at least
 FITTING_BYTES = 64  # for each cell of the universe
@@ -43,13 +43,20 @@ def counting_bytes(setting: Setting) -> int:
 
 
 def fitting_seconds(setting: Setting, deviation: float) -> float:
-    """A fit for each analyst to answers with noise of this standard deviation, in fractions of the records.
-
-    The finer the noise, the later a fit stops: 20 steps at 10^-2, 45 at 10^-3 and 115 at 10^-4 on Adult's tables.
-    """
-    steps = min(400.0, max(5.0, 2.8 * math.pow(deviation, -0.4)))
+    """A fit for each analyst to answers with noise of this standard deviation, in fractions of the records."""
+    steps = fitting_steps(deviation, setting.queries / len(setting.shares))
     cells = FITTING_STEP_SECONDS + FITTING_SECONDS * setting.universe_size
     return steps * (len(setting.shares) * cells + FITTING_QUERY_SECONDS * setting.queries)
+
+
+def fitting_steps(deviation: float, queries: float) -> float:
+    """The steps of a fit to so many answers.
+
+    The finer the noise, the later a fit stops: 20 steps at 10^-2, 45 at 10^-3 and 115 at 10^-4 on 35 tables of
+    Adult. The fewer answers there are, the earlier: 31 at 10^-3 on one of the tables.
+    """
+    few = math.pow(min(1.0, queries / 15_000), 0.1)
+    return min(400.0, max(5.0, 2.8 * math.pow(deviation, -0.4) * few))
 
 
 def weights_seconds(setting: Setting, rounds: int) -> float:

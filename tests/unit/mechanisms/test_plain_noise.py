@@ -13,7 +13,7 @@ from equipoise.accounting import Approximate, Pure, parts_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.data.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.answer_noise import LaplaceNoise
-from equipoise_server.mechanisms.histogram import METHOD, Histogram, HistogramParameters, bounds_of
+from equipoise_server.mechanisms.histogram import BEYOND, METHOD, Histogram, HistogramParameters, bounds_of
 from equipoise_server.mechanisms.independent_noise import (
     GAUSSIAN,
     LAPLACE,
@@ -21,6 +21,7 @@ from equipoise_server.mechanisms.independent_noise import (
     NoiseParameters,
 )
 from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting, Share
+from equipoise_server.mechanisms.projection import Projection
 
 
 def setting(*shares: Share, epsilon: float = 1.0, delta: float = 1e-9) -> Setting:
@@ -121,3 +122,17 @@ def test_histogram_answers_say_how_they_were_made() -> None:
         assert (answers.methods == METHOD).all()
         assert len(answers.values) == case.workloads[name].query_count
         assert len(set(answers.bounds.tolist())) > 1
+
+
+def test_cutting_the_noise_of_cells_is_charged() -> None:
+    """It is done before records are added, so it is no post-processing."""
+    plan = Histogram().plan(setting(Share("analyst-1", 1, 1, 1)))
+    slack = parts_from_json(plan.data_events)[1]
+    assert isinstance(slack, Approximate)
+    assert slack.delta >= 3 * 1000 * 2 * BEYOND
+    assert plan.data_cost.delta >= 1
+
+
+def test_projection_refuses_options_under_its_own_name() -> None:
+    with pytest.raises(InvalidArgument, match="projection has no options"):
+        Projection().plan(replace(setting(*TABLES), options={"rounds": 1}))
