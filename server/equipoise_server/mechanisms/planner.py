@@ -7,8 +7,9 @@ The choice, in order:
    where each certified one has the largest bound and as many as can be end uncertified. Of these nothing is said,
    so that each counts as 1: nobody wins by certifying little. Where all are certified it is the promise itself;
 2. the smallest promise to the certified answers. It decides where nobody says anything of all answers;
-3. no cost to the analysts before some;
-4. the smaller alpha, the fewer predicted seconds, the name.
+3. where even these say nothing, the smallest alpha as it stands, then the smallest such promise;
+4. no cost to the analysts before some;
+5. the smaller alpha, the fewer predicted seconds, the name.
 
 In 1 and 2 an error of `SAYS_NOTHING` or more counts as 1, since the answer 1/2 errs by no more whatever the truth;
 and what is within `NEAR` of the smallest counts as equal to it, because promises are proven bounds, and such
@@ -93,9 +94,10 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     least = min(said(plan.promised_error) for _, plan in left)
     left = [(each, plan) for each, plan in left if said(plan.promised_error) <= least * (1 + NEAR)]
 
-    def order(pair: tuple[Candidate, Plan]) -> tuple[bool, float, float, str]:
+    def order(pair: tuple[Candidate, Plan]) -> tuple[tuple[float, ...], bool, float, float, str]:
         each, plan = pair
-        return plan.analyst_cost not in (None, Cost()), each.alpha, plan.seconds, each.mechanism
+        unsaid = (each.alpha, plan.promised_error) if least == said(SAYS_NOTHING) else ()
+        return unsaid, plan.analyst_cost not in (None, Cost()), each.alpha, plan.seconds, each.mechanism
 
     return min(left, key=order)[0]
 

@@ -85,6 +85,7 @@ def test_certifying_little_does_not_win() -> None:
 def test_where_nothing_is_said_of_all_the_promise_to_the_certified_decides() -> None:
     assert chosen(plan(0.2, 3900, "few", analyst_cost=PAID), plan(0.9, 0, "all")) == "few"
     assert chosen(plan(0.6, 3900, "few", analyst_cost=PAID), plan(0.9, 0, "all")) == "all"
+    assert chosen(plan(0.6, 4000, "few", analyst_cost=PAID), plan(1.0, 0, "all")) == "few"
 
 
 def test_between_near_equals_the_analysts_pay_nothing_then_time_and_name_decide() -> None:
