@@ -13,7 +13,7 @@ demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real serv
 	@$(BIN)/equipoise-server demo $(DEMO)
 
 test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## all tests, two files at a time
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(TESTS)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 audit-fast: $(VENV)/test.stamp  ## what the tests prove about privacy, and each certified bound beside its claim
 	$(BIN)/python -m pytest tests/statistical -s

@@ -21,7 +21,7 @@ from equipoise_server.rpc.synopsis import RECORDS_A_MESSAGE, Synopses
 from equipoise_server.storage.tables import rounds, synopses
 
 DATA = "data/shop"
-GAUSSIAN = replace(TERMS, mechanism="gaussian")
+GAUSSIAN = replace(TERMS, mechanism="gaussian", options={})
 
 
 @pytest.fixture
