@@ -10,6 +10,9 @@ Order matters, and makes a crash at any point harmless:
 2. the guard is advanced to the journal's head;
 3. only then are data touched, or is anything told.
 
+It also counts the requests that were remembered, which no store ever forgets: a copy from before a workload was
+accepted is refused, too, from about a second after that (`rounds.schedule`), though no budget is missing from it.
+
 A crash between 1 and 2 leaves a guard that the journal extends: the next start accepts and advances it. If
 instead a copy from before 1 is restored, that reservation is lost, but nothing was done upon it. After 2 the copy
 is refused.
@@ -37,6 +40,7 @@ from equipoise.errors import DataLoss, Unavailable
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.durable import sync_directory
+from equipoise_server.storage.requests import remembered
 from equipoise_server.storage.store import Store
 
 GUARD_FILE = "guard"
@@ -48,13 +52,14 @@ REPAIR = "the runbook says what to do; equipoise-server ledger write-off repairs
 class Mark:
     """The journal's entry `sequence` with its digest (0 and zeros: none yet), and what was committed then.
 
-    `orders`: the Renyi orders of the accounts that count at one.
+    `orders`: the Renyi orders of the accounts that count at one. `requests`: how many were remembered.
     """
 
     sequence: int
     digest: bytes
     committed: Mapping[str, Cost]
     orders: Mapping[str, float] = field(default_factory=dict)
+    requests: int = 0
 
 
 class Finding(StrEnum):
@@ -62,7 +67,7 @@ class Finding(StrEnum):
 
     CONTAINED = "contained"  # the journal contains the mark: all is well
     MISSING = "missing"  # there is no guard though there is a journal
-    BEHIND = "behind"  # the journal ends before the mark: an older copy
+    BEHIND = "behind"  # the journal ends before the mark, or requests are missing: an older copy
     FORKED = "forked"  # the journal has another entry in the mark's place
 
 
@@ -80,6 +85,11 @@ class Guard:
             return
         if mark is None:
             problem = f"the guard {self.path} is missing, though the budget journal has {head.sequence} entries"
+        elif finding is Finding.BEHIND and head.sequence >= mark.sequence:
+            problem = (
+                f"the store remembers {remembered(connection)} requests, but {mark.requests} had been answered "
+                "(see the guard): it was restored from an older copy, and workloads may be missing"
+            )
         elif finding is Finding.BEHIND:
             problem = (
                 f"the budget journal ends at entry {head.sequence}, but entry {mark.sequence} had been written "
@@ -116,9 +126,10 @@ class Guard:
                     f"the guard {self.path} has version {fields['version']}, this server knows {VERSION}"
                 )
             committed = {name: Cost(*amounts) for name, amounts in fields["committed"].items()}
-            # A guard that was written before accounts could have an order has none.
+            # A guard that was written before accounts could have an order has none, nor a count of requests.
             orders = {name: float(order) for name, order in fields.get("orders", {}).items()}
-            return Mark(int(fields["sequence"]), bytes.fromhex(fields["digest"]), committed, orders)
+            sequence, digest = int(fields["sequence"]), bytes.fromhex(fields["digest"])
+            return Mark(sequence, digest, committed, orders, int(fields.get("requests", 0)))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -128,11 +139,11 @@ class Guard:
 
     def _move(self, connection: Connection) -> None:
         # The head first: amounts that are newer than it can only count more.
-        head = journal.head(connection)
+        head, kept = journal.head(connection), remembered(connection)
         mark = self.read()
-        if mark is None or mark.sequence != head.sequence or mark.digest != head.digest:
+        if mark is None or (mark.sequence, mark.digest, mark.requests) != (head.sequence, head.digest, kept):
             committed, orders = accounts.all_committed(connection), accounts.all_orders(connection)
-            self._write(Mark(head.sequence, head.digest, committed, orders))
+            self._write(Mark(head.sequence, head.digest, committed, orders, kept))
         self._settle()
 
     def _write(self, mark: Mark) -> None:
@@ -142,6 +153,7 @@ class Guard:
             "digest": mark.digest.hex(),
             "committed": {name: list(astuple(cost)) for name, cost in mark.committed.items()},
             "orders": dict(mark.orders),
+            "requests": mark.requests,
         }
         prepared = self.path.with_name(f"{self.path.name}.new")
         try:
@@ -182,12 +194,13 @@ def compare(connection: Connection, mark: Mark | None) -> Finding:
     head = journal.head(connection)
     if mark is None:
         return Finding.MISSING if head.sequence else Finding.CONTAINED
-    if journal.digest_at(connection, mark.sequence) == mark.digest:
+    contained = journal.digest_at(connection, mark.sequence) == mark.digest
+    if contained and remembered(connection) >= mark.requests:
         return Finding.CONTAINED
     # A crash came between the write-off and the setting of the guard: nothing happened in between.
     if resolved(connection, mark):
         return Finding.CONTAINED
-    return Finding.BEHIND if head.sequence < mark.sequence else Finding.FORKED
+    return Finding.BEHIND if contained or head.sequence < mark.sequence else Finding.FORKED
 
 
 def resolved(connection: Connection, mark: Mark) -> bool:

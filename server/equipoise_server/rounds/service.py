@@ -92,6 +92,7 @@ class Rounds:
         # An operator's step and what follows in memory (a worker started or ended) happen as one. Analysts
         # never wait for it.
         self._turn = threading.Lock()
+        self._asked = threading.Event()  # since the guard was advanced last, maybe
         self._problems: dict[str, str] = {}  # why a round could not be run when that was last tried
 
     # Datasets
@@ -119,7 +120,11 @@ class Rounds:
 
     def retire_dataset(self, name: str, request_id: str, caller: str = "") -> DatasetRecord:
         """Allow no new rounds on a dataset. Raises `NotFound`, `WrongState` where it is retired already."""
-        return self._datasets.retire(name, make_request(f"operator/{caller}", request_id, "retire_dataset", name))
+        retired = self._datasets.retire(
+            name, make_request(f"operator/{caller}", request_id, "retire_dataset", name)
+        )
+        self._asked.set()
+        return retired
 
     def get_dataset(self, name: str) -> DatasetRecord:
         """One dataset. Raises `NotFound`."""
@@ -217,11 +222,14 @@ class Rounds:
         Raises `NotFound` without a share, `WrongState` when sealed, `InvalidArgument` naming the field of the
         workload, `BudgetExhausted` beyond the share, `AlreadyExists` for another request under the same id.
         """
-        return self._submissions.submit(analyst, round_id, request_id, workload)
+        receipt = self._submissions.submit(analyst, round_id, request_id, workload)
+        self._asked.set()
+        return receipt
 
     def withdraw(self, analyst: str, round_id: str, request_id: str) -> None:
         """Take the analyst's workload back. Raises `NotFound` without a share or a workload, `WrongState`."""
         self._submissions.withdraw(analyst, round_id, request_id)
+        self._asked.set()
 
     def dry_run(self, analyst: str, round_id: str, workload: bytes) -> DryRun:
         """Check a workload as `submit` does, without leaving a trace."""
@@ -304,6 +312,9 @@ class Rounds:
             steps = due_steps(connection, now)
             kept = timedelta(days=self._retention_days)
             old = kept_since_before(connection, now - kept) if kept else []
+        if self._asked.is_set():
+            self._asked.clear()
+            self._guard.advance(self._store)
         for round_id, step in steps:
             take_due_step(self, round_id, step)
         for round_id in old:

@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from equipoise.errors import AlreadyExists, InvalidArgument
 from equipoise_server.storage.tables import requests
@@ -68,3 +68,8 @@ def keep_answer(connection: Connection, request: Request, answer: str, time: dat
             time=to_microseconds(time),
         )
     )
+
+
+def remembered(connection: Connection) -> int:
+    """How many requests are kept. None is ever removed."""
+    return int(connection.execute(select(func.count()).select_from(requests)).scalar_one())
