@@ -19,8 +19,8 @@ DAMAGED_CODES = ("XX001", "XX002")
 def translated() -> Iterator[None]:
     """Turn the database's errors into ours. A broken constraint stays: it is a defect, not a condition.
 
-    Everything else is `Unavailable`, also what PostgreSQL refuses in order to keep transactions serializable:
-    nothing of the transaction has happened, or it is not known whether; the same request again is right.
+    Everything else is `Unavailable`: nothing of the transaction has happened, or it is not known whether; the same
+    request again is right.
     """
     try:
         yield
