@@ -130,7 +130,7 @@ def test_results_that_cannot_be_stored_are_computed_again_to_the_same_bytes(tmp_
             disk.repair()
             operator.release(calm)
             failing = sealed(operator, tmp_path)
-            for fault, after in ((FULL, 0), (BROKEN, calls // 2), (FULL, calls // 2), (BROKEN, calls - 1)):
+            for fault, after in ((FULL, 0), (BROKEN, calls // 2), (FULL, calls // 2)):
                 disk.repair()
                 operator.run(failing)
                 disk.break_down(*fault, after)
@@ -139,6 +139,12 @@ def test_results_that_cannot_be_stored_are_computed_again_to_the_same_bytes(tmp_
                     operator.release(failing)
                 with Client.from_profile(tmp_path / "ann") as ann:
                     assert ann.round(failing).state is RoundState.SEALED
+            # The last call fails, or the last but a few, or none: no two runs make exactly as many.
+            disk.repair()
+            operator.run(failing)
+            disk.break_down(*BROKEN, calls - 1)
+            run_ended(operator, failing)
+            disk.break_down(*BROKEN)
         # It stops while the disk is broken.
         assert server.process.returncode == 0
         assert disk.repair()
