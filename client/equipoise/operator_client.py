@@ -238,7 +238,10 @@ class Operator:
             yield from map(messages.journal_entry, page.entries)
 
     def set_cap(self, account: str, cap: Budget, request_id: str | None = None) -> Account:
-        """Gives an account another cap; journaled. Raises `InvalidArgument` below what is committed."""
+        """Gives an account another cap; journaled. Raises `InvalidArgument` below what is committed.
+
+        `WrongState` where rounds that are open would have no room left; aborting them makes room.
+        """
         request = operator_pb2.SetCapRequest(
             account=account, cap=messages.budget_message(cap), request_id=request_id or fresh_request_id()
         )

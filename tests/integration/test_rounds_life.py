@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -91,21 +92,43 @@ def test_rounds_add_up_on_the_data_account_until_the_cap(bench: Bench) -> None:
     assert bench.charged()[DATA][0] > one
     # The worst round is all that an analyst's account with unit = query keeps.
     assert bench.charged()["analyst/shop/query/ann"][0] <= TERMS.analyst_budget.epsilon
-    ids = [bench.opened() for _ in range(10)]
-    for round_id in ids:
-        bench.rounds.submit("ann", round_id, round_id, ANN_BYTES)
-    fitting = [round_id for round_id in ids if fits(bench, round_id)]
-    assert 0 < len(fitting) < len(ids)
+    ids: list[str] = []
+    refusal = ""
+    while not refusal:
+        try:
+            ids.append(bench.opened())
+        except BudgetExhausted as error:
+            refusal = error.message
+    assert ids
+    assert re.match(r"account data/shop: .* is left; rounds that are open", refusal)
+    # What could be opened can be sealed, in any order.
+    for round_id in reversed(ids):
+        bench.rounds.seal(round_id, f"seal {round_id}")
     assert bench.charged()[DATA][1] <= CAP.epsilon
 
 
-def fits(bench: Bench, round_id: str) -> bool:
-    try:
+def test_one_analysts_account_never_refuses_the_round_of_another(bench: Bench) -> None:
+    """Ann is in both rounds and has room for one; the second is refused before bob can have worked for it."""
+    first = replace(TERMS, unit="analyst")
+    with_bob, ann, bob = bench.opened(first), "analyst/shop/analyst/ann", "analyst/shop/analyst/bob"
+    bench.rounds.seal(with_bob, "seal to see its cost")
+    cost = bench.charged()[ann][1]
+    bench.rounds.abort(with_bob, "a public reason", "abort")
+    bench.rounds.set_cap(ann, Budget(cost * 1.01, CAP.delta), "room for one")
+    again = bench.opened(first)
+    with pytest.raises(BudgetExhausted, match=rf"account {ann}: .*; rounds that are open .* \(1 here\)"):
+        bench.opened(first)
+    # Nothing stands on the accounts for it: what is shown changes when a round is sealed.
+    assert bench.charged()[ann] == bench.charged()[bob] == (0.0, 0.0)
+    with pytest.raises(WrongState, match=rf"what the 1 open rounds of this account .*{again}"):
+        bench.rounds.set_cap(ann, Budget(cost * 0.9, CAP.delta), "none")
+    without_ann = bench.opened(replace(first, shares=(Share("bob", 4, 12), Share("cyd", 4, 12))))
+    for round_id in (without_ann, again):
         bench.rounds.seal(round_id, f"seal {round_id}")
-    except BudgetExhausted:
-        # Nothing of the round was reserved, so it stands where it stood.
-        return bench.state(round_id) is not RoundState.OPEN
-    return True
+    # An abort makes room.
+    bench.rounds.abort(again, "a public reason", "abort again")
+    bench.rounds.abort(bench.opened(first), "a public reason", "abort the third")
+    bench.rounds.set_cap(ann, Budget(cost * 0.9, CAP.delta), "less")
 
 
 def test_a_cap_too_small_is_refused_at_opening(bench: Bench) -> None:

@@ -197,7 +197,7 @@ def set_cap(
 ) -> None:
     """Change the cap of an account; the journal keeps who could spend how much, and from when on.
 
-    A cap below what is spent or reserved already is refused.
+    A cap below what is spent or reserved already is refused, and so is one too small for the rounds that are open.
     """
     with Operator.from_profile(profile) as operator:
         found = operator.set_cap(account, Budget(epsilon, delta), request_id)

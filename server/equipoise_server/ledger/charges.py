@@ -18,7 +18,7 @@ from equipoise.accounting import Cost, charge_at, charge_of, parts_from_json
 from equipoise.errors import DataLoss
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import Account, account, change, columns, total_with, written_off
-from equipoise_server.ledger.caps import Composition, worst
+from equipoise_server.ledger.caps import Composition, combined, worst
 from equipoise_server.storage.tables import accounts
 from equipoise_server.storage.tables import charges as charges_table
 
@@ -94,8 +94,7 @@ def spend(connection: Connection, round_id: str, time: datetime) -> None:
     """
     for charge in _reserved(connection, round_id):
         held = account(connection, charge.account)
-        spent = [held.spent, charge.cost]
-        total = worst(spent, held.cap) if held.composition is Composition.WORST else held.spent + charge.cost
+        total = combined([held.spent, charge.cost], held.composition, held.cap)
         _settle(connection, round_id, charge, "spent")
         change(connection, held.name, columns("spent", total))
         _record(connection, time, "spend", round_id, charge)

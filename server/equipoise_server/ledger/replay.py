@@ -17,7 +17,7 @@ from equipoise.accounting import Cost
 from equipoise.errors import DataLoss
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import all_accounts
-from equipoise_server.ledger.caps import Cap, Composition, worst
+from equipoise_server.ledger.caps import Cap, Composition, combined
 from equipoise_server.ledger.journal import JournalRecord
 
 Lost = dict[str, list[tuple[float | None, Cost]]]  # by account: at which order it was counted, and how much
@@ -34,7 +34,7 @@ class Replayed:
 
     def total(self, costs: list[Cost]) -> Cost:
         """What costs make up on this account."""
-        return worst(costs, self.cap) if self.composition is Composition.WORST else sum(costs, Cost())
+        return combined(costs, self.composition, self.cap)
 
     @property
     def totals(self) -> tuple[Cost, Cost]:

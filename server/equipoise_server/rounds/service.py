@@ -266,7 +266,10 @@ class Rounds:
         return self._budgets.history(account, page_size, page_token)
 
     def set_cap(self, account: str, cap: Budget, request_id: str, caller: str = "") -> AccountRecord:
-        """Give an account another cap: journaled. Raises `InvalidArgument` below what is committed already."""
+        """Give an account another cap: journaled. Raises `InvalidArgument` below what is committed already.
+
+        `WrongState` where rounds that are open could no longer be sealed: abort some of them first.
+        """
         checked = checked_cap("cap", cap.epsilon, cap.delta)
         request = make_request(f"operator/{caller}", request_id, "set_cap", account, canonical(asdict(cap)))
         record = self._budgets.set_cap(account, checked, request, self._clock())
