@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -132,10 +133,10 @@ def test_one_analysts_account_never_refuses_the_round_of_another(bench: Bench) -
 
 
 def test_a_cap_too_small_is_refused_at_opening(bench: Bench) -> None:
-    bench.rounds.register_dataset("small", "shop.csv", SCHEMA, Budget(1.0, 1e-6), CAP, "2")
+    bench.rounds.register_dataset("small", "shop.csv", SCHEMA, Budget(1.0, 1e-6), CAP, "2", new_budgets=True)
     with pytest.raises(BudgetExhausted, match="account data/small: "):
         bench.rounds.open(replace(TERMS, dataset="small"), "open")
-    bench.rounds.register_dataset("shy", "shop.csv", SCHEMA, CAP, Budget(1.0, 1e-6), "3")
+    bench.rounds.register_dataset("shy", "shop.csv", SCHEMA, CAP, Budget(1.0, 1e-6), "3", new_budgets=True)
     with pytest.raises(BudgetExhausted, match="account analyst/shy/query/ann: "):
         bench.rounds.open(replace(TERMS, dataset="shy"), "open")
     assert bench.rounds.list() == ([], "")
@@ -326,6 +327,34 @@ def test_only_registered_analysts_and_datasets(bench: Bench) -> None:
 def test_sources_stay_inside_the_data_directory(bench: Bench, source: str) -> None:
     with pytest.raises(InvalidArgument, match=r"^source: "):
         bench.rounds.register_dataset("other", source, SCHEMA, CAP, CAP, "other")
+
+
+def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
+    register, data = bench.rounds.register_dataset, bench.directory / "data"
+    (data / "copy.csv").write_bytes((data / "shop.csv").read_bytes())
+    (data / "link.csv").symlink_to(data / "shop.csv")
+    write_table(data / "..", RECORDS + 1)
+    (data / "../shop.csv").rename(data / "longer.csv")
+    bench.rounds.retire_dataset("shop", "retire")
+    before = bench.rounds.journal()
+    for source in ("shop.csv", "copy.csv", "link.csv"):
+        with pytest.raises(
+            InvalidArgument, match="new_budgets: must be set, as this is the table of the dataset 'shop'"
+        ):
+            register("again", source, SCHEMA, CAP, CAP, "again")
+    with pytest.raises(InvalidArgument, match="new_budgets: must not be set"):
+        register("again", "longer.csv", SCHEMA, CAP, CAP, "again", new_budgets=True)
+    assert bench.rounds.journal() == before
+    assert register("longer", "longer.csv", SCHEMA, CAP, CAP, "longer").records == RECORDS + 1
+    for name, source in (("again", "copy.csv"), ("once more", "link.csv")):
+        anew = register(name.replace(" ", "-"), source, SCHEMA, CAP, CAP, name, new_budgets=True)
+        assert register(anew.name, source, SCHEMA, CAP, CAP, name, new_budgets=True) == anew
+    with pytest.raises(AlreadyExists):
+        register("again", "copy.csv", SCHEMA, CAP, CAP, "again")
+    opened = [json.loads(entry.events).get("beside") for entry in bench.rounds.journal()[0]]
+    assert opened == [None, None, ["data/shop"], ["data/again", "data/shop"]]
+    # What is journaled besides changes nothing of how the accounts are recomputed.
+    bench.restart()
 
 
 def test_datasets_are_registered_once_with_sensible_caps(bench: Bench) -> None:

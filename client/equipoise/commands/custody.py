@@ -40,6 +40,13 @@ def register(
         float | None,
         typer.Option(help="The same for analysts' accounts: for many rounds of sampled play, unit = analyst."),
     ] = None,
+    new_budgets: Annotated[
+        bool,
+        typer.Option(
+            "--new-budgets",
+            help="The table is another dataset's, too: give its records budgets besides.",
+        ),
+    ] = False,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
@@ -60,6 +67,7 @@ def register(
             request_id,
             data_order,
             analyst_order,
+            new_budgets=new_budgets,
         )
     if as_json:
         print_json(found)

@@ -47,9 +47,19 @@ def analyst_account(dataset: str, unit: str, analyst: str) -> str:
 
 
 def open_account(
-    connection: Connection, time: datetime, name: str, *, dataset: str, composition: Composition, cap: Cap
+    connection: Connection,
+    time: datetime,
+    name: str,
+    *,
+    dataset: str,
+    composition: Composition,
+    cap: Cap,
+    beside: Sequence[str] = (),
 ) -> None:
-    """Open an account; one that is there stays as it is. It begins with what was written off under its name."""
+    """Open an account; one that is there stays as it is. It begins with what was written off under its name.
+
+    `beside`: the accounts that count for the same records, for the journal.
+    """
     if connection.execute(select(accounts.c.name).where(accounts.c.name == name)).first() is not None:
         return
     # What was lost of an account that counted in another way is counted anew, in an entry behind the opening.
@@ -71,7 +81,8 @@ def open_account(
         )
     )
     opening = {"cap": {"epsilon": cap.epsilon, "delta": cap.delta}, "composition": composition}
-    events = json.dumps(opening | order_field(cap.order))
+    others = {"beside": list(beside)} if beside else {}
+    events = json.dumps(opening | order_field(cap.order) | others)
     journal.append(connection, time, "open-account", account=name, cost=Cost(), events=events)
     for cost in anew:
         header = json.dumps({"finding": "counted anew"} | order_field(cap.order))

@@ -107,13 +107,15 @@ class Rounds:
         request_id: str,
         caller: str = "",
         counting: Counting = RHOS_AND_PAIRS,
+        *,
+        new_budgets: bool = False,
     ) -> DatasetRecord:
         """Register a table of the data directory: its number of records is public from now on.
 
-        `counting`: how its accounts count, for good. Raises `InvalidArgument` (also where the schema refuses
-        records), `AlreadyExists`.
+        `counting`: how its accounts count, for good. `new_budgets`: said where another dataset has the same table.
+        Raises `InvalidArgument` (also where the schema refuses records), `AlreadyExists`.
         """
-        new = NewDataset(name, source, schema, data_cap, analyst_cap, counting)
+        new = NewDataset(name, source, schema, data_cap, analyst_cap, counting, new_budgets)
         record = self._datasets.register(new, new.request(f"operator/{caller}", request_id))
         self._guard.advance(self._store)
         return record
