@@ -63,7 +63,8 @@ def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> Non
 def test_charges_are_reserved_at_seal_and_spent_at_release(bench: Bench) -> None:
     round_id = bench.opened()
     bench.rounds.submit("ann", round_id, "1", ANN_BYTES)
-    assert all(amounts == (0.0, 0.0) for amounts in bench.charged().values())
+    nothing = Budget(0.0, 0.0)
+    assert all((each.spent, each.committed) == (nothing, nothing) for each in bench.rounds.accounts("shop")[0])
     bench.rounds.seal(round_id, "seal")
     reserved = bench.charged()
     assert set(reserved) == {DATA, "analyst/shop/query/ann", "analyst/shop/query/bob"}

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from equipoise.accounting import RHO_UNIT
+from equipoise.accounting import RHO_UNIT, Cost
 from equipoise.errors import InvalidArgument
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.adjustments import set_cap
@@ -81,13 +81,18 @@ def _record_from_json(text: str) -> AccountRecord:
     return AccountRecord(**(fields | amounts))
 
 
+def _as_pair(cap: Cap, total: Cost) -> Budget:
+    """An amount at the cap's delta; of nothing there is no delta either."""
+    return Budget(epsilon_under(cap, total), cap.delta) if total != Cost() else Budget(0.0, 0.0)
+
+
 def _converted(account: accounts.Account) -> AccountRecord:
     cap = Budget(account.cap.epsilon, account.cap.delta)
     return AccountRecord(
         account.name,
         cap,
-        spent=Budget(epsilon_under(account.cap, account.spent), cap.delta),
-        committed=Budget(epsilon_under(account.cap, account.committed), cap.delta),
+        spent=_as_pair(account.cap, account.spent),
+        committed=_as_pair(account.cap, account.committed),
         order=account.cap.order,
         divergence=account.committed.divergence / RHO_UNIT,
         most_divergence=account.limit.divergence / RHO_UNIT,
