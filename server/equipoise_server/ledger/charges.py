@@ -126,6 +126,14 @@ def live_costs(connection: Connection, held: Account, *, spent_only: bool = Fals
     return [*(_cost(row) for row in rows), *written_off(connection, held.name, held.cap.order)]
 
 
+def all_charges(connection: Connection) -> dict[str, dict[str, tuple[str, Cost]]]:
+    """The state and the cost of every charge, by account and round."""
+    found: dict[str, dict[str, tuple[str, Cost]]] = {}
+    for row in connection.execute(select(charges_table)):
+        found.setdefault(row.account, {})[row.round_id] = (row.state, _cost(row))
+    return found
+
+
 def _commit(connection: Connection, held: Account, cost: Cost) -> bool:
     """One conditional update; behind it the table's CHECK refuses what exceeds the limits."""
     total = total_with(held, cost)

@@ -191,6 +191,19 @@ def test_an_account_that_was_changed_beside_the_journal_is_noticed(unchecked: St
         agrees(unchecked)
 
 
+@pytest.mark.parametrize(
+    "change", ["UPDATE charges SET rho = 4", "UPDATE charges SET state = 'reserved'", "DELETE FROM charges"]
+)
+def test_a_charge_that_was_changed_beside_the_journal_is_noticed(unchecked: Store, change: str) -> None:
+    """Otherwise a later release or another cap would take the wrong amount for live."""
+    reserve(unchecked, "r0", {ANN: Cost(rho=5)})
+    spend(unchecked, "r0")
+    with unchecked.write() as connection:
+        connection.execute(text(change))
+    with pytest.raises(DataLoss, match=f"account {ANN} does not say what the budget journal says"):
+        agrees(unchecked)
+
+
 def test_an_account_without_an_opening_and_one_that_is_gone_are_noticed(unchecked: Store) -> None:
     with unchecked.write() as connection:
         connection.execute(text(f"UPDATE accounts SET name = 'data/x' WHERE name = '{WHOLE}'"))
