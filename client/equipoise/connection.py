@@ -1,7 +1,7 @@
 """One channel to one server: deadlines, retries, and gRPC's errors as ours.
 
 Every call that changes something carries a `request_id`, and the server answers a repeated one with its first
-answer. So a call whose answer was lost is simply sent again.
+answer. So a call whose answer was lost is simply sent again, for longer than a server takes to be started again.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from equipoise.profile import Profile
 
 REASON_KEY = "equipoise-reason"
 DEADLINE_SECONDS = 120.0
-ATTEMPTS = 4  # in a row without any progress
-FIRST_PAUSE_SECONDS = 0.2
+ATTEMPTS = 17  # in a row without any progress: about 15 seconds
+FIRST_PAUSE_SECONDS = 0.2  # each is twice as long as the one before
+LONGEST_PAUSE_SECONDS = 1.0
 
 _OPTIONS = [
     ("grpc.max_receive_message_length", 64 * 2**20),
@@ -127,7 +128,7 @@ class Connection:
         ours = self._translated(error)
         if not isinstance(ours, Unavailable) or _ended_here(error) or failures + 1 >= ATTEMPTS:
             raise ours from None
-        time.sleep(FIRST_PAUSE_SECONDS * 2**failures)
+        time.sleep(min(FIRST_PAUSE_SECONDS * 2**failures, LONGEST_PAUSE_SECONDS))
         return failures + 1
 
     def _translated(self, error: grpc.RpcError) -> EquipoiseError:

@@ -60,13 +60,16 @@ class Operator:
         request_id: str | None = None,
         data_order: float | None = None,
         analyst_order: float | None = None,
+        *,
+        new_budgets: bool = False,
     ) -> Dataset:
         """Registers the file `source` of the server's data directory and opens its budget accounts.
 
         The caps are the most that all rounds together may cost the people in the table, and any analyst. An account
         counts rhos and pairs, or, where an order is given, divergences at that Renyi order (0: the usual one of the
-        cap); which of them cannot be changed later. Raises `InvalidArgument` with counts per attribute where the
-        table does not fit the schema.
+        cap); which of them cannot be changed later. Where another dataset, also a retired one, has the same table,
+        `new_budgets` must say that its records get budgets of their own besides; that is journaled. Raises
+        `InvalidArgument` with counts per attribute where the table does not fit the schema.
         """
         request = operator_pb2.RegisterDatasetRequest(
             name=name,
@@ -77,6 +80,7 @@ class Operator:
             request_id=request_id or fresh_request_id(),
             data_order=data_order,
             analyst_order=analyst_order,
+            new_budgets=new_budgets,
         )
         method, kind = f"{SERVICE}/RegisterDataset", operator_pb2.RegisterDatasetResponse
         return messages.dataset(self._connection.call(method, request, kind).dataset)
@@ -238,7 +242,10 @@ class Operator:
             yield from map(messages.journal_entry, page.entries)
 
     def set_cap(self, account: str, cap: Budget, request_id: str | None = None) -> Account:
-        """Gives an account another cap; journaled. Raises `InvalidArgument` below what is committed."""
+        """Gives an account another cap; journaled. Raises `InvalidArgument` below what is committed.
+
+        `WrongState` where rounds that are open would have no room left; aborting them makes room.
+        """
         request = operator_pb2.SetCapRequest(
             account=account, cap=messages.budget_message(cap), request_id=request_id or fresh_request_id()
         )

@@ -15,7 +15,10 @@ from equipoise.operator_client import Operator
 
 # Setting a cap syncs the commit, the guard and the guard's name, in this order.
 @pytest.mark.parametrize("synced", [0, 1, 2])
-def test_what_a_kill_left_unsynced_is_synced_before_it_is_answered_from(tmp_path: Path, synced: int) -> None:
+def test_what_a_kill_left_unsynced_is_synced_before_it_is_answered_from(
+    tmp_path: Path, synced: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("equipoise.connection.ATTEMPTS", 1)
     state = tmp_path / "state"
     make_deployment(state)
     with traced_disk(state, tmp_path) as disk:

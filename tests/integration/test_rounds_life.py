@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -61,7 +63,8 @@ def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> Non
 def test_charges_are_reserved_at_seal_and_spent_at_release(bench: Bench) -> None:
     round_id = bench.opened()
     bench.rounds.submit("ann", round_id, "1", ANN_BYTES)
-    assert all(amounts == (0.0, 0.0) for amounts in bench.charged().values())
+    nothing = Budget(0.0, 0.0)
+    assert all((each.spent, each.committed) == (nothing, nothing) for each in bench.rounds.accounts("shop")[0])
     bench.rounds.seal(round_id, "seal")
     reserved = bench.charged()
     assert set(reserved) == {DATA, "analyst/shop/query/ann", "analyst/shop/query/bob"}
@@ -91,28 +94,50 @@ def test_rounds_add_up_on_the_data_account_until_the_cap(bench: Bench) -> None:
     assert bench.charged()[DATA][0] > one
     # The worst round is all that an analyst's account with unit = query keeps.
     assert bench.charged()["analyst/shop/query/ann"][0] <= TERMS.analyst_budget.epsilon
-    ids = [bench.opened() for _ in range(10)]
-    for round_id in ids:
-        bench.rounds.submit("ann", round_id, round_id, ANN_BYTES)
-    fitting = [round_id for round_id in ids if fits(bench, round_id)]
-    assert 0 < len(fitting) < len(ids)
+    ids: list[str] = []
+    refusal = ""
+    while not refusal:
+        try:
+            ids.append(bench.opened())
+        except BudgetExhausted as error:
+            refusal = error.message
+    assert ids
+    assert re.match(r"account data/shop: .* is left; rounds that are open", refusal)
+    # What could be opened can be sealed, in any order.
+    for round_id in reversed(ids):
+        bench.rounds.seal(round_id, f"seal {round_id}")
     assert bench.charged()[DATA][1] <= CAP.epsilon
 
 
-def fits(bench: Bench, round_id: str) -> bool:
-    try:
+def test_one_analysts_account_never_refuses_the_round_of_another(bench: Bench) -> None:
+    """Ann is in both rounds and has room for one; the second is refused before bob can have worked for it."""
+    first = replace(TERMS, unit="analyst")
+    with_bob, ann, bob = bench.opened(first), "analyst/shop/analyst/ann", "analyst/shop/analyst/bob"
+    bench.rounds.seal(with_bob, "seal to see its cost")
+    cost = bench.charged()[ann][1]
+    bench.rounds.abort(with_bob, "a public reason", "abort")
+    bench.rounds.set_cap(ann, Budget(cost * 1.01, CAP.delta), "room for one")
+    again = bench.opened(first)
+    with pytest.raises(BudgetExhausted, match=rf"account {ann}: .*; rounds that are open .* \(1 here\)"):
+        bench.opened(first)
+    # Nothing stands on the accounts for it: what is shown changes when a round is sealed.
+    assert bench.charged()[ann] == bench.charged()[bob] == (0.0, 0.0)
+    with pytest.raises(WrongState, match=rf"what the 1 open rounds of this account .*{again}"):
+        bench.rounds.set_cap(ann, Budget(cost * 0.9, CAP.delta), "none")
+    without_ann = bench.opened(replace(first, shares=(Share("bob", 4, 12), Share("cyd", 4, 12))))
+    for round_id in (without_ann, again):
         bench.rounds.seal(round_id, f"seal {round_id}")
-    except BudgetExhausted:
-        # Nothing of the round was reserved, so it stands where it stood.
-        return bench.state(round_id) is not RoundState.OPEN
-    return True
+    # An abort makes room.
+    bench.rounds.abort(again, "a public reason", "abort again")
+    bench.rounds.abort(bench.opened(first), "a public reason", "abort the third")
+    bench.rounds.set_cap(ann, Budget(cost * 0.9, CAP.delta), "less")
 
 
 def test_a_cap_too_small_is_refused_at_opening(bench: Bench) -> None:
-    bench.rounds.register_dataset("small", "shop.csv", SCHEMA, Budget(1.0, 1e-6), CAP, "2")
+    bench.rounds.register_dataset("small", "shop.csv", SCHEMA, Budget(1.0, 1e-6), CAP, "2", new_budgets=True)
     with pytest.raises(BudgetExhausted, match="account data/small: "):
         bench.rounds.open(replace(TERMS, dataset="small"), "open")
-    bench.rounds.register_dataset("shy", "shop.csv", SCHEMA, CAP, Budget(1.0, 1e-6), "3")
+    bench.rounds.register_dataset("shy", "shop.csv", SCHEMA, CAP, Budget(1.0, 1e-6), "3", new_budgets=True)
     with pytest.raises(BudgetExhausted, match="account analyst/shy/query/ann: "):
         bench.rounds.open(replace(TERMS, dataset="shy"), "open")
     assert bench.rounds.list() == ([], "")
@@ -303,6 +328,34 @@ def test_only_registered_analysts_and_datasets(bench: Bench) -> None:
 def test_sources_stay_inside_the_data_directory(bench: Bench, source: str) -> None:
     with pytest.raises(InvalidArgument, match=r"^source: "):
         bench.rounds.register_dataset("other", source, SCHEMA, CAP, CAP, "other")
+
+
+def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
+    register, data = bench.rounds.register_dataset, bench.directory / "data"
+    (data / "copy.csv").write_bytes((data / "shop.csv").read_bytes())
+    (data / "link.csv").symlink_to(data / "shop.csv")
+    write_table(data / "..", RECORDS + 1)
+    (data / "../shop.csv").rename(data / "longer.csv")
+    bench.rounds.retire_dataset("shop", "retire")
+    before = bench.rounds.journal()
+    for source in ("shop.csv", "copy.csv", "link.csv"):
+        with pytest.raises(
+            InvalidArgument, match="new_budgets: must be set, as this is the table of the dataset 'shop'"
+        ):
+            register("again", source, SCHEMA, CAP, CAP, "again")
+    with pytest.raises(InvalidArgument, match="new_budgets: must not be set"):
+        register("again", "longer.csv", SCHEMA, CAP, CAP, "again", new_budgets=True)
+    assert bench.rounds.journal() == before
+    assert register("longer", "longer.csv", SCHEMA, CAP, CAP, "longer").records == RECORDS + 1
+    for name, source in (("again", "copy.csv"), ("once more", "link.csv")):
+        anew = register(name.replace(" ", "-"), source, SCHEMA, CAP, CAP, name, new_budgets=True)
+        assert register(anew.name, source, SCHEMA, CAP, CAP, name, new_budgets=True) == anew
+    with pytest.raises(AlreadyExists):
+        register("again", "copy.csv", SCHEMA, CAP, CAP, "again")
+    opened = [json.loads(entry.events).get("beside") for entry in bench.rounds.journal()[0]]
+    assert opened == [None, None, ["data/shop"], ["data/again", "data/shop"]]
+    # What is journaled besides changes nothing of how the accounts are recomputed.
+    bench.restart()
 
 
 def test_datasets_are_registered_once_with_sensible_caps(bench: Bench) -> None:

@@ -81,9 +81,9 @@ class Account:
         """What counts against the cap."""
         return self.total([*self.spent.values(), *self.reserved.values()])
 
-    def takes(self, cost: Cost) -> bool:
-        """Whether one more charge stays within the cap."""
-        return self.holds(self.committed + cost if self.sums else cost)
+    def takes(self, costs: list[Cost]) -> bool:
+        """Whether all of these charges could be added, one after the other."""
+        return self.holds(sum(costs, self.committed)) if self.sums else all(map(self.holds, costs))
 
     def holds(self, total: Cost) -> bool:
         """Whether a total is within the cap; at an order half of its delta is for divergences alone."""
@@ -170,7 +170,7 @@ class Life(RuleBasedStateMachine):
         crash=crashes,
     )
     def open(self, unit: str, epsilon: float, crash: str | None) -> None:
-        """A round that every account could take now; otherwise it is refused."""
+        """A round that every account could take once all open ones are sealed; otherwise it is refused."""
         budget = Budget(epsilon, 1e-4)
         terms = replace(TERMS, unit=unit, data_budget=budget, analyst_budget=budget, options=OPTIONS)
         plan = self.bench.rounds.plan(terms)
@@ -182,14 +182,15 @@ class Life(RuleBasedStateMachine):
         on_data = plan.data_cost if order is None else charge_at(parts_from_json(plan.data_events), order)
         costs = {DATA: on_data, **mine}
         new = {name: Account(sums=unit == "analyst", cap=self.analyst_cap) for name in mine}
-        fits = all((self.accounts | new | self.accounts)[name].takes(cost) for name, cost in costs.items())
+        known = new | self.accounts
+        fits = all(known[name].takes([*self.pending(name), cost]) for name, cost in costs.items())
         try:
             opened = self.done(crash, "OPEN", lambda request_id: self.bench.rounds.open(terms, request_id))
         except BudgetExhausted:
             assert not fits
             return
         assert fits
-        self.accounts = new | self.accounts
+        self.accounts = known
         self.rounds[opened.id] = Round(costs)
         submit = self.bench.rounds.submit
         sent = workload_to_bytes(ANN)
@@ -205,20 +206,15 @@ class Life(RuleBasedStateMachine):
         held.withdrawn = True
 
     def seal(self, name: str, crash: str | None) -> None:
-        """All accounts are charged, or none."""
+        """All accounts are charged; none refuses a round that could be opened."""
         held = self.rounds[name]
         legal = held.state == "open"
-        fits = all(self.accounts[each].takes(cost) for each, cost in held.costs.items())
         try:
             self.done(crash, "SEAL", lambda request_id: self.bench.rounds.seal(name, request_id))
         except WrongState:
             assert not legal
-        except BudgetExhausted:
-            assert legal
-            assert not fits
         else:
             assert legal
-            assert fits
             held.state = "sealed"
             for each, cost in held.costs.items():
                 self.accounts[each].reserved[name] = cost
@@ -297,7 +293,7 @@ class Life(RuleBasedStateMachine):
         crash=crashes,
     )
     def set_cap(self, data: st.DataObject, epsilon: float, delta: float, crash: str | None) -> None:
-        """Never below what is committed."""
+        """Never below what is committed, and what open rounds will reserve."""
         name = data.draw(st.sampled_from(sorted(self.accounts)))
         held, cap = self.accounts[name], Budget(epsilon, delta)
         under = replace(held, cap=Cap(epsilon, delta, held.cap.order))
@@ -308,8 +304,12 @@ class Life(RuleBasedStateMachine):
             self.done(crash, "CAP", lambda request_id: self.bench.rounds.set_cap(name, cap, request_id))
         except InvalidArgument:
             assert not fits
+        except WrongState:
+            assert fits
+            assert not under.takes(self.pending(name))
         else:
             assert fits
+            assert under.takes(self.pending(name))
             self.accounts[name] = under
 
     @precondition(lambda self: self.rounds)
@@ -356,6 +356,7 @@ class Life(RuleBasedStateMachine):
                 assert stored.committed == held.committed
                 assert stored.cap == held.cap
                 assert held.holds(stored.committed)
+                assert held.takes(self.pending(name))
 
     @invariant()
     def rounds_stand_where_they_must(self) -> None:
@@ -367,6 +368,10 @@ class Life(RuleBasedStateMachine):
                 assert held.state == "released"
             except WrongState:
                 assert held.state != "released"
+
+    def pending(self, name: str) -> list[Cost]:
+        """What open rounds will reserve on an account."""
+        return [held.costs[name] for held in self.rounds.values() if held.state == "open" and name in held.costs]
 
     def settle(self, name: str, *, spent: bool) -> None:
         """End what a round has reserved."""

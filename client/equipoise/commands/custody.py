@@ -40,6 +40,13 @@ def register(
         float | None,
         typer.Option(help="The same for analysts' accounts: for many rounds of sampled play, unit = analyst."),
     ] = None,
+    new_budgets: Annotated[
+        bool,
+        typer.Option(
+            "--new-budgets",
+            help="The table is another dataset's, too: give its records budgets besides.",
+        ),
+    ] = False,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
@@ -60,6 +67,7 @@ def register(
             request_id,
             data_order,
             analyst_order,
+            new_budgets=new_budgets,
         )
     if as_json:
         print_json(found)
@@ -197,7 +205,7 @@ def set_cap(
 ) -> None:
     """Change the cap of an account; the journal keeps who could spend how much, and from when on.
 
-    A cap below what is spent or reserved already is refused.
+    A cap below what is spent or reserved already is refused, and so is one too small for the rounds that are open.
     """
     with Operator.from_profile(profile) as operator:
         found = operator.set_cap(account, Budget(epsilon, delta), request_id)

@@ -34,6 +34,7 @@ class RegisterDatasetRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     DATA_ORDER_FIELD_NUMBER: _builtins.int
     ANALYST_ORDER_FIELD_NUMBER: _builtins.int
+    NEW_BUDGETS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The dataset's name."""
     source: _builtins.str
@@ -46,6 +47,10 @@ class RegisterDatasetRequest(_message.Message):
     """
     analyst_order: _builtins.float
     """The same for every analyst's account."""
+    new_budgets: _builtins.bool
+    """Said where another dataset has the same table, retired or not: its records get budgets of their own beside those,
+    and the journal says so. Without it the table is refused.
+    """
     @_builtins.property
     def schema(self) -> _types_pb2.Schema:
         """What the records can be."""
@@ -69,10 +74,11 @@ class RegisterDatasetRequest(_message.Message):
         request_id: _builtins.str = ...,
         data_order: _builtins.float | None = ...,
         analyst_order: _builtins.float | None = ...,
+        new_budgets: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_analyst_order", b"_analyst_order", "_data_order", b"_data_order", "analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analyst_order", b"_analyst_order", "_data_order", b"_data_order", "analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "name", b"name", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analyst_order", b"_analyst_order", "_data_order", b"_data_order", "analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "name", b"name", "new_budgets", b"new_budgets", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__analyst_order: _TypeAlias = _typing.Literal["analyst_order"]  # noqa: Y015
     _WhichOneofArgType__analyst_order: _TypeAlias = _typing.Literal["_analyst_order", b"_analyst_order"]  # noqa: Y015

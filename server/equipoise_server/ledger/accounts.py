@@ -10,8 +10,8 @@ Every function works in the transaction of the connection it is given and commit
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection, Row, select
@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Row, select
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, NotFound
 from equipoise_server.ledger import journal
-from equipoise_server.ledger.caps import Cap, Composition, fits, limits, recounted, worst
+from equipoise_server.ledger.caps import Cap, Composition, combined, epsilon_under, fits, limits, recounted
 from equipoise_server.storage.tables import accounts
 
 
@@ -47,15 +47,25 @@ def analyst_account(dataset: str, unit: str, analyst: str) -> str:
 
 
 def open_account(
-    connection: Connection, time: datetime, name: str, *, dataset: str, composition: Composition, cap: Cap
+    connection: Connection,
+    time: datetime,
+    name: str,
+    *,
+    dataset: str,
+    composition: Composition,
+    cap: Cap,
+    beside: Sequence[str] = (),
 ) -> None:
-    """Open an account; one that is there stays as it is. It begins with what was written off under its name."""
+    """Open an account; one that is there stays as it is. It begins with what was written off under its name.
+
+    `beside`: the accounts that count for the same records, for the journal.
+    """
     if connection.execute(select(accounts.c.name).where(accounts.c.name == name)).first() is not None:
         return
     # What was lost of an account that counted in another way is counted anew, in an entry behind the opening.
     anew = [recounted(cost, order, cap) for order, cost in _write_offs(connection, name) if order != cap.order]
     lost = [*written_off(connection, name, cap.order), *anew]
-    begun = worst(lost, cap) if composition is Composition.WORST else sum(lost, Cost())
+    begun = combined(lost, composition, cap)
     limit = widened(limits(cap), begun)
     connection.execute(
         accounts.insert().values(
@@ -71,7 +81,8 @@ def open_account(
         )
     )
     opening = {"cap": {"epsilon": cap.epsilon, "delta": cap.delta}, "composition": composition}
-    events = json.dumps(opening | order_field(cap.order))
+    others = {"beside": list(beside)} if beside else {}
+    events = json.dumps(opening | order_field(cap.order) | others)
     journal.append(connection, time, "open-account", account=name, cost=Cost(), events=events)
     for cost in anew:
         header = json.dumps({"finding": "counted anew"} | order_field(cap.order))
@@ -145,11 +156,30 @@ def total_with(held: Account, cost: Cost) -> Cost:
     """What would be committed with one more charge. Raises `BudgetExhausted` if the cap does not allow it."""
     added = cost if held.composition is Composition.WORST else held.committed + cost
     if not fits(added, held.cap, held.limit):
-        raise BudgetExhausted(
+        problem = (
             f"account {held.name}: this round does not fit under the cap of "
             f"epsilon {held.cap.epsilon:g} at delta {held.cap.delta:g}"
         )
-    return worst([held.committed, cost], held.cap) if held.composition is Composition.WORST else added
+        if held.composition is Composition.SUM:
+            left = max(0.0, held.cap.epsilon - epsilon_under(held.cap, held.committed))
+            problem += f", of which epsilon {left:.6g} is left"
+        raise BudgetExhausted(problem)
+    return combined([held.committed, cost], held.composition, held.cap)
+
+
+def check_room(held: Account, pending: Sequence[Cost], cost: Cost) -> None:
+    """See that a round to be opened fits beside what is committed and what other open rounds will reserve.
+
+    Nothing is reserved. Raises `BudgetExhausted`, as `total_with` does.
+    """
+    reserved = combined([held.committed, *pending], held.composition, held.cap)
+    try:
+        total_with(replace(held, committed=reserved), cost)
+    except BudgetExhausted as error:
+        if not pending or held.composition is Composition.WORST:
+            raise
+        counted = "rounds that are open and not sealed yet are counted too, as each of them can be sealed"
+        raise BudgetExhausted(f"{error.message}; {counted} ({len(pending)} here)") from None
 
 
 def columns(prefix: str, cost: Cost) -> dict[str, int]:

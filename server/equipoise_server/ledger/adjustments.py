@@ -7,13 +7,14 @@ it is given and commits nothing.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection
 
 from equipoise.accounting import Cost
-from equipoise.errors import InvalidArgument
+from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import (
     Account,
@@ -22,12 +23,14 @@ from equipoise_server.ledger.accounts import (
     change,
     columns,
     order_field,
+    total_with,
     widened,
 )
 from equipoise_server.ledger.caps import (
     Cap,
     Composition,
     at_order,
+    combined,
     epsilon_under,
     fits,
     limits,
@@ -36,6 +39,8 @@ from equipoise_server.ledger.caps import (
 )
 from equipoise_server.ledger.charges import live_costs
 from equipoise_server.ledger.guard import Finding, Mark
+
+NAMED_ROUNDS = 5  # in an error
 
 
 @dataclass(frozen=True)
@@ -46,10 +51,11 @@ class WrittenOff:
     cost: Cost
 
 
-def set_cap(connection: Connection, name: str, cap: Cap, time: datetime) -> None:
+def set_cap(connection: Connection, name: str, cap: Cap, time: datetime, pending: Mapping[str, Cost]) -> None:
     """Give an account another cap; it goes on counting as it did, whatever order `cap` has.
 
-    Raises `NotFound`, and `InvalidArgument` below what is committed already.
+    `pending`: what rounds that are open will reserve on it, by their ids, oldest first. Raises `NotFound`,
+    `InvalidArgument` below what is committed already, `WrongState` where one of those could no longer be sealed.
     """
     held = account(connection, name, locked=True)
     if held.cap.order is not None:
@@ -63,6 +69,7 @@ def set_cap(connection: Connection, name: str, cap: Cap, time: datetime) -> None
     if not fits(committed, cap, limit):
         reached = epsilon_under(cap, committed)
         raise InvalidArgument("cap", f"is below what is spent or reserved: epsilon {reached:.6g} at its delta")
+    _check_pending(replace(held, cap=cap, limit=limit, committed=committed), pending)
     change(
         connection,
         name,
@@ -76,6 +83,19 @@ def set_cap(connection: Connection, name: str, cap: Cap, time: datetime) -> None
     )
     events = json.dumps({"cap": {"epsilon": cap.epsilon, "delta": cap.delta}})
     journal.append(connection, time, "set-cap", account=name, cost=Cost(), events=events)
+
+
+def _check_pending(held: Account, pending: Mapping[str, Cost]) -> None:
+    """Reserve, in thought, one after the other."""
+    for cost in pending.values():
+        try:
+            held = replace(held, committed=total_with(held, cost))
+        except BudgetExhausted:
+            newest = ", ".join([*pending][-NAMED_ROUNDS:])
+            raise WrongState(
+                f"the cap is below what is spent or reserved and what the {len(pending)} open rounds of this "
+                f"account will reserve when they are sealed: abort some of them first (the newest: {newest})"
+            ) from None
 
 
 def write_off(connection: Connection, mark: Mark | None, finding: Finding, time: datetime) -> list[WrittenOff]:
@@ -130,11 +150,9 @@ def _rest(held: Account) -> Cost:
 
 
 def _add(connection: Connection, held: Account, missing: Cost) -> None:
-    if held.composition is Composition.WORST:
-        spent = worst([held.spent, missing], held.cap)
-        committed = worst([held.committed, missing], held.cap)
-    else:
-        spent, committed = held.spent + missing, held.committed + missing
+    spent, committed = (
+        combined([amount, missing], held.composition, held.cap) for amount in (held.spent, held.committed)
+    )
     limit = widened(held.limit, committed)
     values = {**columns("limit", limit), **columns("spent", spent), **columns("committed", committed)}
     change(connection, held.name, values)

@@ -148,6 +148,11 @@ def worst(costs: list[Cost], cap: Cap) -> Cost:
     )
 
 
+def combined(costs: list[Cost], composition: Composition, cap: Cap) -> Cost:
+    """What several costs make up on an account."""
+    return worst(costs, cap) if composition is Composition.WORST else sum(costs, Cost())
+
+
 def recounted(cost: Cost, order: float | None, cap: Cap) -> Cost:
     """A cost that was counted at `order` (None: as rhos and pairs), as an account under `cap` counts it.
 

@@ -18,7 +18,7 @@ from equipoise.accounting import Cost, charge_at, charge_of, parts_from_json
 from equipoise.errors import DataLoss
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import Account, account, change, columns, total_with, written_off
-from equipoise_server.ledger.caps import Composition, worst
+from equipoise_server.ledger.caps import Composition, combined, worst
 from equipoise_server.storage.tables import accounts
 from equipoise_server.storage.tables import charges as charges_table
 
@@ -94,8 +94,7 @@ def spend(connection: Connection, round_id: str, time: datetime) -> None:
     """
     for charge in _reserved(connection, round_id):
         held = account(connection, charge.account)
-        spent = [held.spent, charge.cost]
-        total = worst(spent, held.cap) if held.composition is Composition.WORST else held.spent + charge.cost
+        total = combined([held.spent, charge.cost], held.composition, held.cap)
         _settle(connection, round_id, charge, "spent")
         change(connection, held.name, columns("spent", total))
         _record(connection, time, "spend", round_id, charge)
@@ -125,6 +124,14 @@ def live_costs(connection: Connection, held: Account, *, spent_only: bool = Fals
         select(charges_table).where(charges_table.c.account == held.name, charges_table.c.state.in_(states))
     )
     return [*(_cost(row) for row in rows), *written_off(connection, held.name, held.cap.order)]
+
+
+def all_charges(connection: Connection) -> dict[str, dict[str, tuple[str, Cost]]]:
+    """The state and the cost of every charge, by account and round."""
+    found: dict[str, dict[str, tuple[str, Cost]]] = {}
+    for row in connection.execute(select(charges_table)):
+        found.setdefault(row.account, {})[row.round_id] = (row.state, _cost(row))
+    return found
 
 
 def _commit(connection: Connection, held: Account, cost: Cost) -> bool:

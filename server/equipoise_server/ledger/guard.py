@@ -27,6 +27,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
@@ -45,6 +46,8 @@ from equipoise_server.storage.store import Store
 
 GUARD_FILE = "guard"
 VERSION = 1
+LOCK_SECONDS = 30.0  # more than a commit and a sync ever take; whoever holds it longer is not well
+LOCK_PAUSE_SECONDS = 0.01
 REPAIR = "the runbook says what to do; equipoise-server ledger write-off repairs it"
 
 
@@ -106,7 +109,7 @@ class Guard:
         """Move the guard to the journal's head; nothing happens where it is there. Never backwards.
 
         A crash before the file is replaced means: the guard is behind the journal, which extends it. Raises
-        `DataLoss` as `check` does, `Unavailable` where the file cannot be written.
+        `DataLoss` as `check` does, `Unavailable` where the file cannot be written or stays locked.
         """
         with self._locked(), store.read() as connection:
             self.check(connection)
@@ -177,16 +180,31 @@ class Guard:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One at a time, over all threads and processes; the operating system frees it after a crash."""
+        """One at a time, over all threads and processes; the operating system frees it after a crash.
+
+        Raises `Unavailable` where another does not let go of it: an operator's step that waits holds up all others.
+        """
         try:
             descriptor = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise Unavailable(f"the guard {self.path} cannot be locked: {error.strerror}") from None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            self._lock(descriptor)
             yield
         finally:
             os.close(descriptor)
+
+    def _lock(self, descriptor: int) -> None:
+        end = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise Unavailable(
+                        f"the guard {self.path} has been locked by another for {LOCK_SECONDS:g} seconds"
+                    ) from None
+                time.sleep(LOCK_PAUSE_SECONDS)
 
 
 def compare(connection: Connection, mark: Mark | None) -> Finding:

@@ -27,9 +27,9 @@ START = bytes(32)  # what the first entry is hashed onto
 class JournalRecord:
     """One entry; `events` is JSON. `action` is one of
 
-    "open-account": an account's cap and how it counts; "set-cap": another cap; "reserve", "spend" and "release": a
-    round's charge; "run": data may be touched from here on; "write-off": what a lost part of the journal may have
-    spent.
+    "open-account": an account's cap and how it counts, and beside which others for the same records; "set-cap":
+    another cap; "reserve", "spend" and "release": a round's charge; "run": data may be touched from here on;
+    "write-off": what a lost part of the journal may have spent.
 
     `round_id` is empty where there is none; `digest` is SHA-256 over the previous digest and this entry.
     """

@@ -1,7 +1,8 @@
 """The accounts as the journal makes them: recomputed entry by entry, and compared with what stands on them.
 
 The journal's chain shows that no entry was changed; this shows that the accounts say what the entries say, so that
-nobody has lowered an amount or raised a cap beside the journal.
+nobody has lowered an amount, raised a cap or settled a charge beside the journal. The limits are left out: another
+version of the library that converts the cap may round them otherwise.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from equipoise.accounting import Cost
 from equipoise.errors import DataLoss
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import all_accounts
-from equipoise_server.ledger.caps import Cap, Composition, worst
+from equipoise_server.ledger.caps import Cap, Composition, combined
+from equipoise_server.ledger.charges import all_charges
 from equipoise_server.ledger.journal import JournalRecord
 
 Lost = dict[str, list[tuple[float | None, Cost]]]  # by account: at which order it was counted, and how much
@@ -25,21 +27,24 @@ Lost = dict[str, list[tuple[float | None, Cost]]]  # by account: at which order 
 
 @dataclass
 class Replayed:
-    """One account as its entries make it: charges by round, and what belongs to no round."""
+    """One account as its entries make it: states and costs of charges by round, and what belongs to no round."""
 
     composition: Composition
     cap: Cap
-    reserved: dict[str, Cost] = field(default_factory=dict)
-    spent: list[Cost] = field(default_factory=list)
+    charges: dict[str, tuple[str, Cost]] = field(default_factory=dict)
+    lost: list[Cost] = field(default_factory=list)
 
-    def total(self, costs: list[Cost]) -> Cost:
-        """What costs make up on this account."""
-        return worst(costs, self.cap) if self.composition is Composition.WORST else sum(costs, Cost())
+    def settle(self, round_id: str, state: str) -> None:
+        """Spend or release what is reserved. Raises `KeyError` where nothing is."""
+        was, cost = self.charges[round_id]
+        if was != "reserved":
+            raise KeyError(round_id)
+        self.charges[round_id] = (state, cost)
 
-    @property
-    def totals(self) -> tuple[Cost, Cost]:
-        """What is spent, and what is spent or reserved."""
-        return self.total(self.spent), self.total([*self.spent, *self.reserved.values()])
+    def total(self, *states: str) -> Cost:
+        """What the charges in these states make up, with what was lost."""
+        live = [cost for state, cost in self.charges.values() if state in states]
+        return combined([*self.lost, *live], self.composition, self.cap)
 
 
 def replay(entries: Iterable[JournalRecord]) -> dict[str, Replayed]:
@@ -56,14 +61,14 @@ def replay(entries: Iterable[JournalRecord]) -> dict[str, Replayed]:
 
 def check_accounts(connection: Connection) -> None:
     """Check the journal's chain and every account against it. Raises `DataLoss` naming the entry or the account."""
-    replayed = replay(journal.verified(connection))
+    replayed, charges = replay(journal.verified(connection)), all_charges(connection)
     for held in all_accounts(connection):
         made = replayed.pop(held.name, None)
-        if made is None or (made.composition, made.cap, *made.totals) != (
-            held.composition,
-            held.cap,
-            held.spent,
-            held.committed,
+        if (
+            made is None
+            or (made.composition, made.cap) != (held.composition, held.cap)
+            or (made.total("spent"), made.total("spent", "reserved")) != (held.spent, held.committed)
+            or made.charges != charges.get(held.name, {})
         ):
             raise DataLoss(f"account {held.name} does not say what the budget journal says")
     if replayed:
@@ -77,18 +82,18 @@ def _apply(replayed: dict[str, Replayed], lost: Lost, entry: JournalRecord) -> N
             order = events.get("order")
             made = Replayed(Composition(events["composition"]), _cap(events, order))
             # What was counted in another way was counted anew behind the opening.
-            made.spent.extend(cost for counted_at, cost in lost.pop(name, []) if counted_at == order)
+            made.lost.extend(cost for counted_at, cost in lost.pop(name, []) if counted_at == order)
             replayed[name] = made
         case "set-cap":
             replayed[name].cap = _cap(events, replayed[name].cap.order)
         case "reserve":
-            replayed[name].reserved[entry.round_id] = entry.cost
+            replayed[name].charges[entry.round_id] = ("reserved", entry.cost)
         case "spend":
-            replayed[name].spent.append(replayed[name].reserved.pop(entry.round_id))
+            replayed[name].settle(entry.round_id, "spent")
         case "release":
-            del replayed[name].reserved[entry.round_id]
+            replayed[name].settle(entry.round_id, "released")
         case "write-off" if name in replayed:
-            replayed[name].spent.append(entry.cost)
+            replayed[name].lost.append(entry.cost)
         case "write-off" if name:
             lost.setdefault(name, []).append((events.get("order"), entry.cost))
         case _:

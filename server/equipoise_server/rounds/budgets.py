@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from equipoise.accounting import RHO_UNIT
+from equipoise.accounting import RHO_UNIT, Cost
 from equipoise.errors import InvalidArgument
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.adjustments import set_cap
 from equipoise_server.ledger.caps import Cap, epsilon_under
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.paging import cut_page, page_limit
+from equipoise_server.rounds.pending import pending_charges, pending_on
 from equipoise_server.rounds.records import AccountRecord, JournalRecord
 from equipoise_server.rounds.rows import canonical, read_dataset
 from equipoise_server.storage.crash_points import CrashPoint, reached
@@ -51,14 +52,16 @@ class Budgets:
         return cut_page(found, limit, lambda record: str(record.sequence))
 
     def set_cap(self, account: str, cap: Cap, request: Request, now: datetime) -> AccountRecord:
-        """Give an account another cap. Raises `NotFound`, `InvalidArgument`, `AlreadyExists`.
+        """Give an account another cap. Raises `NotFound`, `InvalidArgument`, `AlreadyExists`, `WrongState`.
 
         A crash before the commit means: the old cap holds, and the same request will be carried out.
         """
         with self.store.write() as connection:
             if (known := first_answer(connection, request)) is not None:
                 return _record_from_json(known)
-            set_cap(connection, account, cap, now)
+            held = accounts.account(connection, account)
+            pending = pending_on(held, pending_charges(connection, held.dataset))
+            set_cap(connection, account, cap, now, pending)
             record = _converted(accounts.account(connection, account))
             keep_answer(connection, request, canonical(asdict(record)), now)
             reached(CrashPoint.CAP_WRITTEN)
@@ -78,13 +81,18 @@ def _record_from_json(text: str) -> AccountRecord:
     return AccountRecord(**(fields | amounts))
 
 
+def _as_pair(cap: Cap, total: Cost) -> Budget:
+    """An amount at the cap's delta; of nothing there is no delta either."""
+    return Budget(epsilon_under(cap, total), cap.delta) if total != Cost() else Budget(0.0, 0.0)
+
+
 def _converted(account: accounts.Account) -> AccountRecord:
     cap = Budget(account.cap.epsilon, account.cap.delta)
     return AccountRecord(
         account.name,
         cap,
-        spent=Budget(epsilon_under(account.cap, account.spent), cap.delta),
-        committed=Budget(epsilon_under(account.cap, account.committed), cap.delta),
+        spent=_as_pair(account.cap, account.spent),
+        committed=_as_pair(account.cap, account.committed),
         order=account.cap.order,
         divergence=account.committed.divergence / RHO_UNIT,
         most_divergence=account.limit.divergence / RHO_UNIT,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import filecmp
 import math
+from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from sqlalchemy import Connection, select
 
-from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
+from equipoise.errors import AlreadyExists, InvalidArgument, Unavailable, WrongState
 from equipoise.schema import Schema
 from equipoise_server.data.source import load_histogram
 from equipoise_server.identity.names import check_name
@@ -44,7 +47,10 @@ RHOS_AND_PAIRS = Counting()
 
 @dataclass(frozen=True)
 class NewDataset:
-    """What an operator registers. `source` is relative to the data directory."""
+    """What an operator registers. `source` is relative to the data directory.
+
+    `new_budgets`: the operator knows that another dataset has the same table, and that its records get new budgets.
+    """
 
     name: str
     source: str
@@ -52,13 +58,15 @@ class NewDataset:
     data_cap: Budget
     analyst_cap: Budget
     counting: Counting = RHOS_AND_PAIRS
+    new_budgets: bool = False
 
     def request(self, caller: str, request_id: str) -> Request:
         """The request whose content is all of this."""
         caps = [[cap.epsilon, cap.delta] for cap in (self.data_cap, self.analyst_cap)]
-        # Without orders as before there were any, so that an old request stays the same one.
+        # Without either as before there was any, so that an old request stays the same one.
         orders = [] if self.counting == RHOS_AND_PAIRS else [astuple(self.counting)]
-        content = canonical([self.name, self.source, self.schema.to_json(), caps, *orders])
+        anew = ["new budgets"] if self.new_budgets else []
+        content = canonical([self.name, self.source, self.schema.to_json(), caps, *orders, *anew])
         return make_request(caller, request_id, "register_dataset", content)
 
 
@@ -78,13 +86,18 @@ class Datasets:
         check_name(new.name)
         data_cap = _counted_cap("data", new.data_cap, new.counting.data_order)
         analyst_cap = _counted_cap("analyst", new.analyst_cap, new.counting.analyst_order)
-        records = load_histogram(self.table(new.source), new.schema).records
+        path = self.table(new.source)
+        records = load_histogram(path, new.schema).records
         if records == 0:
             raise InvalidArgument("table", "has no records")
+        # Files are compared before it is this request's turn to write.
+        alike = cache(lambda source: _same_table(path, self.directory / source))
+        with self.store.read() as connection:
+            _with_table(connection, alike)
         with self.store.write() as connection:
             if (known := first_answer(connection, request)) is not None:
                 return _as_registered(connection, known)
-            self._insert(connection, new, records, data_cap, analyst_cap)
+            self._insert(connection, new, records, data_cap, analyst_cap, alike)
             keep_answer(connection, request, new.name, self.clock())
             registered = read_dataset(connection, new.name)
             reached(CrashPoint.DATASET_WRITTEN)
@@ -130,11 +143,26 @@ class Datasets:
         return path
 
     def _insert(
-        self, connection: Connection, new: NewDataset, records: int, data_cap: Cap, analyst_cap: Cap
+        self,
+        connection: Connection,
+        new: NewDataset,
+        records: int,
+        data_cap: Cap,
+        analyst_cap: Cap,
+        alike: Callable[[str], bool],
     ) -> None:
         """A crash before the commit means: no dataset and no account, and the request will be carried out."""
         if connection.execute(select(datasets.c.name).where(datasets.c.name == new.name)).first():
             raise AlreadyExists(f"a dataset named {new.name!r} is registered already")
+        others = _with_table(connection, alike)
+        if others and not new.new_budgets:
+            raise InvalidArgument(
+                "new_budgets",
+                f"must be set, as this is the table of the dataset {others[0]!r} already: with it (--new-budgets) "
+                "the same records get budgets of their own, beside what is spent there, and that is journaled",
+            )
+        if new.new_budgets and not others:
+            raise InvalidArgument("new_budgets", "must not be set, as no dataset has this table yet")
         now = self.clock()
         connection.execute(
             datasets.insert().values(
@@ -148,8 +176,29 @@ class Datasets:
                 create_time=to_microseconds(now),
             )
         )
-        account = data_account(new.name)
-        open_account(connection, now, account, dataset=new.name, composition=Composition.SUM, cap=data_cap)
+        open_account(
+            connection,
+            now,
+            data_account(new.name),
+            dataset=new.name,
+            composition=Composition.SUM,
+            cap=data_cap,
+            beside=[data_account(name) for name in others],
+        )
+
+
+def _with_table(connection: Connection, alike: Callable[[str], bool]) -> list[str]:
+    """The datasets, also retired ones, whose table is the same: nobody in it forgets what was asked before."""
+    query = select(datasets.c.name, datasets.c.source).order_by(datasets.c.name)
+    return [row.name for row in connection.execute(query) if alike(row.source)]
+
+
+def _same_table(path: Path, other: Path) -> bool:
+    """Whether both are the same file, or have the same bytes. One that is gone cannot be compared."""
+    try:
+        return other.is_file() and (path.samefile(other) or filecmp.cmp(path, other, shallow=False))
+    except OSError as error:
+        raise Unavailable(f"the tables of other datasets cannot be compared: {error.strerror}") from None
 
 
 def _counted_cap(whose: str, budget: Budget, order: float | None) -> Cap:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, select
 
 from equipoise.errors import InvalidArgument, WrongState
-from equipoise_server.ledger.accounts import account, analyst_account, open_account, total_with
+from equipoise_server.ledger.accounts import account, analyst_account, check_room, open_account
 from equipoise_server.ledger.caps import Cap
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.custody import SeedSource, seal_seed
+from equipoise_server.rounds.pending import pending_charges, pending_on
 from equipoise_server.rounds.records import RoundRecord, Terms
 from equipoise_server.rounds.rows import canonical, plan_to_json, read_dataset, read_round, terms_to_json
 from equipoise_server.rounds.states import RoundState
@@ -86,7 +87,7 @@ class Opening:
         return opened
 
     def _check_accounts(self, connection: Connection, terms: Terms, plan: Plan) -> None:
-        """Open the analysts' accounts where they are missing and see that every charge would fit now."""
+        """Open the analysts' accounts where they are missing and see that sealing will find room on all."""
         caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta, datasets.c.analyst_order
         row = connection.execute(select(*caps).where(datasets.c.name == terms.dataset)).one()
         for share in terms.shares:
@@ -98,9 +99,11 @@ class Opening:
                 composition=UNITS[terms.unit],
                 cap=Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order),
             )
+        pending = pending_charges(connection, terms.dataset)
         for charge in charges_of(terms, plan):
             held = account(connection, charge.account)
-            total_with(held, charge.counted(held.cap.order))
+            others = [*pending_on(held, pending).values()]
+            check_room(held, others, charge.counted(held.cap.order))
 
     def _insert(self, connection: Connection, terms: Terms, plan: Plan) -> str:
         """A crash before the commit means: no round; its seed is lost, and a new one will be drawn.

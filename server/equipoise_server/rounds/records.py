@@ -124,7 +124,7 @@ class ProgressRecord:
 
 @dataclass(frozen=True)
 class AccountRecord:
-    """What stands on one account. `spent` and `committed` (spent or reserved) are at the cap's delta.
+    """What stands on one account. `spent` and `committed` (spent or reserved) are at the cap's delta, or (0, 0).
 
     `order`: the Renyi order at which it counts, or None; at it `divergence` of `most_divergence` is committed.
     """

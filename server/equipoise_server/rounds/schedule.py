@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from equipoise_server.rounds.service import Rounds
 
 CALLER = "schedule"  # operators' requests are kept under "operator/NAME"
-# Depends on public things only: what earlier rounds were sealed with.
-NO_BUDGET = "at its closing time the privacy budget of the dataset no longer allowed the round"
+# The same words whichever account was full: after a repair wrote off budget, which happens for no analyst's doing.
+NO_BUDGET = "at its closing time the privacy budgets no longer allowed the round"
 
 log = structlog.get_logger(__name__)
 

@@ -107,13 +107,15 @@ class Rounds:
         request_id: str,
         caller: str = "",
         counting: Counting = RHOS_AND_PAIRS,
+        *,
+        new_budgets: bool = False,
     ) -> DatasetRecord:
         """Register a table of the data directory: its number of records is public from now on.
 
-        `counting`: how its accounts count, for good. Raises `InvalidArgument` (also where the schema refuses
-        records), `AlreadyExists`.
+        `counting`: how its accounts count, for good. `new_budgets`: said where another dataset has the same table.
+        Raises `InvalidArgument` (also where the schema refuses records), `AlreadyExists`.
         """
-        new = NewDataset(name, source, schema, data_cap, analyst_cap, counting)
+        new = NewDataset(name, source, schema, data_cap, analyst_cap, counting, new_budgets)
         record = self._datasets.register(new, new.request(f"operator/{caller}", request_id))
         self._guard.advance(self._store)
         return record
@@ -266,7 +268,10 @@ class Rounds:
         return self._budgets.history(account, page_size, page_token)
 
     def set_cap(self, account: str, cap: Budget, request_id: str, caller: str = "") -> AccountRecord:
-        """Give an account another cap: journaled. Raises `InvalidArgument` below what is committed already."""
+        """Give an account another cap: journaled. Raises `InvalidArgument` below what is committed already.
+
+        `WrongState` where rounds that are open could no longer be sealed: abort some of them first.
+        """
         checked = checked_cap("cap", cap.epsilon, cap.delta)
         request = make_request(f"operator/{caller}", request_id, "set_cap", account, canonical(asdict(cap)))
         record = self._budgets.set_cap(account, checked, request, self._clock())

@@ -49,6 +49,7 @@ class OperatorMethods:
                 request.data_order if request.HasField("data_order") else None,
                 request.analyst_order if request.HasField("analyst_order") else None,
             ),
+            new_budgets=request.new_budgets,
         )
         return operator_pb2.RegisterDatasetResponse(dataset=messages.dataset(record))
 

@@ -56,6 +56,22 @@ def test_rounds_add_on_the_data_account_up_to_the_cap(store: Store) -> None:
     assert totals(store, DATA)[1] == Cost(rho=LIMIT)
 
 
+def test_a_round_to_be_opened_needs_room_beside_those_that_are_open(store: Store) -> None:
+    reserve(store, "r0", {DATA: Cost(rho=LIMIT // 4)})
+    with store.read() as connection:
+        held, analyst = accounts.account(connection, DATA), accounts.account(connection, ANN)
+    others = [Cost(rho=LIMIT // 4), Cost(rho=LIMIT // 4)]
+    accounts.check_room(held, others, Cost(rho=LIMIT // 4))
+    with pytest.raises(BudgetExhausted, match=r"epsilon 0\.\d+ is left; rounds that are open .* \(2 here\)"):
+        accounts.check_room(held, others, Cost(rho=LIMIT // 2))
+    with pytest.raises(BudgetExhausted, match=r"is left$"):
+        accounts.check_room(held, [], Cost(rho=LIMIT))
+    # A statement is in one round only, so what other rounds cost takes nothing away.
+    accounts.check_room(analyst, [Cost(rho=LIMIT)] * 2, Cost(rho=LIMIT))
+    with pytest.raises(BudgetExhausted, match=r"at delta 1e-06$"):
+        accounts.check_room(analyst, others, Cost(rho=LIMIT + 1))
+
+
 def test_small_deltas_add_and_take_from_the_room_for_rho(store: Store) -> None:
     # 1 / n^2 for n = 10^9 is a single unit: it must neither vanish nor be free.
     reserve(store, "r0", {DATA: Cost(rho=1, delta=1)})

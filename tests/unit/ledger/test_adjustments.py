@@ -9,7 +9,7 @@ from sqlalchemy import text
 from unit.ledger.ledger_store import NOW, ledger_store, open_with, release, reserve, spend, totals
 
 from equipoise.accounting import Cost
-from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, NotFound
+from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, NotFound, WrongState
 from equipoise_server.ledger.adjustments import WrittenOff, set_cap, write_off
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.ledger.conversion import epsilon_for, largest_rho
@@ -45,9 +45,9 @@ def agrees(store: Store) -> None:
         check_accounts(connection)
 
 
-def cap(store: Store, name: str, epsilon: float, delta: float) -> None:
+def cap(store: Store, name: str, epsilon: float, delta: float, pending: dict[str, Cost] | None = None) -> None:
     with store.write() as connection:
-        set_cap(connection, name, Cap(epsilon, delta), NOW)
+        set_cap(connection, name, Cap(epsilon, delta), NOW, pending or {})
 
 
 def lose(store: Store, committed: dict[str, Cost], finding: Finding) -> list[WrittenOff]:
@@ -89,6 +89,19 @@ def test_a_raised_cap_lets_more_in_and_a_lowered_one_does_not(store: Store) -> N
         cap(store, "data/other", 1.0, 1e-6)
     release(store, "r1")
     cap(store, DATA, 1.0, 1e-6)
+
+
+def test_a_cap_leaves_room_for_what_open_rounds_will_reserve(store: Store) -> None:
+    part = Cost(rho=LIMIT // 4)
+    reserve(store, "r0", {DATA: part})
+    two = {"r1": part, "r2": part}
+    with pytest.raises(WrongState, match=r"what the 2 open rounds of this account .* \(the newest: r1, r2\)"):
+        cap(store, DATA, epsilon_for(Cost(rho=LIMIT // 2), CAP.delta) + 1e-6, CAP.delta, two)
+    cap(store, DATA, epsilon_for(Cost(rho=LIMIT // 2), CAP.delta) + 1e-6, CAP.delta, {"r1": part})
+    # Where the worst round counts, each of them needs room for itself only.
+    with pytest.raises(WrongState):
+        cap(store, ANN, epsilon_for(part, CAP.delta) - 1e-6, CAP.delta, two)
+    cap(store, ANN, epsilon_for(part, CAP.delta) + 1e-6, CAP.delta, two)
 
 
 def test_which_round_is_the_worst_follows_the_delta_of_the_cap(store: Store) -> None:
@@ -174,6 +187,19 @@ def test_an_account_that_was_changed_beside_the_journal_is_noticed(unchecked: St
     agrees(unchecked)
     with unchecked.write() as connection:
         connection.execute(text(f"UPDATE accounts SET {change} WHERE name = '{ANN}'"))
+    with pytest.raises(DataLoss, match=f"account {ANN} does not say what the budget journal says"):
+        agrees(unchecked)
+
+
+@pytest.mark.parametrize(
+    "change", ["UPDATE charges SET rho = 4", "UPDATE charges SET state = 'reserved'", "DELETE FROM charges"]
+)
+def test_a_charge_that_was_changed_beside_the_journal_is_noticed(unchecked: Store, change: str) -> None:
+    """Otherwise a later release or another cap would take the wrong amount for live."""
+    reserve(unchecked, "r0", {ANN: Cost(rho=5)})
+    spend(unchecked, "r0")
+    with unchecked.write() as connection:
+        connection.execute(text(change))
     with pytest.raises(DataLoss, match=f"account {ANN} does not say what the budget journal says"):
         agrees(unchecked)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import threading
 from collections.abc import Iterator
@@ -53,6 +54,20 @@ def test_a_store_that_goes_on_is_accepted(store: Store, guard: Guard) -> None:
     with store.read() as connection:
         head = journal.head(connection)
     assert (mark.sequence, mark.digest, mark.committed) == (head.sequence, head.digest, {DATA: Cost(rho=1)})
+
+
+def test_a_lock_that_nobody_lets_go_of_is_not_waited_for_for_ever(
+    store: Store, guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("equipoise_server.ledger.guard.LOCK_SECONDS", 0.05)
+    reserve(store, "r0", {DATA: Cost(rho=1)})
+    with guard.path.with_name("guard.lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(Unavailable, match=r"has been locked by another for 0\.05 seconds"):
+            guard.advance(store)
+    guard.advance(store)
+    with store.read() as connection:
+        assert compare(connection, guard.read()) is Finding.CONTAINED
 
 
 def test_yesterdays_copy_is_refused_with_the_reason(store: Store, guard: Guard, store_url: str) -> None:

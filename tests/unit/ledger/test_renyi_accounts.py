@@ -255,16 +255,16 @@ def test_where_the_worst_round_counts_each_must_fit_alone(store: Store) -> None:
 def test_another_cap_is_counted_at_the_same_order(store: Store) -> None:
     charge(store, "r0", RENYI, counting(LIMIT.divergence))
     with store.write() as connection:
-        set_cap(connection, RENYI, Cap(8.0, 1e-6), NOW)
+        set_cap(connection, RENYI, Cap(8.0, 1e-6), NOW, {})
     with store.read() as connection:
         held = accounts.account(connection, RENYI)
     assert (held.cap, held.limit) == (Cap(8.0, 1e-6, ORDER), limits(Cap(8.0, 1e-6, ORDER)))
     charge(store, "r1", RENYI, counting(1))
     for smaller in (CAP, Cap(5.5, 1e-12)):
         with pytest.raises(InvalidArgument, match="cap: is below"), store.write() as connection:
-            set_cap(connection, RENYI, smaller, NOW)
+            set_cap(connection, RENYI, smaller, NOW, {})
     with pytest.raises(InvalidArgument, match="takes all of the cap"), store.write() as connection:
-        set_cap(connection, RENYI, Cap(0.5, 1e-6), NOW)
+        set_cap(connection, RENYI, Cap(0.5, 1e-6), NOW, {})
 
 
 def lose(store: Store, mark: Mark | None, finding: Finding) -> None:
