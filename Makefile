@@ -31,8 +31,8 @@ crash-full: $(VENV)/test.stamp  ## 300 random kills on each store: about half an
 MINUTES ?= 30
 STORE ?= sqlite
 
-soak: $(VENV)/test.stamp  ## a real server used for MINUTES on STORE (sqlite, postgresql): it must not grow; half an hour
-	$(BIN)/python -m pytest tests/soak -s -k $(STORE) --soak-minutes $(MINUTES)
+soak: $(VENV)/test.stamp  ## a real server used for MINUTES (30) on STORE (sqlite, postgresql) must not grow
+	$(BIN)/python -m pytest tests/soak/test_soak.py -s --soak-minutes $(MINUTES) --soak-store $(STORE)
 
 lint: $(VENV)/lint.stamp $(VENV)/test.stamp  ## style, types, import rules
 	$(BIN)/ruff check .
