@@ -60,13 +60,20 @@ def sample(process_id: int) -> Sample:
     """How the process is now."""
     place = Path(f"/proc/{process_id}")
     lines = dict(line.partition(":")[::2] for line in (place / "status").read_text().splitlines())
-    children = [(task / "children").read_text().split() for task in (place / "task").iterdir()]
     return Sample(
         memory=int(lines["VmRSS"].split()[0]) / 1024,
         descriptors=len(list((place / "fd").iterdir())),
         threads=int(lines["Threads"]),
-        children=sum(map(len, children)),
+        children=sum(map(_children, (place / "task").iterdir())),
     )
+
+
+def _children(thread: Path) -> int:
+    """How many processes a thread has started; none, where it has ended since it was listed."""
+    try:
+        return len((thread / "children").read_text().split())
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 def points(times: Sequence[float], samples: Sequence[Sample]) -> list[Point]:
