@@ -1,7 +1,7 @@
 """What can be seen of a server process from outside, and how fast it grows.
 
 A slope is that of least squares, with its standard error. Samples a second apart are not independent, so half a
-minute of them is one point. The first three minutes of a life are left out: modules that are imported at first use,
+minute of them is one point. The first five minutes of a life are left out: modules that are imported at first use,
 the pools of threads and connections, caches with a limit, and the allocator's arenas fill once and then stay.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-WARM_UP_SECONDS = 180
+WARM_UP_SECONDS = 300
 POINT_SECONDS = 30
 CERTAINTY = 3.0  # standard errors: what grows within the allowance is refused once in 700 slopes
 HOUR = 3600.0
