@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test audit-fast audit crash crash-full lint drift wheel bench protos clean
+.PHONY: help demo test audit-fast audit crash crash-full soak lint drift wheel bench protos clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1: \2/p' Makefile
@@ -27,6 +27,12 @@ crash: $(VENV)/test.stamp  ## a real server killed at every named point and at r
 
 crash-full: $(VENV)/test.stamp  ## 300 random kills on each store: about half an hour
 	$(BIN)/python -m pytest tests/crash/test_random_kills.py -s --kills 300
+
+MINUTES ?= 30
+STORE ?= sqlite
+
+soak: $(VENV)/test.stamp  ## a real server used for MINUTES (30) on STORE (sqlite, postgresql) must not grow
+	$(BIN)/python -m pytest tests/soak/test_soak.py -s --soak-minutes $(MINUTES) --soak-store $(STORE)
 
 lint: $(VENV)/lint.stamp $(VENV)/test.stamp  ## style, types, import rules
 	$(BIN)/ruff check .

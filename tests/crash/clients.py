@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from crash.dying_server import Answer, DyingServer, Persisting
+from crash.dying_server import Answer, Persisting, Server
 from crash.promises import Answered, Promises
 
 from equipoise.client import Client
@@ -34,7 +34,8 @@ WORKLOADS: tuple[list[Statement], ...] = (
     [Marginal(("size",))],
     [attribute("size") == "xl", Marginal(("colour", "size"))],
 )
-SHARES = tuple(Share(name, 3, 12) for name in ANALYSTS)
+EACH = 3, 12  # statements and queries of a share
+SHARES = tuple(Share(name, *EACH) for name in ANALYSTS)
 DATA_BUDGET, ANALYST_BUDGET = Budget(8.0, 1e-4), Budget(8.0, 1e-4)
 CAP_STEP, CAP_DELTA = 20.0, 1e-3  # an account is full after a few rounds, and gets so much more
 OPTIONS = '{"rounds": 2}'
@@ -45,14 +46,18 @@ Workloads = Sequence[list[Statement] | None]
 
 @dataclass
 class Table:
-    """One dataset, its operator and its analysts; the rounds on it come one after the other."""
+    """One dataset, its operator and its analysts; the rounds on it come one after the other.
+
+    `others` have a share in every round, too; what they do with it is not this table's business.
+    """
 
     name: str
     unit: str
-    server: DyingServer
+    server: Server
     profiles: Path
     promises: Promises
     random: random.Random
+    others: Sequence[str] = ()
     rounds: int = 0
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -117,7 +122,7 @@ class Table:
             closing = datetime.now(UTC) + timedelta(seconds=OPEN_SECONDS) if by_itself else None
             terms = Terms(
                 self.name,
-                SHARES,
+                (*SHARES, *(Share(name, *EACH) for name in self.others)),
                 DATA_BUDGET,
                 ANALYST_BUDGET,
                 self.unit,
@@ -203,17 +208,18 @@ class Table:
 class Again:
     """Reads results again, and asks old questions again, as long as there are rounds."""
 
-    server: DyingServer
+    server: Server
     profiles: Path
     promises: Promises
     random: random.Random
+    names: Sequence[str] = ANALYSTS  # whoever has results
     asked: int = 0
 
     def go_on(self, stopping: threading.Event) -> None:
         """The same question has the same answer, whatever has happened since."""
         callers: dict[str, Persisting[Any]] = {
             "operator": operator(self.server),
-            **{name: analyst(self.server, self.profiles, name) for name in ANALYSTS},
+            **{name: analyst(self.server, self.profiles, name) for name in self.names},
         }
         while not stopping.wait(0.1):
             if self.promises.answers:
@@ -229,10 +235,10 @@ class Again:
             caller.close()
 
 
-def admit(server: DyingServer, profiles: Path) -> None:
+def admit(server: Server, profiles: Path, names: Sequence[str] = ANALYSTS) -> None:
     """The analysts, before anything else."""
     caller = operator(server)
-    for name in ANALYSTS:
+    for name in names:
         caller.ask(lambda it, name=name: it.add_analyst(name, profiles / name))  # type: ignore[misc]
     caller.close()
 
@@ -241,11 +247,11 @@ def _opened(it: Operator, terms: Terms, request: str) -> Round:
     return it.open(terms, request).round
 
 
-def operator(server: DyingServer) -> Persisting[Operator]:
+def operator(server: Server) -> Persisting[Operator]:
     """The operator of a server."""
     return Persisting(server, lambda: Operator.from_profile(server.state / "profiles" / "operator"))
 
 
-def analyst(server: DyingServer, profiles: Path, name: str) -> Persisting[Client]:
+def analyst(server: Server, profiles: Path, name: str) -> Persisting[Client]:
     """An analyst of a server, once admitted."""
     return Persisting(server, lambda: Client.from_profile(profiles / name))

@@ -33,6 +33,16 @@ class Closing(Protocol):
 Caller = TypeVar("Caller", bound=Closing)
 
 
+class Server(Protocol):
+    """What clients know of a server that comes and goes; `faults` are ends that nobody had brought about."""
+
+    state: Path
+    faults: list[int]
+
+    def patient(self, since: float) -> bool: ...
+    def log(self) -> str: ...
+
+
 @dataclass
 class DyingServer:
     """A server on `state`, life by life. `faults`: how lives ended that nobody had ended.
@@ -90,7 +100,7 @@ class DyingServer:
 class Persisting(Generic[Caller]):
     """A client that asks again for as long as the server cannot be reached, or is busy. One thread's own."""
 
-    server: DyingServer
+    server: Server
     connect: Callable[[], Caller]
     _caller: Caller | None = None
 

@@ -104,3 +104,22 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_no_page_was_left_in_the_middle_of_a_merge(page: Path) -> None:
     assert not re.search(r"^(<{7} .*|={7}|>{7} .*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+THREATS = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+OF_THE_STATE = {"ca/", "keys/", "ca/authority.key", "keys/storage.key"}
+CITED = re.findall(r"`([\w./-]+/(?:[\w-]+\.\w+)?)(?:::(\w+))?`", THREATS)
+
+
+@pytest.mark.parametrize(("path", "test"), sorted(each for each in set(CITED) if each[0] not in OF_THE_STATE))
+def test_what_the_threat_model_cites_exists(path: str, test: str) -> None:
+    outside = path.startswith(("client/", "tests/", "docs/"))
+    cited = (ROOT if outside else ROOT / "server" / "equipoise_server") / path
+    assert cited.exists()
+    assert not test or re.search(rf"^(async )?def {test}\(", cited.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_the_threat_model_cites_a_test_for_each_claim() -> None:
+    rows = [row for row in THREATS.splitlines() if row.startswith("| ") and "::test_" in row]
+    assert len(rows) > 20
+    assert all("`" in row.split("|")[2] for row in rows)

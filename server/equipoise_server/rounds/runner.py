@@ -43,7 +43,8 @@ class _Run:
     process: SpawnProcess
     progress: ProgressRecord
     phase_start: float
-    problem: str = ""
+    kind: str = ""  # of what went wrong, for the log
+    problem: str = ""  # the same in words, for operators
     ended: bool = False
 
 
@@ -155,6 +156,7 @@ class Runner:
             pass  # the worker has ended, in whatever way
         except (EquipoiseError, IntegrityError) as error:
             # The store refuses, or the round was aborted and its results are not wanted any more.
+            run.kind = type(error).__name__
             run.problem = f"the results could not be stored: {getattr(error, 'message', 'no such run')}"
             run.process.kill()
         finally:
@@ -167,7 +169,7 @@ class Runner:
                 problem = run.problem or f"the worker ended with exit code {run.process.exitcode}"
                 run.progress = replace(NOTHING, phase=f"failed: {problem}")
                 if run in self._runs.values():
-                    log.error("worker_failed", run_id=run_id, problem=problem)
+                    log.error("worker_failed", run_id=run_id, kind=run.kind, exit_code=run.process.exitcode)
 
     def _keep(self, run_id: str, message: Message) -> None:
         match message:
@@ -189,8 +191,8 @@ def _take(run: _Run, message: Message) -> None:
             pass
         case Finished(_, peak):
             run.progress = ProgressRecord("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
-        case Failed(problem):
-            run.problem = problem
+        case Failed(kind, problem):
+            run.kind, run.problem = kind, problem
 
 
 def _end(process: SpawnProcess) -> None:

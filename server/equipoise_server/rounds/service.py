@@ -300,6 +300,7 @@ class Rounds:
                 query = select(rounds.c.id).where(rounds.c.state == RoundState.RUNNING.value)
                 running = list(connection.execute(query.order_by(rounds.c.position)).scalars())
             self._runner.keep_only(running)
+            self._problems = {each: problem for each, problem in self._problems.items() if each in running}
             for round_id in running:
                 if self._runner.progress(round_id) is not None:
                     continue

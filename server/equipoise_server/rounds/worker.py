@@ -13,7 +13,9 @@ import resource
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -74,8 +76,9 @@ class Finished:
 
 @dataclass(frozen=True)
 class Failed:
-    """Told instead of `Finished`; `problem` is for operators and the log."""
+    """Told instead of `Finished`. `problem`, which may count records, is for operators; `kind` for the log."""
 
+    kind: str
     problem: str
 
 
@@ -121,19 +124,29 @@ def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[Par
 def serve_job(pipe: Connection, job: Job) -> None:
     """The worker process's main function: compute, and tell the server over `pipe`."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Where the server has died nobody listens; a traceback on its standard error would be no use to anybody.
+    with pipe, suppress(BrokenPipeError):
+        pipe.send(_computed(pipe, job))
+
+
+def _computed(pipe: Connection, job: Job) -> Finished | Failed:
+    """Sends everything that is computed; gives the last word on it."""
     try:
         progress = _throttled(pipe)
         outcome = compute_round(job, progress)
         # A full pipe holds the worker until the server has stored what was sent before.
         for part in stream_parts(job, outcome, progress):
             pipe.send(part)
-        pipe.send(Finished(outcome.synopsis, peak_memory_bytes()))
+        return Finished(outcome.synopsis, peak_memory_bytes())
     except EquipoiseError as error:
-        pipe.send(Failed(error.message))
+        return Failed(type(error).__name__, error.message)
     except MemoryError:
-        pipe.send(Failed("out of memory"))
-    finally:
-        pipe.close()
+        return Failed("MemoryError", "out of memory")
+    except Exception as error:
+        # Its own text may hold what was asked or what the table holds: only the place may be told.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        kind = f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
+        return Failed(kind, f"something unexpected happened: {kind}")
 
 
 def peak_memory_bytes() -> int:

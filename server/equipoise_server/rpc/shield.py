@@ -6,6 +6,7 @@ log either, so for calls to the analysts' service the exception's own text is le
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import traceback
 from collections.abc import AsyncIterator
@@ -32,8 +33,11 @@ async def hide_errors(call: Call) -> AsyncIterator[None]:
         yield
     except aio.AbortError:
         raise
-    except InternalError as error:
+    except (InternalError, aio.InternalError, aio.UsageError) as error:
         await _refuse_unexpected(call, error)
+    except aio.BaseError:
+        # What gRPC raises besides is that the server was stopped before the caller had sent all: nobody listens.
+        raise asyncio.CancelledError from None
     except EquipoiseError as error:
         _log.info("refused", method=call.method, status=error.status, reason=error.reason)
         await refuse(call.context, grpc.StatusCode[error.status], error.reason, error.message)

@@ -48,6 +48,7 @@ def engine(url: URL, writes: bool) -> Engine:
     """The one connection that writes, or those that read."""
     made = create_engine(
         url,
+        hide_parameters=True,  # errors, which may be logged, quote no workload
         poolclass=QueuePool,
         pool_size=1 if writes else READERS,
         max_overflow=0,

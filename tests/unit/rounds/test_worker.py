@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -19,7 +21,15 @@ from equipoise.wire import chunk_from_bytes, workload_to_bytes
 from equipoise_server.mechanisms.interface import Answers, Budget, Outcome, Setting, Share
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds import starting, worker
-from equipoise_server.rounds.worker import Advance, Job, Part, compute_round, peak_memory_bytes, stream_parts
+from equipoise_server.rounds.worker import (
+    Advance,
+    Failed,
+    Job,
+    Part,
+    compute_round,
+    peak_memory_bytes,
+    stream_parts,
+)
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")),))
 
@@ -152,3 +162,41 @@ def test_calls_go_before_a_worker(job: Job) -> None:
         process.kill()
         process.join()
         receiver.close()
+
+
+def told(job: Job) -> list[object]:
+    """What a worker tells its server of a job."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    with receiver:
+        worker.serve_job(sender, job)
+        found = []
+        with suppress(EOFError):
+            while True:
+                found.append(receiver.recv())
+    return found
+
+
+def test_an_unexpected_error_is_told_without_its_text(job: Job) -> None:
+    parameters = job.plan.parameters.replace('"game":{', '"game":{"vermilion":17,')
+    odd = replace(job, plan=replace(job.plan, parameters=parameters))
+    with pytest.raises(Exception, match="vermilion"):
+        compute_round(odd, silent)
+    (*_, failed) = told(odd)
+    assert isinstance(failed, Failed)
+    assert re.fullmatch(r"\w+ at \w+\.py:\d+", failed.kind)
+    assert failed.problem == f"something unexpected happened: {failed.kind}"
+
+
+def test_counts_of_a_table_are_for_operators_and_not_for_the_log(job: Job) -> None:
+    job.table.write_text("colour\n" + "red\n" * 99)
+    (*_, failed) = told(job)
+    assert isinstance(failed, Failed)
+    assert failed.kind == "DataLoss"
+    assert "99 records" in failed.problem
+
+
+def test_a_worker_whose_server_has_died_says_nothing(job: Job, capfd: pytest.CaptureFixture[str]) -> None:
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    receiver.close()
+    worker.serve_job(sender, job)
+    assert capfd.readouterr() == ("", "")

@@ -107,3 +107,16 @@ async def test_cancellation_and_aborts_pass_through() -> None:
             async with hide_errors(Call("/x/Y", False, cast(Context, context))):
                 raise error
         assert context.ended == []
+
+
+async def test_a_call_that_the_server_s_end_cut_off_is_no_error_of_the_program() -> None:
+    class Stopped(aio.BaseError):
+        """What gRPC raises in an upload."""
+
+    context = FakeContext()
+    with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
+        async with hide_errors(Call("/x/Y", True, cast(Context, context))):
+            raise Stopped
+    assert (context.ended, logs) == ([], [])
+    for error in (aio.UsageError(), aio.InternalError()):
+        assert (await fail(error))[0] is grpc.StatusCode.INTERNAL

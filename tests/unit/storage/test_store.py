@@ -131,3 +131,12 @@ def test_a_foreign_database_is_refused_and_left_alone(store_url: str) -> None:
 def test_urls_that_cannot_be_used_are_named(wrong: str) -> None:
     with pytest.raises(InvalidArgument, match=r"^store: "):
         open_store(wrong)
+
+
+def test_an_error_does_not_quote_what_was_to_be_stored(store: Store) -> None:
+    add(store, "chartreuse")
+    with pytest.raises(IntegrityError) as raised:
+        add(store, "chartreuse")
+    statement = str(raised.value).partition("[SQL:")[2]
+    assert "INSERT" in statement
+    assert "chartreuse" not in statement
