@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,10 +51,9 @@ AUDITOR = "/equipoise.v1.AuditorService"
 
 @dataclass(frozen=True)
 class Place:
-    """A server and who is there. `ann` has a share in every round, `mal` in `shared` only.
+    """A server and who is there.
 
-    `shared` and `others` are open, `released` has results and a synopsis. All are of the dataset `shop`, none of
-    `unshared`.
+    Both rounds are open and of the dataset `shop`. `ann` has a share in both, `mal` in `shared` only.
     """
 
     server: ServerProcess
@@ -64,7 +63,6 @@ class Place:
     mal: Credentials
     shared: str
     others: str
-    released: str
 
     @contextmanager
     def channel(self, credentials: Credentials, **options: Any) -> Iterator[grpc.Channel]:
@@ -101,30 +99,39 @@ def place(directory: Path) -> Iterator[Place]:
 
 
 def furnished(server: ServerProcess) -> Place:
-    """Admits the analysts, opens the rounds and plays one of them."""
-    with ExitStack() as stack:
-        target = f"127.0.0.1:{server.port}"
-
-        def connection(who: Credentials) -> Connection:
-            tls = grpc.ssl_channel_credentials(who.authority, who.key, who.certificate)
-            return Connection(stack.enter_context(grpc.secure_channel(target, tls)), target)
-
-        operator = Operator(connection(server.operator()))
-        ann, mal = (admitted(server, name) for name in ("ann", "mal"))
+    """Admits the analysts and opens the rounds."""
+    ann, mal = (admitted(server, name) for name in ("ann", "mal"))
+    with connection(server, server.operator()) as way:
+        operator = Operator(way)
         cap = Budget(50.0, 1e-3)
         for dataset in ("shop", "unshared"):
             operator.register_dataset(dataset, "shop.csv", SCHEMA, cap, cap)
         shared = operator.open(terms("ann", "mal")).round.id
         others = operator.open(terms("ann")).round.id
+    return Place(server, server.operator(), server.auditor(), ann, mal, shared, others)
+
+
+def played(here: Place) -> str:
+    """A round of ann's alone, with results and a synopsis that can be read."""
+    with connection(here.server, here.operator) as way, connection(here.server, here.ann) as her_way:
+        operator, analyst = Operator(way), Client(her_way)
         released = operator.open(terms("ann")).round.id
-        analyst = Client(connection(ann))
         analyst.submit(released, ASKED)
         operator.seal(released)
         operator.run(released)
         eventually(lambda: operator.round(released).progress.complete)
         operator.release(released)
         analyst.wait(released)
-        return Place(server, server.operator(), server.auditor(), ann, mal, shared, others, released)
+    return released
+
+
+@contextmanager
+def connection(server: ServerProcess, who: Credentials) -> Iterator[Connection]:
+    """The client's own way of calling."""
+    tls = grpc.ssl_channel_credentials(who.authority, who.key, who.certificate)
+    target = f"127.0.0.1:{server.port}"
+    with grpc.secure_channel(target, tls) as channel:
+        yield Connection(channel, target)
 
 
 def terms(*names: str, **changed: Any) -> Terms:

@@ -11,6 +11,7 @@ import socket
 import ssl
 import struct
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from integration.server_process import Credentials
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY = 0, 1, 3, 4, 6, 7
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
+NO_TABLE = struct.pack(">HI", 1, 0)  # what comes back names no header that came before
 SECONDS = 60
 LARGEST_FRAME = 16_384
 
@@ -90,19 +92,27 @@ def message(content: bytes, compressed: int = 0, length: int | None = None) -> b
     return struct.pack(">BI", compressed, len(content) if length is None else length) + content
 
 
-def endings(port: int, credentials: Credentials, calls: Sequence[tuple[Sequence[Header], bytes]]) -> list[Ending]:
-    """Makes calls on one connection, each ended after its body, and waits until the last one has ended."""
+def endings(
+    port: int, credentials: Credentials, calls: Sequence[tuple[Sequence[Header], bytes]], *, answered: bool = True
+) -> list[Ending]:
+    """Makes calls on one connection, one after another, each ended after its body.
+
+    Waits for the end of each, or, where all but the last are not `answered` at all, of the last only.
+    """
     with connected(port, credentials) as connection:
-        connection.sendall(PREFACE + frame(SETTINGS, 0, 0))
-        found = [Ending() for _ in calls]
+        connection.sendall(PREFACE + frame(SETTINGS, 0, 0, NO_TABLE))
+        found, end = [Ending() for _ in calls], time.monotonic() + SECONDS
         for place, (headers, body) in enumerate(calls):
             stream = 2 * place + 1
             connection.sendall(frame(HEADERS, END_HEADERS, stream, header_block(headers)))
             pieces = [body[at : at + LARGEST_FRAME] for at in range(0, len(body), LARGEST_FRAME)] or [b""]
             for number, piece in enumerate(pieces, start=1):
                 connection.sendall(frame(DATA, END_STREAM if number == len(pieces) else 0, stream, piece))
-        while not found[-1].ended and _read(connection, found):
-            pass
+            if answered or place == len(calls) - 1:
+                while not found[place].ended and _read(connection, found):
+                    assert time.monotonic() < end, found
+            if "closed" in (each.ended for each in found):
+                break
         return found
 
 

@@ -33,6 +33,8 @@ from integration.server_process import Refusal
 from equipoise.messages import terms_message
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
 from equipoise.wire import schema_to_message, workload_to_bytes
+from equipoise_server.identity.names import Role
+from equipoise_server.identity.policy import POLICY
 
 Predicate = types_pb2.Predicate
 Statement = types_pb2.Statement
@@ -117,6 +119,13 @@ ODD_NUMBERS = (
     *(math.nextafter(edge, way) for edge in EDGES for way in (-math.inf, math.inf)),
 )
 RED = among("colour", "red")
+CELLS = Statement(marginal=types_pb2.Marginal(attributes=["colour", "price"]))
+BIN = Predicate.Interval(attribute="colour", low=0.0, high=1.0)
+
+
+def any_of(count: int) -> bytes:
+    return workload(Statement(predicate=Predicate(any=Predicate.Any(conditions=[RED.predicate] * count))))
+
 
 WORKLOADS: dict[str, tuple[bytes, tuple[str, str]]] = {
     "nothing": (b"", INVALID),
@@ -129,10 +138,7 @@ WORKLOADS: dict[str, tuple[bytes, tuple[str, str]]] = {
     "no attributes": (marginal(), INVALID),
     "an attribute twice": (marginal("colour", "colour"), INVALID),
     "bins as categories": (workload(among("price", "0.0")), INVALID),
-    "categories as bins": (
-        workload(Statement(predicate=Predicate(interval=Predicate.Interval(attribute="colour", low=0.0, high=1.0)))),
-        INVALID,
-    ),
+    "categories as bins": (workload(Statement(predicate=Predicate(interval=BIN))), INVALID),
     "the wrong way round": (interval(2.0, 0.0), INVALID),
     "no version": (workload(RED, version=0), INVALID),
     "a later version": (workload(RED, version=2), INVALID),
@@ -162,11 +168,11 @@ WORKLOADS: dict[str, tuple[bytes, tuple[str, str]]] = {
     "more statements than the share": (workload(*[RED] * 5), BUDGET),
     "many more statements": (workload(*[RED] * 90_000), BUDGET),
     "very many empty statements": (b"\x08\x01" + b"\x12\x00" * 900_000, BUDGET),
-    "more queries than the share": (workload(*[Statement(marginal=types_pb2.Marginal(attributes=["colour", "price"]))] * 4), BUDGET),
-    "a statement of 1.5 MB": (
-        workload(Statement(predicate=Predicate(any=Predicate.Any(conditions=[RED.predicate] * 90_000)))),
-        INVALID,
+    "more queries than the share": (
+        workload(*[Statement(marginal=types_pb2.Marginal(attributes=["colour", "price"]))] * 4),
+        BUDGET,
     ),
+    "a statement of 1.5 MB": (any_of(90_000), INVALID),
     "more than may be sent": (b"\x08\x01" + bytes(WORKLOAD_LIMIT), SIZE),
     **{f"from {number!r}": (interval(number, 2.0), INVALID) for number in ODD_NUMBERS},
     **{f"to {number!r}": (interval(0.0, number), INVALID) for number in ODD_NUMBERS},
@@ -199,7 +205,7 @@ UNUSUAL: dict[str, bytes] = {
     "a version twice": b"\x08\x07" + workload(RED),
     "two kinds of statement": b"\x08\x01" + field(2, field(2, field(1, b"price")) + RED.SerializeToString()),
     "a length written long": b"\x08\x81\x80\x80\x00" + field(2, RED.SerializeToString()),
-    "many conditions": workload(Statement(predicate=Predicate(any=Predicate.Any(conditions=[RED.predicate] * 9000)))),
+    "many conditions": any_of(9000),
 }
 
 
@@ -286,7 +292,6 @@ NO_BUDGETS = tuple(
         (1.0, 1.0),
         (1.0, math.nextafter(1.0, 2.0)),
         (1.0, math.inf),
-        (DENORMAL, DENORMAL),
         (LARGE_EDGE, DENORMAL),
     )
 )
@@ -312,7 +317,7 @@ NO_OPTIONS = (
     '{"__class__": {"__init__": 1}}',
     " " * 70_000,
 )
-NO_SHARES = (
+NO_SHARES: tuple[list[types_pb2.Share], ...] = (
     [],
     [share(), share()],
     [share(statements=0)],
@@ -358,6 +363,10 @@ def test_malformed_terms_open_nothing(here: Place, method: str) -> None:
             refused = attempt(channel, f"{OPERATOR}/{method}", [content])
             assert isinstance(refused, Refusal), name
             assert (refused.status, refused.reason) == INVALID, (name, refused)
+        least = types_pb2.Budget(epsilon=DENORMAL, delta=DENORMAL)
+        for content in (open_with(data_budget=least), open_with(analyst_budget=least)):
+            refused = refusal(channel, f"{OPERATOR}/{method}", [content])
+            assert (refused.status, refused.reason) == BUDGET, refused
         for what, text in NASTY.items():
             refused = refusal(channel, f"{OPERATOR}/{method}", [open_with(dataset=text)])
             assert (refused.status, refused.reason) == ("NOT_FOUND", "NOT_FOUND"), what
@@ -410,10 +419,20 @@ REGISTRATIONS: dict[str, bytes] = {
     **{f"a source of {what}": register_with(source=text) for what, text in NASTY.items()},
     **{
         f"the source {source[:20]}": register_with(source=source)
-        for source in ("", ".", "..", "/etc/passwd", "../equipoise.db", "a/" * 5000, "shop.csv/x", "SHOP.CSV", "~/x")
+        for source in (
+            "",
+            ".",
+            "..",
+            "/etc/passwd",
+            "../equipoise.db",
+            "a/" * 5000,
+            "shop.csv/x",
+            "SHOP.CSV",
+            "~/x",
+        )
     },
-    **{f"data cap {number}": register_with(data_cap=each) for number, each in enumerate(NO_BUDGETS[:-2])},
-    **{f"analyst cap {number}": register_with(analyst_cap=each) for number, each in enumerate(NO_BUDGETS[:-2])},
+    **{f"data cap {number}": register_with(data_cap=each) for number, each in enumerate(NO_BUDGETS)},
+    **{f"analyst cap {number}": register_with(analyst_cap=each) for number, each in enumerate(NO_BUDGETS)},
     **{
         f"order {order!r}": register_with(data_order=order)
         for order in (math.nan, math.inf, -1.0, DENORMAL, 1.0, math.nextafter(1.0, 2.0), LARGE_EDGE)
@@ -469,9 +488,6 @@ def test_a_message_beyond_the_limit_is_refused(here: Place) -> None:
 
 def test_bytes_that_are_no_message_are_refused_everywhere(here: Place) -> None:
     """By every method that is served, and however the bytes are wrong."""
-    from equipoise_server.identity.names import Role  # noqa: PLC0415
-    from equipoise_server.identity.policy import POLICY  # noqa: PLC0415
-
     callers = {Role.ANALYST: here.mal, Role.OPERATOR: here.operator, Role.AUDITOR: here.auditor}
     for role, caller in callers.items():
         with here.channel(caller) as channel:
@@ -488,47 +504,80 @@ def test_bytes_that_are_no_message_are_refused_everywhere(here: Place) -> None:
 
 
 LOOK = f"{ANALYST}/GetAnalystRound"
+GZIP = (b"grpc-encoding", b"gzip")
 
 
-def without(name: bytes, *others: Header) -> list[Header]:
-    return [*(header for header in call_headers(LOOK) if header[0] != name), *others]
+def changed(name: bytes, *values: bytes) -> list[Header]:
+    """The headers of a call with these values of one of them instead."""
+    return [*((name, value) for value in values), *(each for each in call_headers(LOOK) if each[0] != name)]
 
 
-def headers(*more: Header) -> list[Header]:
+def added(*more: Header) -> list[Header]:
+    """The headers of a call, and more."""
     return [*call_headers(LOOK), *more]
 
 
-# Header fields, body, and the gRPC status; None where gRPC answers nothing or breaks off.
-FRAMES: dict[str, tuple[Callable[[bytes], tuple[list[Header], bytes]], bytes | None]] = {
-    "well-formed": (lambda asked: (headers(), message(asked)), b"0"),
-    "cut off": (lambda asked: (headers(), message(asked)[:-3]), None),
-    "half a prefix": (lambda asked: (headers(), message(asked)[:2]), None),
-    "nothing": (lambda asked: (headers(), b""), None),
-    "the largest length": (lambda asked: (headers(), message(asked, length=2**32 - 1)), b"8"),
-    "said to be compressed": (lambda asked: (headers((b"grpc-encoding", b"gzip")), message(asked, 1)), b"12"),
-    "compressed": (
-        lambda asked: (headers((b"grpc-encoding", b"gzip")), message(gzip.compress(asked), 1)),
-        b"12",
-    ),
-    "an unknown compression": (lambda asked: (headers((b"grpc-encoding", b"br")), message(asked, 1)), None),
-    "an unknown flag": (lambda asked: (headers(), message(asked, 7)), None),
-    "no text in a binary header": (lambda asked: (headers((b"a-bin", b"!!!")), message(asked)), None),
-    "a capital in a header": (lambda asked: (headers((b"A", b"a")), message(asked)), None),
-    "no te": (lambda asked: (without(b"te"), message(asked)), b"2"),
-    "GET": (lambda asked: (without(b":method", (b":method", b"GET")), message(asked)), b"2"),
-    "no path": (lambda asked: (without(b":path"), message(asked)), b"2"),
-    "a path of bytes": (lambda asked: (without(b":path", (b":path", b"/\xff\xfe")), message(asked)), None),
-    "a path of a service only": (lambda asked: (without(b":path", (b":path", b"/")), message(asked)), b"12"),
-    "a long path": (lambda asked: (without(b":path", (b":path", b"/" + b"a" * 9000)), message(asked)), b"12"),
+Framed = Callable[[bytes], tuple[list[Header], bytes]]
+WELL_FORMED: Framed = lambda asked: (call_headers(LOOK), message(asked))  # noqa: E731
+# With the number of gRPC's own status: what it refuses never reaches a method of ours.
+REFUSED_FRAMES: dict[str, tuple[Framed, bytes]] = {
+    "well-formed": (WELL_FORMED, b"0"),
+    "said to be compressed": (lambda asked: (added(GZIP), message(asked, 1)), b"12"),
+    "compressed": (lambda asked: (added(GZIP), message(gzip.compress(asked), 1)), b"12"),
+    "no te": (lambda asked: (changed(b"te"), message(asked)), b"2"),
+    "GET": (lambda asked: (changed(b":method", b"GET"), message(asked)), b"2"),
+    "no path": (lambda asked: (changed(b":path"), message(asked)), b"2"),
+    "a path of bytes": (lambda asked: (changed(b":path", b"/\xff\xfe"), message(asked)), b"2"),
+    "a path of a service only": (lambda asked: (changed(b":path", b"/"), message(asked)), b"12"),
+    "a long path": (lambda asked: (changed(b":path", b"/" + b"a" * 9000), message(asked)), b"12"),
+    "reset: an unknown compression": (lambda asked: (added((b"grpc-encoding", b"br")), message(asked, 1)), b""),
+    "reset: no text in a binary header": (lambda asked: (added((b"a-bin", b"!!!")), message(asked)), b""),
+    "reset: a capital in a header": (lambda asked: (added((b"A", b"a")), message(asked)), b""),
+}
+# gRPC waits for the rest of these, which never comes; they hold their stream until their own connection ends.
+UNFINISHED_FRAMES: dict[str, Framed] = {
+    "cut off": lambda asked: (call_headers(LOOK), message(asked)[:-3]),
+    "half a prefix": lambda asked: (call_headers(LOOK), message(asked)[:2]),
+    "nothing": lambda _: (call_headers(LOOK), b""),
+    "the largest length": lambda asked: (call_headers(LOOK), message(asked, length=2**32 - 1)),
+    "an unknown flag": lambda asked: (call_headers(LOOK), message(asked, 7)),
 }
 
 
-@pytest.mark.parametrize("name", FRAMES)
-def test_frames_that_no_library_writes(here: Place, name: str) -> None:
-    make, status = FRAMES[name]
-    asked = analyst_pb2.GetAnalystRoundRequest(round_id=here.shared).SerializeToString()
-    found = endings(here.server.port, here.mal, [make(asked), (headers(), message(asked))])
-    if status is not None and found[0].ended != "closed":
-        assert found[0].status == status, found
-    # What was wrong with one call does not reach the next on the same connection, unless that was broken off.
-    assert found[1].status == b"0" or found[1].ended == "closed", found
+def looked_at(here: Place) -> bytes:
+    return analyst_pb2.GetAnalystRoundRequest(round_id=here.shared).SerializeToString()
+
+
+@pytest.mark.parametrize("name", REFUSED_FRAMES)
+def test_frames_that_no_library_writes_are_refused_alone(here: Place, name: str) -> None:
+    make, status = REFUSED_FRAMES[name]
+    asked = looked_at(here)
+    first, second = endings(here.server.port, here.mal, [make(asked), WELL_FORMED(asked)])
+    assert first.status == status, first
+    assert second.status == b"0", second
+
+
+@pytest.mark.parametrize("name", UNFINISHED_FRAMES)
+def test_unfinished_messages_hold_up_nobody(here: Place, name: str) -> None:
+    asked = looked_at(here)
+    unfinished = [UNFINISHED_FRAMES[name](asked)] * 20
+    found = endings(here.server.port, here.mal, [*unfinished, WELL_FORMED(asked)], answered=False)
+    assert found[-1].status == b"0", found
+
+
+@pytest.mark.parametrize(
+    "spoken",
+    [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", bytes(10_000), b"\x16\x03\x01\x02\x00", b""],
+    ids=["HTTP/1.1", "zeros", "half a handshake", "nothing"],
+)
+def test_what_is_not_even_a_call_is_dropped(here: Place, spoken: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", here.server.port), 60) as plain:
+        plain.sendall(spoken)
+    try:
+        with connected(here.server.port, here.mal) as secured:
+            secured.sendall(spoken)
+            secured.sendall(bytes(100))
+            while secured.recv(65_536):
+                pass
+    except (ConnectionError, ssl.SSLError):
+        pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from abuse.place import ANALYST, ASKED, OPERATOR, Place, attempt, outcome, refusal, upload
+from abuse.place import ANALYST, ASKED, OPERATOR, Place, attempt, outcome, played, refusal, upload
 from google.protobuf.message import Message
 from integration.server_process import Refusal
 
@@ -67,11 +67,16 @@ GUESSES = (
 )
 
 
+@pytest.fixture(scope="module")
+def released(here: Place) -> str:
+    return played(here)
+
+
 @pytest.mark.parametrize("what", ABOUT_A_ROUND)
-def test_others_rounds_are_like_none(here: Place, what: str) -> None:
+def test_others_rounds_are_like_none(here: Place, released: str, what: str) -> None:
     name, requests = ABOUT_A_ROUND[what]
     with here.channel(here.mal) as channel:
-        for round_id in (here.others, here.released, here.shared.upper(), f" {here.shared}", *GUESSES):
+        for round_id in (here.others, released, here.shared.upper(), f" {here.shared}", *GUESSES):
             found = attempt(channel, f"{ANALYST}/{name}", requests(round_id))
             assert found == NO_ROUND, (round_id, found)
 
@@ -83,7 +88,7 @@ def test_others_datasets_are_like_none(here: Place) -> None:
             assert attempt(channel, f"{ANALYST}/GetDataset", [request.SerializeToString()]) == NO_DATASET, name
 
 
-def test_lists_and_their_tokens_are_the_callers(here: Place) -> None:
+def test_lists_and_their_tokens_are_the_callers(here: Place, released: str) -> None:
     method = f"{ANALYST}/ListAnalystRounds"
 
     def request(token: str = "", size: int = 0) -> list[bytes]:
@@ -95,7 +100,7 @@ def test_lists_and_their_tokens_are_the_callers(here: Place) -> None:
         # The only token of the caller's own leads to an empty page, and others' are like none.
         (raw,) = outcome(channel, method, request(here.shared))
         assert analyst_pb2.ListAnalystRoundsResponse.FromString(raw) == analyst_pb2.ListAnalystRoundsResponse()
-        for token in (here.others, here.released, *GUESSES[1:]):
+        for token in (here.others, released, *GUESSES[1:]):
             assert attempt(channel, method, request(token)) == NO_TOKEN, token
         for size in (1001, 2**32 - 1):
             refused = refusal(channel, method, request(size=size))
@@ -146,14 +151,12 @@ def test_request_ids_and_receipts_are_each_callers_own(here: Place) -> None:
         assert (refused.status, refused.reason) == ("ALREADY_EXISTS", "EXISTS")
 
 
-def test_streams_begin_where_they_are_and_no_further(here: Place) -> None:
+def test_streams_begin_where_they_are_and_no_further(here: Place, released: str) -> None:
     def results(after: int) -> list[bytes]:
-        return [analyst_pb2.StreamResultsRequest(round_id=here.released, after_sequence=after).SerializeToString()]
+        return [analyst_pb2.StreamResultsRequest(round_id=released, after_sequence=after).SerializeToString()]
 
     def synopsis(after: int) -> list[bytes]:
-        return [
-            analyst_pb2.DownloadSynopsisRequest(round_id=here.released, after_records=after).SerializeToString()
-        ]
+        return [analyst_pb2.DownloadSynopsisRequest(round_id=released, after_records=after).SerializeToString()]
 
     with here.channel(here.ann) as channel:
         (raw,) = outcome(channel, f"{ANALYST}/StreamResults", results(0))
