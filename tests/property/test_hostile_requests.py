@@ -197,7 +197,7 @@ def test_every_method_is_attacked(served: Served) -> None:
 
 
 @given(st.data())
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 def test_no_request_is_unexpected(served: Served, data: st.DataObject) -> None:
     method, template = data.draw(
         st.sampled_from(sorted(templates(served.round_id).items(), key=lambda each: each[0]))
@@ -206,7 +206,7 @@ def test_no_request_is_unexpected(served: Served, data: st.DataObject) -> None:
 
 
 @given(nearly(operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE)))
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @example(operator_pb2.PlanRoundRequest(terms=operator_pb2.RoundTerms(options='{"\\ud800": 1}')).SerializeToString())
 def test_no_terms_are_unexpected(served: Served, raw: bytes) -> None:
     served.check(f"{OPERATOR}/PlanRound", raw)
@@ -216,7 +216,7 @@ WORKLOAD = types_pb2.Workload.FromString(workload_to_bytes(ANN))
 
 
 @given(st.sampled_from(UPLOADS), nearly(WORKLOAD), st.data())
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 def test_no_workload_is_unexpected(served: Served, method: str, workload: bytes, data: st.DataObject) -> None:
     header = analyst_pb2.SubmitHeader(
         round_id=served.round_id, request_id=f"request {data.draw(st.integers(0, 9))}"
