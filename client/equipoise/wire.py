@@ -203,9 +203,7 @@ def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: st
 
 def _read_statement(message: types_pb2.Statement, path: str) -> Statement:
     if message.ByteSize() > MAX_STATEMENT_BYTES:
-        raise InvalidArgument(
-            path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it"
-        )
+        raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
     match message.WhichOneof("statement"):
         case "predicate":
             return _read_predicate(message.predicate, f"{path}.predicate", 1)

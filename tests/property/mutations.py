@@ -62,7 +62,7 @@ SCALARS: dict[int, st.SearchStrategy[Any]] = {
 
 def change(draw: st.DrawFn, message: Message) -> None:
     """Changes one field of a message, or of one below it."""
-    field = draw(st.sampled_from(list(message.DESCRIPTOR.fields)))
+    field: Any = draw(st.sampled_from(list(message.DESCRIPTOR.fields)))
     value: Any = getattr(message, field.name)
     if field.type != Field.TYPE_MESSAGE:
         drawn = draw(SCALARS[field.type])

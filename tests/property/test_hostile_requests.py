@@ -105,7 +105,7 @@ class Served:
     async def _call(self, method: str, requests: tuple[bytes, ...], context: FakeContext) -> None:
         (role,) = POLICY[method].roles
         authentication._CALLER.set(Caller("ann" if role is Role.ANALYST else str(role), role))
-        found: Any = next(filter(None, (service.service(Details(method)) for service in self._services)))
+        found: Any = next(filter(None, (service.service(cast(Any, Details(method))) for service in self._services)))
         handler: Any = surround(found, hide_errors, method)
 
         async def sent() -> AsyncIterator[bytes]:
