@@ -59,7 +59,7 @@ class Client:
         """Who the server says the caller is."""
         request = analyst_pb2.GetIdentityRequest()
         response = self._connection.call(f"{SERVICE}/GetIdentity", request, analyst_pb2.GetIdentityResponse)
-        return Identity(response.name, messages.ROLES[response.role])
+        return Identity(response.name, messages.role(response.role))
 
     def rounds(self) -> Iterator[Round]:
         """The rounds in which the caller has a share, newest first."""
@@ -177,7 +177,7 @@ class Client:
         Raises `WrongState` before the release time and where the round's mechanism makes no synopsis, `DataLoss`
         where records are missing.
         """
-        width = len(self.dataset(self.round(round_id).dataset).schema.attributes)
+        sizes = self.dataset(self.round(round_id).dataset).schema.sizes
         received, missing = 0, 1
 
         def request() -> analyst_pb2.DownloadSynopsisRequest:
@@ -186,9 +186,11 @@ class Client:
         method, kind = f"{SERVICE}/DownloadSynopsis", analyst_pb2.DownloadSynopsisResponse
         for response in self._connection.stream(method, request, kind):
             cells = np.array(response.cells, dtype=np.int64)
-            if cells.size % width:
+            if cells.size % len(sizes):
                 raise DataLoss("the synopsis ends in the middle of a record")
-            part = SynopsisPart(cells.reshape(-1, width), response.records)
+            part = SynopsisPart(cells.reshape(-1, len(sizes)), response.records)
+            if (part.records >= sizes).any():
+                raise DataLoss("the synopsis holds categories that the schema does not have")
             received += len(part.records)
             missing = part.total - received
             yield part

@@ -71,10 +71,12 @@ def exported(account: str, history: Iterable[JournalEntry]) -> dict[str, Any]:
                     lost.append((order, _written_off(entry.cost, order)))
                 case _:
                     pass
-        except (KeyError, ValueError, TypeError):
+        except (KeyError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
             raise _damaged(entry) from None
-    if "composition" not in opened:
+    if not opened:
         raise NotFound("there is no such account")
+    if not {"composition", "cap"} <= opened.keys():
+        raise DataLoss("the budget journal does not say how the account was opened")
     # What was counted in another way before the account was opened was counted anew behind its opening.
     order = opened.get("order")
     live = [*(charge for counted_at, charge in lost if counted_at == order), *rounds.values()]

@@ -1,14 +1,19 @@
-"""From a server's messages to the values of `equipoise.views`, and an operator's terms the other way."""
+"""From a server's messages to the values of `equipoise.views`, and an operator's terms the other way.
+
+What a server sends is checked as far as it could disturb its reader: `DataLoss` where it cannot be understood.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from equipoise import wire
 from equipoise.accounting import Cost
-from equipoise.errors import InvalidArgument
+from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.v1 import analyst_pb2, operator_pb2, types_pb2
 from equipoise.views import (
     Account,
@@ -25,7 +30,7 @@ from equipoise.views import (
     Terms,
 )
 
-ROLES: dict[int, str] = {
+_ROLES: dict[int, str] = {
     types_pb2.ROLE_ANALYST: "analyst",
     types_pb2.ROLE_OPERATOR: "operator",
     types_pb2.ROLE_AUDITOR: "auditor",
@@ -40,12 +45,23 @@ _STATES: dict[int, RoundState] = {
     types_pb2.ROUND_STATE_ABORTED: RoundState.ABORTED,
 }
 
+Meaning = TypeVar("Meaning")
+
+
+def role(number: int) -> str:
+    """What an identity may do."""
+    return _meant(_ROLES, number, "role")
+
 
 def dataset(message: types_pb2.Dataset) -> Dataset:
     """A registered table."""
+    try:
+        schema = wire.schema_from_message(message.schema)
+    except InvalidArgument as error:
+        raise DataLoss(f"the server sent a schema that cannot be read: {error.message}") from None
     return Dataset(
         message.name,
-        wire.schema_from_message(message.schema),
+        schema,
         message.records,
         _time(message.create_time),
         _time(message.retire_time) if message.HasField("retire_time") else None,
@@ -57,8 +73,8 @@ def round_shown(message: types_pb2.Round) -> Round:
     return Round(
         id=message.id,
         dataset=message.dataset,
-        state=_STATES[message.state],
-        unit=_UNIT_NAMES[message.unit],
+        state=_meant(_STATES, message.state, "state"),
+        unit=_meant(_UNIT_NAMES, message.unit, "unit"),
         data_budget=_budget(message.data_budget),
         analyst_budget=_budget(message.analyst_budget),
         beta=message.beta,
@@ -197,4 +213,13 @@ def _cost(message: types_pb2.Cost) -> Cost:
 
 
 def _time(message: Timestamp) -> datetime:
-    return message.ToDatetime(tzinfo=UTC)
+    try:
+        return message.ToDatetime(tzinfo=UTC)
+    except ValueError:
+        raise DataLoss("the server sent a time that is none") from None
+
+
+def _meant(meanings: Mapping[int, Meaning], number: int, what: str) -> Meaning:
+    if number not in meanings:
+        raise DataLoss(f"the server sent a {what} that this version does not know: {number}")
+    return meanings[number]

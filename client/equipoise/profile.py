@@ -48,7 +48,7 @@ class Profile:
         path = directory / _SETTINGS
         try:
             settings = tomllib.loads(_read(path).decode("utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidArgument(str(path), f"is not TOML: {error}") from None
         for key in ("target", "name"):
             if not isinstance(settings.get(key), str) or not settings[key]:
@@ -86,7 +86,7 @@ def read_enrolment(directory: Path) -> Enrolment | None:
     try:
         fields = json.loads(_read(directory / _PENDING))
         return Enrolment(fields["name"], fields["request_id"], fields["signing_request"].encode("ascii"))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InvalidArgument(
             str(directory / _PENDING), "is damaged; remove the directory and begin anew"
         ) from None

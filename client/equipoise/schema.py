@@ -18,6 +18,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,7 @@ MAX_ATTRIBUTES = 60  # NumPy arrays have at most 64 axes
 MAX_CATEGORIES = 1 << 16  # of one attribute
 MAX_EDGE = 1e300
 MAX_LABEL = 256  # characters of a name or label
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -266,7 +268,7 @@ def _text(field: str, text: object) -> str:
     if len(text) > MAX_LABEL:
         raise InvalidArgument(field, f"is longer than {MAX_LABEL} characters")
     # Lone surrogates pass through JSON, but not into UTF-8; control characters disturb terminals and logs.
-    if any(ord(letter) < 32 or letter == "\x7f" or "\ud800" <= letter <= "\udfff" for letter in text):
+    if _CONTROL.search(text):
         raise InvalidArgument(field, "holds a control character or half of a surrogate pair")
     return text
 

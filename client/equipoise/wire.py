@@ -17,7 +17,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from numpy.typing import NDArray
 
 from equipoise.boxes import MAX_DEPTH
-from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
 from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement
 from equipoise.schema import Schema, make_attribute
 from equipoise.v1 import types_pb2
@@ -25,6 +25,7 @@ from equipoise.v1 import types_pb2
 VERSION = 1
 ANSWERS_IN_CHUNK = 1024
 NO_BOUND = 1 << 62
+MAX_STATEMENT_BYTES = 1 << 20  # far beyond any that compiles, but for one that lists very many categories
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +97,12 @@ def workload_to_bytes(statements: Sequence[Statement]) -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
-def workload_from_bytes(data: bytes) -> tuple[Statement, ...]:
-    """Reads a Workload message. Raises `InvalidArgument`, naming for example `statements[3].predicate.among`."""
+def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tuple[Statement, ...]:
+    """Reads a Workload message. Raises `InvalidArgument`, naming for example `statements[3].predicate.among`.
+
+    Statements take many times their bytes once they are read, so they are counted and measured before: raises
+    `BudgetExhausted` for more than `most_statements`.
+    """
     message = types_pb2.Workload()
     try:
         message.ParseFromString(data)
@@ -105,6 +110,9 @@ def workload_from_bytes(data: bytes) -> tuple[Statement, ...]:
         raise InvalidArgument("workload", "is not a serialized Workload, or is nested too deeply") from None
     if message.version != VERSION:
         raise InvalidArgument("version", f"is {message.version}, but must be {VERSION}")
+    if most_statements is not None and len(message.statements) > most_statements:
+        asked = len(message.statements)
+        raise BudgetExhausted(f"the workload has {asked} statements, your share allows {most_statements}")
     _refuse_unknown_fields(message, "")
     if not message.statements:
         raise InvalidArgument("statements", "are empty; a workload asks for something")
@@ -194,6 +202,8 @@ def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: st
 
 
 def _read_statement(message: types_pb2.Statement, path: str) -> Statement:
+    if message.ByteSize() > MAX_STATEMENT_BYTES:
+        raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
     match message.WhichOneof("statement"):
         case "predicate":
             return _read_predicate(message.predicate, f"{path}.predicate", 1)

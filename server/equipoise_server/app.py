@@ -49,6 +49,7 @@ __all__ = ["create_state", "serve"]
 STDERR = 2
 THREADS = 16  # calls that wait for the store or compile a workload at the same time
 METADATA_BYTES = 16 * 1024
+IDENTITY_ONLY = 1  # the set of compression algorithms that has only the one that does nothing
 TAKE_OVER_SECONDS = 2  # how often a server looks for rounds whose server has died
 SCHEDULE_SECONDS = 0.5  # how late a round may be sealed; workloads are refused from the closing time itself on
 GRACE_SECONDS = 600  # how long a call may outlive its connection's renewal
@@ -199,6 +200,8 @@ def _options(config: Config) -> list[tuple[str, int]]:
         # With port sharing, a second server would silently take half of the connections.
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", config.message_limit_bytes),
+        # A compressed message is held whole, unpacked, before its length is looked at. Nobody need compress.
+        ("grpc.compression_enabled_algorithms_bitset", IDENTITY_ONLY),
         ("grpc.max_concurrent_streams", config.streams_per_connection),
         ("grpc.max_metadata_size", METADATA_BYTES),
         ("grpc.absolute_max_metadata_size", METADATA_BYTES),

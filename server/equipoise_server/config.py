@@ -136,6 +136,8 @@ def load_config(state: Path) -> Config:
         # The settings library passes on what the parser says as an error of no key at all.
         field, problem = (f"{path}: {key}", problem) if key else (str(path), f"is not TOML: {problem}")
         raise InvalidArgument(field, problem) from None
+    except RecursionError:
+        raise InvalidArgument(str(path), "is not TOML: it is nested too deeply") from None
 
 
 def make_config(**values: object) -> Config:

@@ -176,7 +176,7 @@ def parts_from_json(text: str) -> tuple[Part, ...]:
     """The parts that `parts_to_json` wrote. Raises ValueError where the text is something else."""
     try:
         return tuple(_part(event) for event in json.loads(text)["events"])
-    except (KeyError, TypeError) as problem:
+    except (KeyError, TypeError, ArithmeticError, RecursionError) as problem:
         raise ValueError("events: not what a charge is made of") from problem
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import math
+import os
 from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass, replace
 from functools import cache
@@ -138,7 +139,8 @@ class Datasets:
         path = (self.directory / source).resolve()
         if not source or not path.is_relative_to(self.directory.resolve()):
             raise InvalidArgument("source", "must be a file inside the server's data directory")
-        if not path.is_file():
+        # Unlike Path.is_file, this is also false for names longer than any file's.
+        if not os.path.isfile(path):
             raise InvalidArgument("source", "there is no such file in the server's data directory")
         return path
 

@@ -77,9 +77,9 @@ def charges_of(terms: Terms, plan: Plan) -> list[Charge]:
 
 
 def check_reason(reason: str) -> None:
-    """Raises `InvalidArgument` for an abort without words, or with too many."""
-    if not reason.strip() or len(reason) > LONGEST_REASON:
-        raise InvalidArgument("reason", f"must have 1 to {LONGEST_REASON} characters")
+    """Raises `InvalidArgument` for an abort without words, with too many, or with what disturbs a terminal."""
+    if not reason.strip() or len(reason) > LONGEST_REASON or not reason.isprintable():
+        raise InvalidArgument("reason", f"must have 1 to {LONGEST_REASON} characters, all of them printable")
 
 
 def _check_budget(field: str, budget: Budget) -> None:

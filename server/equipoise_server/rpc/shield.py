@@ -20,7 +20,8 @@ from equipoise.errors import EquipoiseError, InternalError
 from equipoise_server.rpc.guards import Call, Context
 
 REASON_KEY = "equipoise-reason"
-LONGEST_MESSAGE = 2000  # characters; the status line shares the limit on metadata
+LONGEST_MESSAGE = 2000  # bytes, on the wire up to three times as many; the status line shares the limit on metadata
+CUT = "…"
 _ANALYSTS = "/equipoise.v1.AnalystService/"
 
 _log = structlog.get_logger("equipoise.rpc")
@@ -47,9 +48,15 @@ async def hide_errors(call: Call) -> AsyncIterator[None]:
 
 async def refuse(context: Context, status: grpc.StatusCode, reason: str, message: str) -> None:
     """Ends a call; never returns."""
-    if len(message) > LONGEST_MESSAGE:
-        message = message[: LONGEST_MESSAGE - 1] + "…"
-    await context.abort(status, message, trailing_metadata=((REASON_KEY, reason),))
+    await context.abort(status, sendable(message), trailing_metadata=((REASON_KEY, reason),))
+
+
+def sendable(message: str) -> str:
+    """The message without halves of surrogate pairs, which would keep the call from ending, and not too long."""
+    encoded = message.encode("utf-8", "replace")
+    if len(encoded) > LONGEST_MESSAGE:
+        return encoded[: LONGEST_MESSAGE - len(CUT.encode())].decode("utf-8", "ignore") + CUT
+    return encoded.decode("utf-8")
 
 
 async def _refuse_unexpected(call: Call, error: Exception) -> None:

@@ -95,9 +95,17 @@ async def test_refusals_are_logged_without_their_text() -> None:
     assert SECRET not in str(entry)
 
 
-async def test_long_messages_are_cut() -> None:
-    _, message, _ = await fail(errors.InvalidArgument("labels", "x" * 100_000))
-    assert len(message) == LONGEST_MESSAGE
+@pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f600"])
+async def test_long_messages_are_cut_by_what_they_take_on_the_wire(letter: str) -> None:
+    _, message, _ = await fail(errors.InvalidArgument("labels", letter * 100_000))
+    assert message.startswith(f"labels: {letter * 10}")
+    assert message.endswith(f"{letter}…")
+    assert LONGEST_MESSAGE - 4 <= len(message.encode()) <= LONGEST_MESSAGE
+
+
+async def test_halves_of_surrogate_pairs_do_not_keep_a_call_from_ending() -> None:
+    _, message, _ = await fail(errors.InvalidArgument("options.\ud800", "unknown"))
+    assert message == "options.?: unknown"
 
 
 async def test_cancellation_and_aborts_pass_through() -> None:

@@ -1,0 +1,232 @@
+"""Whatever a caller sends is answered or refused in our own words: never an unexpected error, never its text.
+
+Through the handlers as gRPC calls them, inside the error shield, on the real service and a real store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn, cast
+
+import grpc
+import pytest
+from google.protobuf.message import Message
+from grpc import aio
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from integration.rounds_bench import ANN, SCHEMA, TERMS, Bench
+from integration.server_process import signing_request
+from property.mutations import nearly
+
+from equipoise import messages as client_messages
+from equipoise.errors import BY_REASON, InternalError
+from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
+from equipoise.views import Budget, Share, Terms
+from equipoise.wire import schema_to_message, workload_to_bytes
+from equipoise_server.identity.authority import Authority, new_key
+from equipoise_server.identity.names import Caller, Role
+from equipoise_server.identity.policy import POLICY
+from equipoise_server.identity.registry import Registry
+from equipoise_server.rpc import authentication
+from equipoise_server.rpc.analyst import AnalystMethods
+from equipoise_server.rpc.auditor import AuditorMethods
+from equipoise_server.rpc.guards import Context, surround
+from equipoise_server.rpc.methods import bind
+from equipoise_server.rpc.operator import OperatorMethods
+from equipoise_server.rpc.shield import LONGEST_MESSAGE, REASON_KEY, hide_errors
+from equipoise_server.rpc.synopsis import Synopses
+
+ANALYST, OPERATOR, AUDITOR = (f"/equipoise.v1.{name}Service" for name in ("Analyst", "Operator", "Auditor"))
+
+
+class Aborted(aio.AbortError):
+    """What the real context raises."""
+
+
+@dataclass
+class FakeContext:
+    """Keeps what a call was ended with."""
+
+    ended: list[tuple[grpc.StatusCode, str, dict[str, str]]] = field(default_factory=list)
+
+    async def abort(
+        self, status: grpc.StatusCode, message: str, trailing_metadata: tuple[tuple[str, str], ...]
+    ) -> NoReturn:
+        self.ended.append((status, message, dict(trailing_metadata)))
+        raise Aborted
+
+
+@dataclass(frozen=True)
+class Details:
+    """What a generic handler is asked with."""
+
+    method: str
+    invocation_metadata: tuple[tuple[str, str | bytes], ...] = ()
+
+
+class Served:
+    """All services of a server without its network."""
+
+    def __init__(self, bench: Bench) -> None:
+        stopping = asyncio.Event()
+        stopping.set()  # so that who watches is told to come back later
+        self.bench = bench
+        self.round_id = bench.opened(replace(TERMS, mechanism="gaussian", options={}))
+        rounds, now = bench.rounds, bench.clock
+        operators = OperatorMethods(
+            rounds, Registry(bench.store), Authority.create("here", now()), 10, now, stopping
+        )
+        implementations = {
+            analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"]: AnalystMethods(
+                rounds, Synopses(rounds, bench.store), 10_000, stopping
+            ),
+            operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]: operators,
+            auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]: AuditorMethods(rounds),
+        }
+        self._services = bind(implementations)
+        self._runner = asyncio.Runner()
+
+    def close(self) -> None:
+        self._runner.close()
+        self.bench.stop()
+
+    def check(self, method: str, *requests: bytes) -> None:
+        """The call ends with an answer, or with a refusal of the fixed catalogue that may be sent."""
+        context = FakeContext()
+        self._runner.run(self._call(method, requests, context))
+        for status, message, trailing in context.ended:
+            kind = BY_REASON[trailing[REASON_KEY]]
+            assert kind is not InternalError, (method, requests, message)
+            assert status.name == kind.status
+            assert len(message.encode()) <= LONGEST_MESSAGE
+
+    async def _call(self, method: str, requests: tuple[bytes, ...], context: FakeContext) -> None:
+        (role,) = POLICY[method].roles
+        authentication._CALLER.set(Caller("ann" if role is Role.ANALYST else str(role), role))
+        found: Any = next(filter(None, (service.service(cast(Any, Details(method))) for service in self._services)))
+        handler: Any = surround(found, hide_errors, method)
+
+        async def sent() -> AsyncIterator[bytes]:
+            for request in requests:
+                yield request
+
+        asked = sent() if handler.request_streaming else requests[0]
+        try:
+            if handler.response_streaming:
+                async for _ in handler.unary_stream(asked, cast(Context, context)):
+                    pass
+            else:
+                await (handler.stream_unary or handler.unary_unary)(asked, cast(Context, context))
+        except Aborted:
+            pass
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    directory = tmp_path_factory.mktemp("hostile")
+    made = Served(Bench(directory, f"sqlite:///{directory / 'test.db'}"))
+    yield made
+    made.close()
+
+
+CAP = types_pb2.Budget(epsilon=1.0, delta=1e-6)
+BUDGET = Budget(1.0, 1e-6)
+TERMS_MESSAGE = client_messages.terms_message(
+    Terms(
+        "shop",
+        (Share("ann", 4, 12), Share("bob", 4, 12)),
+        Budget(1.0, 1e-6),
+        Budget(1.0, 1e-6),
+        mechanism="laplace",
+    )
+)
+CSR = signing_request(new_key())
+
+
+def templates(round_id: str) -> dict[str, Message]:
+    """A request of every method that could be served, the seed of its mutations. Nothing here starts a worker."""
+    return {
+        f"{ANALYST}/GetDataset": analyst_pb2.GetDatasetRequest(name="shop"),
+        f"{ANALYST}/ListAnalystRounds": analyst_pb2.ListAnalystRoundsRequest(page_size=1, page_token=round_id),
+        f"{ANALYST}/GetAnalystRound": analyst_pb2.GetAnalystRoundRequest(round_id=round_id),
+        f"{ANALYST}/WatchAnalystRound": analyst_pb2.WatchAnalystRoundRequest(round_id=round_id),
+        f"{ANALYST}/WithdrawWorkload": analyst_pb2.WithdrawWorkloadRequest(round_id=round_id, request_id="a"),
+        f"{ANALYST}/StreamResults": analyst_pb2.StreamResultsRequest(round_id=round_id, after_sequence=1),
+        f"{ANALYST}/DownloadSynopsis": analyst_pb2.DownloadSynopsisRequest(round_id=round_id, after_records=1),
+        f"{OPERATOR}/RegisterDataset": operator_pb2.RegisterDatasetRequest(
+            name="made",
+            source="shop.csv",
+            schema=schema_to_message(SCHEMA),
+            data_cap=CAP,
+            analyst_cap=CAP,
+            request_id="a",
+            data_order=0.0,
+        ),
+        f"{OPERATOR}/RetireDataset": operator_pb2.RetireDatasetRequest(name="nothing", request_id="a"),
+        f"{OPERATOR}/ListDatasets": operator_pb2.ListDatasetsRequest(page_size=1, page_token="a"),
+        f"{OPERATOR}/AddAnalyst": operator_pb2.AddAnalystRequest(name="eve", signing_request=CSR, request_id="a"),
+        f"{OPERATOR}/ListAnalysts": operator_pb2.ListAnalystsRequest(page_size=1, page_token="ann"),
+        f"{OPERATOR}/PlanRound": operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE),
+        f"{OPERATOR}/OpenRound": operator_pb2.OpenRoundRequest(terms=TERMS_MESSAGE, request_id="a"),
+        f"{OPERATOR}/ListRounds": operator_pb2.ListRoundsRequest(page_size=1, page_token=round_id),
+        f"{OPERATOR}/GetRound": operator_pb2.GetRoundRequest(round_id=round_id),
+        f"{OPERATOR}/WatchRound": operator_pb2.WatchRoundRequest(round_id=round_id),
+        f"{OPERATOR}/SealRound": operator_pb2.SealRoundRequest(round_id="none", request_id="a"),
+        f"{OPERATOR}/RunRound": operator_pb2.RunRoundRequest(round_id="none", request_id="a"),
+        f"{OPERATOR}/ReleaseRound": operator_pb2.ReleaseRoundRequest(round_id="none", request_id="a"),
+        f"{OPERATOR}/AbortRound": operator_pb2.AbortRoundRequest(round_id="none", reason="a", request_id="a"),
+        f"{OPERATOR}/ListAccounts": operator_pb2.ListAccountsRequest(dataset="shop", page_size=1, page_token="a"),
+        f"{OPERATOR}/ListAccountHistory": operator_pb2.ListAccountHistoryRequest(
+            account="data/shop", page_size=1, page_token="1"
+        ),
+        f"{OPERATOR}/SetCap": operator_pb2.SetCapRequest(account="data/shop", cap=CAP, request_id="a"),
+        f"{AUDITOR}/ListAuditRounds": auditor_pb2.ListAuditRoundsRequest(page_size=1, page_token=round_id),
+        f"{AUDITOR}/ListJournal": auditor_pb2.ListJournalRequest(page_size=1, page_token="1"),
+    }
+
+
+UPLOADS = tuple(f"{ANALYST}/{name}" for name in ("SubmitWorkload", "DryRunWorkload"))
+
+
+def test_every_method_is_attacked(served: Served) -> None:
+    attacked = {*templates(served.round_id), *UPLOADS}
+    left_out = {method for method, row in POLICY.items() if row.served and len(row.roles) == 1} - attacked
+    assert not left_out
+
+
+@given(st.data())
+@settings(max_examples=4 * settings().max_examples)
+def test_no_request_is_unexpected(served: Served, data: st.DataObject) -> None:
+    method, template = data.draw(
+        st.sampled_from(sorted(templates(served.round_id).items(), key=lambda each: each[0]))
+    )
+    served.check(method, data.draw(nearly(template)))
+
+
+@given(nearly(operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE)))
+@settings(max_examples=2 * settings().max_examples)
+@example(operator_pb2.PlanRoundRequest(terms=operator_pb2.RoundTerms(options='{"\\ud800": 1}')).SerializeToString())
+def test_no_terms_are_unexpected(served: Served, raw: bytes) -> None:
+    served.check(f"{OPERATOR}/PlanRound", raw)
+
+
+WORKLOAD = types_pb2.Workload.FromString(workload_to_bytes(ANN))
+
+
+@given(st.sampled_from(UPLOADS), nearly(WORKLOAD), st.data())
+@settings(max_examples=2 * settings().max_examples)
+def test_no_workload_is_unexpected(served: Served, method: str, workload: bytes, data: st.DataObject) -> None:
+    header = analyst_pb2.SubmitHeader(
+        round_id=served.round_id, request_id=f"request {data.draw(st.integers(0, 9))}"
+    )
+    cut = data.draw(st.integers(0, len(workload)))
+    parts = [
+        analyst_pb2.SubmitWorkloadRequest(header=header).SerializeToString(),
+        analyst_pb2.SubmitWorkloadRequest(piece=workload[:cut]).SerializeToString(),
+        analyst_pb2.SubmitWorkloadRequest(piece=workload[cut:]).SerializeToString(),
+    ]
+    if data.draw(st.integers(0, 9)) == 0:
+        parts = data.draw(st.lists(st.sampled_from(parts) | st.binary(max_size=4), max_size=5))
+    served.check(method, *parts)
