@@ -21,7 +21,7 @@ STATEMENTS, QUERIES, SENSITIVITY = 4, 12, 6  # of every share
 USUAL: Sequence[Statement] = (COLOUR == "red", Marginal(("size",)))
 OTHER: Sequence[Statement] = (Marginal(("colour", "size")), (SIZE == "xl") | ~(COLOUR == "green"), SIZE == "s")
 WHOLE: Sequence[Statement] = (*OTHER, Marginal(("colour",)))  # the whole share
-BEYOND: Sequence[Statement] = (SIZE == "s",) * 5  # a statement more than the share, and no more queries
+BEYOND: Sequence[Statement] = (SIZE == "s",) * QUERIES  # as many statements as all shares have together
 
 
 @dataclass(frozen=True)

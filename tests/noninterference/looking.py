@@ -27,7 +27,7 @@ PATIENCE = 60
 
 @dataclass(frozen=True)
 class Watched:
-    """A round as the viewers know it. `perfect`: no value, way of answering, bound or synopsis may differ either."""
+    """A round as the viewers know it. `perfect`: values, ways, bounds and synopsis may not differ either."""
 
     name: str
     round_id: str

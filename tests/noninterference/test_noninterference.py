@@ -7,48 +7,110 @@ for; where a mechanism is perfectly private, these are the same, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
-from noninterference.conducts import CONDUCTS, Conduct, asks_as_usual
-from noninterference.wire_view import View
+from noninterference.conducts import CONDUCTS, Conduct, asks_all_that_is_allowed, asks_as_usual, stays_away
+from noninterference.looking import Viewers
+from noninterference.wire_view import Seen, View
 from noninterference.worlds import RoundOf, World, world
+from statistical.audit_size import AuditSize
 
-UNITS = ("query", "analyst")
-SMALL = '{"rounds":4,"batch":8,"draws":4,"density":1.5}'
+from equipoise_server.mechanisms.registry import MECHANISMS
+
+SMALL = '{"batch":8,"density":1.5,"play":"%s","rounds":4}'
 ROUNDS = (
-    RoundOf("equilibrium", "query", perfect=False, options=SMALL),
-    RoundOf("equilibrium", "analyst", perfect=False, options=SMALL),
-    RoundOf("pooled", "analyst", perfect=False, options='{"least":0}', closes=True),
+    RoundOf("equilibrium", "query", perfect=False, options=SMALL % "mixed"),
+    RoundOf("equilibrium", "analyst", perfect=False, options=SMALL % "sampled"),
+    RoundOf("pooled", "analyst", perfect=False, options='{"least":0,"synopsis":5000}', closes=True),
     RoundOf("gaussian", "query", perfect=True),
-    RoundOf("histogram", "analyst", perfect=True),
-    RoundOf("projection", "query", perfect=True, closes=True),
+    RoundOf("histogram", "analyst", perfect=True, closes=True),
 )
+OPTIONS = {"small_db": '{"database_size":3}'}
+MORE_ROUNDS = (
+    RoundOf("equilibrium", "query", perfect=False, options=SMALL % "sampled"),
+    RoundOf("equilibrium", "analyst", perfect=False, options=SMALL % "mixed"),
+    RoundOf("pooled", "query", perfect=False, options='{"least":0,"synopsis":5000}'),
+    RoundOf("gaussian", "analyst", perfect=True),
+    RoundOf("histogram", "query", perfect=True),
+    *(
+        RoundOf(name, unit, perfect=True, options=OPTIONS.get(name, ""), closes=closes)
+        for name in ("laplace", "projection", "multiplicative_weights", "small_db")
+        for unit, closes in (("query", True), ("analyst", False))
+    ),
+)
+DAY = datetime.now(UTC).replace(microsecond=0)  # certificates are valid from now on
+FAULTY = "import sys; sys.path.insert(0, {tests!r}); from noninterference import faults; faults.{fault}()"
 
 
-def lived(place: Path, begin: datetime, conducts: Sequence[Conduct]) -> tuple[View, list[bytes]]:
-    with world(place, begin, ROUNDS) as made:
-        import time; t=time.time(); made.open(); print('open',time.time()-t)
-        made.ask(conducts); print('ask', time.time()-t)
-        made.seal(); print('seal', time.time()-t)
-        made.release(); print('rel', time.time()-t)
+def test_every_mechanism_is_in_some_round() -> None:
+    assert {each.mechanism for each in (*ROUNDS, *MORE_ROUNDS)} == set(MECHANISMS)
+
+
+def test_what_one_analyst_does_is_seen_by_nobody_else(tmp_path: Path, audit_size: AuditSize) -> None:
+    """At the fast size every conduct in one of the rounds; at the nightly one every conduct in every round."""
+    nightly = audit_size.worlds > 1
+    rounds = ROUNDS + MORE_ROUNDS if nightly else ROUNDS
+    neighbours = [[each] * len(rounds) for each in CONDUCTS] if nightly else [list(CONDUCTS)]
+    first = lived(tmp_path / "first", rounds, [asks_as_usual] * len(rounds))
+    assert statuses(first[0]) >= {"OK", "FAILED_PRECONDITION", "NOT_FOUND", "RESOURCE_EXHAUSTED", "OUT_OF_RANGE"}
+    for number, conducts in enumerate(neighbours):
+        other = lived(tmp_path / f"world {number}", rounds, conducts)
+        assert difference(first[0], other[0]) is None
+        assert first[1] == other[1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "shows"),
+    [("", None), ("shared_balance", "SubmitWorkload open, large"), ("query_count_in_an_error", "SubmitWorkload")],
+)
+def test_a_server_that_tells_is_caught(tmp_path: Path, fault: str, shows: str | None) -> None:
+    """Both worlds on one server, one after the other; only the lists of rounds are longer in the second."""
+    statement = FAULTY.format(tests=str(Path(__file__).parents[1]), fault=fault) if fault else "pass"
+    rounds = [RoundOf("gaussian", "query", perfect=True)]
+    views = []
+    with world(tmp_path / "state", DAY, rounds, statement) as made:
+        for conduct in (asks_all_that_is_allowed, stays_away):
+            one = replace(made, viewers=Viewers(made.viewers.channels, ()))
+            one.open()
+            one.ask([conduct])
+            one.seal()
+            views.append([seen for seen in one.viewers.view if "ListAnalystRounds" not in seen.about])
+    found = difference(*views)
+    if shows is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert shows in found[0].about
+
+
+def lived(place: Path, rounds: Sequence[RoundOf], conducts: Sequence[Conduct]) -> tuple[View, list[bytes]]:
+    """What the viewers see of one world, and what the accounts hold in the end."""
+    with world(place, DAY, rounds) as made:
+        made.open()
+        made.ask(conducts)
+        made.seal()
+        made.release()
+        nothing_of_analysts_is_logged(made)
         return made.viewers.view, made.accounts()
 
 
-def test_x(tmp_path: Path) -> None:
-    begin = datetime.now(UTC).replace(microsecond=0)
-    import time
-    t = time.time()
-    base = lived(tmp_path / "a", begin, [asks_as_usual] * len(ROUNDS))
-    print("base", time.time() - t, len(base[0]))
-    t = time.time()
-    other = lived(tmp_path / "b", begin, list(islice(cycle(CONDUCTS), len(ROUNDS))))
-    print("other", time.time() - t)
-    from collections import Counter
-    print(Counter((s.about.split(":")[1], s.status) for s in base[0]))
-    for one, two in zip(base[0], other[0], strict=True):
-        if one != two: print(one, two, sep="\n")
-    assert base == other
+def nothing_of_analysts_is_logged(made: World) -> None:
+    """Neither names nor contents of questions, at the level that tells most."""
+    log = made.server.log()
+    assert "refused" in log
+    assert not re.findall(r"\b(ann|bob|cyd|eve|colour|green|red|xl)\b", log)
+
+
+def statuses(view: View) -> set[str]:
+    """How calls ended."""
+    return {seen.status for seen in view}
+
+
+def difference(view: View, other: View) -> tuple[Seen, Seen] | None:
+    """The first call that showed the viewers something else."""
+    return next(((one, two) for one, two in zip(view, other, strict=True) if one != two), None)

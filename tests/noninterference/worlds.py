@@ -1,17 +1,19 @@
 """Worlds that differ in what ann does: a real server each, with the same rounds, seeds and times.
 
-The server's clock stands still but where the test moves it, so times are compared to the microsecond. How long a run
-takes is seen as the point of the public grid at which its results open, and as nothing else.
+The server's clock stands still but where the test moves it, so times are compared to the microsecond. How long a
+run takes is seen as the point of the public grid at which its results open, and as nothing else.
 """
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import grpc
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -31,7 +33,7 @@ from noninterference.looking import OWN, VIEWERS, Viewers, Watched, Watcher
 from equipoise.v1 import operator_pb2, operator_pb2_grpc, types_pb2
 from equipoise.wire import schema_to_message
 
-# Seeds count up from the number that the server is given, one a round. `fault` is a statement, for a test of the test.
+# Seeds count up from the number that the server is given, one a round. `fault`: a statement that breaks the server.
 SCRIPT = """
 import asyncio, datetime, itertools, pathlib, sys
 from equipoise_server.app import serve
@@ -92,7 +94,7 @@ class World:
 
     server: ServerProcess
     begin: datetime
-    operator: operator_pb2_grpc.OperatorServiceStub
+    operator: Any  # the stub's types are those of asyncio
     ann: grpc.Channel
     viewers: Viewers
     rounds: Sequence[RoundOf]
@@ -100,9 +102,10 @@ class World:
 
     def open(self) -> None:
         """The operator opens every round; bob watches each; bob and cyd submit."""
+        self._move(0)
         opened = []
-        for number, each in enumerate(self.rounds):
-            request = operator_pb2.OpenRoundRequest(terms=each.terms(self.begin), request_id=f"open {number}")
+        for each in self.rounds:
+            request = operator_pb2.OpenRoundRequest(terms=each.terms(self.begin), request_id=fresh())
             shown = self.operator.OpenRound(request).detail.round
             opened.append(Watched(each.name, shown.id, shown.seed_commitment, each.perfect))
         self.viewers.rounds = opened
@@ -120,19 +123,18 @@ class World:
     def seal(self) -> None:
         """By the operator, or by the closing time."""
         self._move(CLOSING_SECONDS)
-        for number, round_id in self._led():
-            self.operator.SealRound(operator_pb2.SealRoundRequest(round_id=round_id, request_id=f"seal {number}"))
+        for round_id in self._led():
+            self.operator.SealRound(operator_pb2.SealRoundRequest(round_id=round_id, request_id=fresh()))
         self._watched(2)
         self.viewers.look("sealed")
 
     def release(self) -> None:
         """All rounds are computed and released; their streams open at the next point of the grid."""
-        for number, round_id in self._led():
-            self.operator.RunRound(operator_pb2.RunRoundRequest(round_id=round_id, request_id=f"run {number}"))
-        for number, round_id in self._led():
+        for round_id in self._led():
+            self.operator.RunRound(operator_pb2.RunRoundRequest(round_id=round_id, request_id=fresh()))
+        for round_id in self._led():
             self._computed(round_id)
-            request = operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id=f"release {number}")
-            self.operator.ReleaseRound(request)
+            self.operator.ReleaseRound(operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id=fresh()))
         for each in self.viewers.rounds:
             self._released(each.round_id)
         self.viewers.look("released")
@@ -149,10 +151,10 @@ class World:
     def _move(self, seconds: float) -> None:
         set_clock(self.server.state, self.begin + timedelta(seconds=seconds))
 
-    def _led(self) -> list[tuple[int, str]]:
+    def _led(self) -> list[str]:
         """The rounds whose steps the operator takes."""
-        ids = [each.round_id for each in self.viewers.rounds]
-        return [(number, ids[number]) for number, each in enumerate(self.rounds) if not each.closes]
+        both = zip(self.rounds, self.viewers.rounds, strict=True)
+        return [opened.round_id for each, opened in both if not each.closes]
 
     def _watched(self, messages: int) -> None:
         for watcher in self.watchers:
@@ -191,7 +193,7 @@ def world(
         def channel(credentials: Credentials) -> grpc.Channel:
             return stack.enter_context(server.blocking_channel(credentials))
 
-        operator = operator_pb2_grpc.OperatorServiceStub(channel(server.operator()))
+        operator: Any = operator_pb2_grpc.OperatorServiceStub(channel(server.operator()))  # type: ignore[arg-type]
         channels = {name: channel(admitted(operator, name)) for name in ("ann", *VIEWERS)}
         operator.RegisterDataset(
             operator_pb2.RegisterDatasetRequest(
@@ -206,7 +208,7 @@ def world(
         yield World(server, begin, operator, channels.pop("ann"), Viewers(channels, ()), rounds)
 
 
-def admitted(operator: operator_pb2_grpc.OperatorServiceStub, name: str) -> Credentials:
+def admitted(operator: Any, name: str) -> Credentials:
     """A new analyst's way in."""
     key = ec.generate_private_key(ec.SECP256R1())
     request = operator_pb2.AddAnalystRequest(
@@ -214,6 +216,11 @@ def admitted(operator: operator_pb2_grpc.OperatorServiceStub, name: str) -> Cred
     )
     response = operator.AddAnalyst(request)
     return Credentials(response.authority, response.certificate, key_to_pem(key))
+
+
+def fresh() -> str:
+    """A request that was never made before."""
+    return secrets.token_hex(8)
 
 
 def set_clock(state: Path, now: datetime) -> None:
