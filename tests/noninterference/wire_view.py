@@ -40,9 +40,8 @@ View = list[Seen]
 
 def raw_call(channel: grpc.Channel, method: str, requests: Iterable[Message]) -> Any:
     """A call of any kind under way: on the wire a single message is a stream of one."""
-    return channel.stream_stream(SERVICE + method)(
-        iter([request.SerializeToString() for request in requests]), timeout=PATIENCE
-    )
+    call: Any = channel.stream_stream(SERVICE + method)
+    return call(iter([request.SerializeToString() for request in requests]), timeout=PATIENCE)
 
 
 def seen_of(about: str, call: Any, tell: Callable[[], object] = lambda: None) -> Seen:

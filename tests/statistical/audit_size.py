@@ -19,6 +19,6 @@ class AuditSize:
 
 
 SIZES = {
-    "fast": AuditSize(runs=500, tries=10, worlds=1, served=3),
+    "fast": AuditSize(runs=500, tries=10, worlds=1, served=4),
     "nightly": AuditSize(runs=40_000, tries=400, worlds=5, served=200),
 }
