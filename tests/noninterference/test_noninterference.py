@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 from noninterference.conducts import CONDUCTS, Conduct, asks_all_that_is_allowed, asks_as_usual, stays_away
 from noninterference.looking import Viewers
@@ -20,6 +21,8 @@ from noninterference.wire_view import Seen, View
 from noninterference.worlds import RoundOf, World, world
 from statistical.audit_size import AuditSize
 
+from equipoise.v1 import analyst_pb2
+from equipoise.wire import NO_BOUND, results_to_chunks
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 SMALL = '{"batch":8,"density":1.5,"play":"%s","rounds":4}'
@@ -86,6 +89,17 @@ def test_a_server_that_tells_is_caught(tmp_path: Path, fault: str, shows: str | 
     else:
         assert found is not None
         assert shows in found[0].about
+
+
+def test_lengths_tell_nothing_of_contents() -> None:
+    """Of the two messages whose contents may differ."""
+    ways, small = np.ones(1024, dtype=np.uint8), np.zeros(1024, dtype=np.int64)
+    columns = ((small, ways, small), (small - 1, 5 * ways, small + NO_BOUND))
+    low, high = (next(results_to_chunks("round", *each)) for each in columns)
+    assert len(low) == len(high)
+    cells = ([0] * 4096, [2**32 - 1] * 4096)
+    low, high = (analyst_pb2.DownloadSynopsisResponse(cells=each).SerializeToString() for each in cells)
+    assert len(low) == len(high)
 
 
 def lived(place: Path, rounds: Sequence[RoundOf], conducts: Sequence[Conduct]) -> tuple[View, list[bytes]]:
