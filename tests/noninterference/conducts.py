@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import grpc
 from google.protobuf.message import Message
-from noninterference.wire_view import raw_call, seen_of
+from noninterference.wire_view import ask
 
 from equipoise.queries import Marginal, Statement, attribute
 from equipoise.schema import Attribute, Schema
@@ -40,7 +40,7 @@ class Ann:
         return self._status("WithdrawWorkload", [withdrawal(self.round_id, name)])
 
     def _status(self, method: str, requests: list[Message]) -> str:
-        return seen_of(method, raw_call(self.channel, method, requests)).status
+        return ask(self.channel, method, requests).status
 
 
 def asks_as_usual(ann: Ann) -> None:

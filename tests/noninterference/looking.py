@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import grpc
 from google.protobuf.message import Message
 from noninterference.conducts import BEYOND, COLOUR, SIZE, USUAL, dry, upload, withdrawal
-from noninterference.wire_view import Seen, View, blanked, raw_call, seen_of, without
+from noninterference.wire_view import Seen, View, ask, blanked, without
 
 from equipoise.queries import Marginal, Statement
 from equipoise.v1 import analyst_pb2
@@ -70,13 +69,13 @@ class Viewers:
         for viewer in VIEWERS:
             self._look_around(viewer, stage)
 
-    def keep(self, seen: Seen, each: Watched, method: str) -> None:
+    def keep(self, seen: Seen, each: Watched) -> None:
         """Without what may differ."""
         names = {}
         for number, known in enumerate(self.rounds):
             names[known.round_id.encode()] = f"the id of round {number}".ljust(32).encode()
             names[known.seed_commitment] = f"the commitment of {number}".ljust(32).encode()
-        self.view.append(without(seen if each.perfect else blanked(seen, method), names))
+        self.view.append(without(seen if each.perfect else blanked(seen), names))
 
     def _look_at(self, viewer: str, each: Watched, stage: str) -> None:
         shown = analyst_pb2.GetAnalystRoundRequest(round_id=each.round_id)
@@ -121,10 +120,10 @@ class Viewers:
         evidence = analyst_pb2.GetEvidenceRequest(round_id=first.round_id)
         self._call(viewer, first, stage, "GetEvidence", [evidence])
         self._call(viewer, first, stage, "ListSessions", [analyst_pb2.ListSessionsRequest()])
+        self._call(viewer, first, stage, "AskQueries", [analyst_pb2.AskQueriesRequest(session_id=NOWHERE)])
 
     def _call(self, viewer: str, each: Watched, about: str, method: str, requests: Sequence[Message]) -> None:
-        said = f"{viewer}, {each.name}: {method} {about}"
-        self.keep(seen_of(said, raw_call(self.channels[viewer], method, requests)), each, method)
+        self.keep(ask(self.channels[viewer], method, requests, f"{viewer}, {each.name}: {about}"), each)
 
 
 class Watcher:
@@ -134,9 +133,7 @@ class Watcher:
         self._viewers, self._each = viewers, each
         self._come, self._got = threading.Semaphore(0), 0
         self._seen: View = []
-        request = analyst_pb2.WatchAnalystRoundRequest(round_id=each.round_id)
-        call = raw_call(viewers.channels["bob"], "WatchAnalystRound", [request])
-        self._thread = threading.Thread(target=self._read, args=(call,), daemon=True)
+        self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def wait(self, messages: int) -> None:
@@ -149,10 +146,12 @@ class Watcher:
         """Keeps all that was told, once the stream has ended."""
         self._thread.join(PATIENCE)
         assert self._seen, f"bob's watch of {self._each.name} did not end"
-        self._viewers.keep(self._seen[0], self._each, "WatchAnalystRound")
+        self._viewers.keep(self._seen[0], self._each)
 
-    def _read(self, call: Any) -> None:
-        self._seen.append(seen_of(f"bob, {self._each.name}: watching", call, self._come.release))
+    def _read(self) -> None:
+        request = analyst_pb2.WatchAnalystRoundRequest(round_id=self._each.round_id)
+        about, channel = f"bob, {self._each.name}", self._viewers.channels["bob"]
+        self._seen.append(ask(channel, "WatchAnalystRound", [request], about, self._come.release))
 
 
 def first_submission(viewer: str, each: Watched) -> list[Message]:

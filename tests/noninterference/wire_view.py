@@ -24,8 +24,9 @@ Metadata = tuple[tuple[str, bytes], ...]
 
 @dataclass(frozen=True)
 class Seen:
-    """All that one call showed to who made it; `about` says in the test's words what was asked of which round."""
+    """All that one call showed to who made it; `about` says in the test's words who asked for what."""
 
+    method: str
     about: str
     status: str
     details: str
@@ -44,8 +45,15 @@ def raw_call(channel: grpc.Channel, method: str, requests: Iterable[Message]) ->
     return call(iter([request.SerializeToString() for request in requests]), timeout=PATIENCE)
 
 
-def seen_of(about: str, call: Any, tell: Callable[[], object] = lambda: None) -> Seen:
-    """Reads a call to its end; `tell` is called after every message."""
+def ask(
+    channel: grpc.Channel,
+    method: str,
+    requests: Iterable[Message],
+    about: str = "",
+    tell: Callable[[], object] = lambda: None,
+) -> Seen:
+    """Makes a call and reads it to its end; `tell` is called after every message."""
+    call = raw_call(channel, method, requests)
     messages: list[bytes] = []
     try:
         for message in call:
@@ -54,6 +62,7 @@ def seen_of(about: str, call: Any, tell: Callable[[], object] = lambda: None) ->
     except grpc.RpcError:
         pass  # the status says it
     return Seen(
+        method,
         about,
         call.code().name,
         call.details() or "",
@@ -82,9 +91,9 @@ def without(seen: Seen, names: Mapping[bytes, bytes]) -> Seen:
     )
 
 
-def blanked(seen: Seen, method: str) -> Seen:
+def blanked(seen: Seen) -> Seen:
     """The same without values, ways of answering and bounds, or without the synopsis's records."""
-    blank = {"StreamResults": _blank_results, "DownloadSynopsis": _blank_synopsis}.get(method)
+    blank = {"StreamResults": _blank_results, "DownloadSynopsis": _blank_synopsis}.get(seen.method)
     return seen if blank is None else replace(seen, messages=tuple(map(blank, seen.messages)))
 
 

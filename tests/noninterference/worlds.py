@@ -182,7 +182,7 @@ def world(
     place: Path, begin: datetime, rounds: Sequence[RoundOf], fault: str = "pass", seed: int = 1
 ) -> Iterator[World]:
     """A new server with its dataset and its people; no round is open yet."""
-    state = make_state(place, ['log_level = "debug"'])
+    state = make_state(place, ['log_level = "debug"'], clock=lambda: begin)
     write_table(state / "data")
     set_clock(state, begin)
     with (
