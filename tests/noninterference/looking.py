@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import grpc
 from google.protobuf.message import Message
 from noninterference.conducts import BEYOND, COLOUR, SIZE, USUAL, dry, upload, withdrawal
-from noninterference.wire_view import Seen, View, ask, blanked, without
+from noninterference.wire_view import PATIENCE, Seen, View, ask, blanked, without
 
 from equipoise.queries import Marginal, Statement
 from equipoise.v1 import analyst_pb2
@@ -21,7 +21,6 @@ OWN: Mapping[str, Sequence[Statement]] = {
 }
 VIEWERS = (*OWN, "eve")  # eve has no share
 NOWHERE = "0" * 32
-PATIENCE = 60
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from equipoise.v1 import analyst_pb2, types_pb2
 
 SERVICE = "/equipoise.v1.AnalystService/"
-PATIENCE = 300  # seconds until a call that has not ended is given up
+PATIENCE = 1800  # seconds until a call that has not ended is given up: some watch a whole world
 
 Metadata = tuple[tuple[str, bytes], ...]
 

@@ -29,6 +29,7 @@ from integration.server_process import (
 )
 from noninterference.conducts import QUERIES, SCHEMA, SENSITIVITY, STATEMENTS, Ann, Conduct
 from noninterference.looking import OWN, VIEWERS, Viewers, Watched, Watcher
+from noninterference.wire_view import PATIENCE
 
 from equipoise.v1 import operator_pb2, operator_pb2_grpc, types_pb2
 from equipoise.wire import schema_to_message
@@ -162,7 +163,7 @@ class World:
 
     def _computed(self, round_id: str) -> None:
         request = operator_pb2.WatchRoundRequest(round_id=round_id)
-        for response in self.operator.WatchRound(request, timeout=300):
+        for response in self.operator.WatchRound(request, timeout=PATIENCE):
             progress = response.detail.progress
             assert not progress.phase.startswith("failed"), progress.phase
             if progress.complete:
@@ -170,7 +171,7 @@ class World:
 
     def _released(self, round_id: str) -> None:
         """Where the server releases by itself, too."""
-        end = time.monotonic() + 300
+        end = time.monotonic() + PATIENCE
         request = operator_pb2.GetRoundRequest(round_id=round_id)
         while self.operator.GetRound(request).detail.round.state != types_pb2.ROUND_STATE_RELEASED:
             assert time.monotonic() < end, "the round was not released"

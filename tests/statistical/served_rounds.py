@@ -14,7 +14,7 @@ import grpc
 import numpy as np
 from integration.server_process import make_state, running
 from noninterference.conducts import upload
-from noninterference.wire_view import raw_call
+from noninterference.wire_view import PATIENCE, raw_call
 from noninterference.worlds import SCRIPT, admitted, fresh, set_clock
 from statistical.joint_rounds import CAP, Integers, JointRound, Streams
 
@@ -105,7 +105,7 @@ def begun(operator: Any, analysts: dict[str, grpc.Channel], number: int, case: J
 def released(operator: Any, round_id: str) -> None:
     """Waits for the worker, and releases."""
     request = operator_pb2.WatchRoundRequest(round_id=round_id)
-    for response in operator.WatchRound(request, timeout=300):
+    for response in operator.WatchRound(request, timeout=PATIENCE):
         assert not response.detail.progress.phase.startswith("failed"), response.detail.progress.phase
         if response.detail.progress.complete:
             break
