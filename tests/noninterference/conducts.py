@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 import grpc
 from google.protobuf.message import Message
+from integration.rounds_bench import COLOUR, SIZE
 from noninterference.wire_view import ask
 
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.schema import Attribute, Schema
+from equipoise.queries import Marginal, Statement
 from equipoise.v1 import analyst_pb2
 from equipoise.wire import workload_to_bytes
 
-SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
-COLOUR, SIZE = attribute("colour"), attribute("size")
 STATEMENTS, QUERIES, SENSITIVITY = 4, 12, 6  # of every share
 
 USUAL: Sequence[Statement] = (COLOUR == "red", Marginal(("size",)))

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import grpc
 from google.protobuf.message import Message
-from noninterference.conducts import BEYOND, COLOUR, SIZE, USUAL, dry, upload, withdrawal
+from integration.rounds_bench import COLOUR, SIZE
+from noninterference.conducts import BEYOND, USUAL, dry, upload, withdrawal
 from noninterference.wire_view import PATIENCE, Seen, View, ask, blanked, without
 
 from equipoise.queries import Marginal, Statement

@@ -18,7 +18,7 @@ from typing import Any
 import grpc
 from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf.timestamp_pb2 import Timestamp
-from integration.rounds_bench import write_table
+from integration.rounds_bench import SCHEMA, write_table
 from integration.server_process import (
     Credentials,
     ServerProcess,
@@ -27,7 +27,7 @@ from integration.server_process import (
     running,
     signing_request,
 )
-from noninterference.conducts import QUERIES, SCHEMA, SENSITIVITY, STATEMENTS, Ann, Conduct
+from noninterference.conducts import QUERIES, SENSITIVITY, STATEMENTS, Ann, Conduct
 from noninterference.looking import OWN, VIEWERS, Viewers, Watched, Watcher
 from noninterference.wire_view import PATIENCE
 
@@ -134,7 +134,7 @@ class World:
         for round_id in self._led():
             self.operator.RunRound(operator_pb2.RunRoundRequest(round_id=round_id, request_id=fresh()))
         for round_id in self._led():
-            self._computed(round_id)
+            wait_until_computed(self.operator, round_id)
             self.operator.ReleaseRound(operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id=fresh()))
         for each in self.viewers.rounds:
             self._released(each.round_id)
@@ -160,14 +160,6 @@ class World:
     def _watched(self, messages: int) -> None:
         for watcher in self.watchers:
             watcher.wait(messages)
-
-    def _computed(self, round_id: str) -> None:
-        request = operator_pb2.WatchRoundRequest(round_id=round_id)
-        for response in self.operator.WatchRound(request, timeout=PATIENCE):
-            progress = response.detail.progress
-            assert not progress.phase.startswith("failed"), progress.phase
-            if progress.complete:
-                return
 
     def _released(self, round_id: str) -> None:
         """Where the server releases by itself, too."""
@@ -207,6 +199,15 @@ def world(
             )
         )
         yield World(server, begin, operator, channels.pop("ann"), Viewers(channels, ()), rounds)
+
+
+def wait_until_computed(operator: Any, round_id: str) -> None:
+    """Until a round that was started waits for its release."""
+    for response in operator.WatchRound(operator_pb2.WatchRoundRequest(round_id=round_id), timeout=PATIENCE):
+        progress = response.detail.progress
+        assert not progress.phase.startswith("failed"), progress.phase
+        if progress.complete:
+            return
 
 
 def admitted(operator: Any, name: str) -> Credentials:

@@ -14,8 +14,8 @@ import grpc
 import numpy as np
 from integration.server_process import make_state, running
 from noninterference.conducts import upload
-from noninterference.wire_view import PATIENCE, raw_call
-from noninterference.worlds import SCRIPT, admitted, fresh, set_clock
+from noninterference.wire_view import raw_call
+from noninterference.worlds import SCRIPT, admitted, fresh, set_clock, wait_until_computed
 from statistical.joint_rounds import CAP, Integers, JointRound, Streams
 
 from equipoise.v1 import analyst_pb2, operator_pb2, operator_pb2_grpc, types_pb2
@@ -55,7 +55,8 @@ def served(place: Path, lived: Sequence[tuple[JointRound, int]]) -> list[Served]
             for round_id in some:
                 operator.RunRound(operator_pb2.RunRoundRequest(round_id=round_id, request_id=fresh()))
             for round_id in some:
-                released(operator, round_id)
+                wait_until_computed(operator, round_id)
+                operator.ReleaseRound(operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id=fresh()))
         set_clock(state, now + timedelta(seconds=60))
         return [
             Served(
@@ -100,16 +101,6 @@ def begun(operator: Any, analysts: dict[str, grpc.Channel], number: int, case: J
         list(raw_call(analysts[name], "SubmitWorkload", upload(round_id, "only", workload)))
     operator.SealRound(operator_pb2.SealRoundRequest(round_id=round_id, request_id=fresh()))
     return round_id
-
-
-def released(operator: Any, round_id: str) -> None:
-    """Waits for the worker, and releases."""
-    request = operator_pb2.WatchRoundRequest(round_id=round_id)
-    for response in operator.WatchRound(request, timeout=PATIENCE):
-        assert not response.detail.progress.phase.startswith("failed"), response.detail.progress.phase
-        if response.detail.progress.complete:
-            break
-    operator.ReleaseRound(operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id=fresh()))
 
 
 def streamed(channel: grpc.Channel, round_id: str) -> list[bytes]:
