@@ -16,11 +16,11 @@ test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## all tests, two files at a time
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 audit-fast: $(VENV)/test.stamp  ## what the tests prove about privacy, and each certified bound beside its claim
-	$(BIN)/python -m pytest tests/statistical -s
+	$(BIN)/python -m pytest tests/statistical tests/noninterference -s
 
-audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with another numpy: about an hour
+audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with another numpy: more than an hour
 	@$(PIP) install --upgrade --target $(VENV)/other-numpy --no-deps --only-binary :all: 'numpy>=2.0,<2.2'
-	$(BIN)/python -m pytest tests/statistical -s --audit-size nightly --other-numpy $(abspath $(VENV))/other-numpy
+	$(BIN)/python -m pytest tests/statistical tests/noninterference -s --audit-size nightly --other-numpy $(abspath $(VENV))/other-numpy
 
 crash: $(VENV)/test.stamp  ## a real server killed at every named point and at random, and on disks that fail or lose power
 	$(BIN)/python -m pytest tests/crash tests/faults

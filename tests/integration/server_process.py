@@ -22,6 +22,7 @@ from grpc import aio
 
 from equipoise.v1 import operator_pb2, operator_pb2_grpc
 from equipoise_server.config import CONFIG_FILE
+from equipoise_server.rounds.clock import Clock, system_clock
 from equipoise_server.state import create_state
 
 SEED = bytes(range(32))
@@ -96,9 +97,14 @@ class ServerProcess:
         return (self.state / "server.log").read_text()
 
 
-def make_state(state: Path, settings: Sequence[str] = (), store: str = "sqlite:///equipoise.db") -> Path:
+def make_state(
+    state: Path,
+    settings: Sequence[str] = (),
+    store: str = "sqlite:///equipoise.db",
+    clock: Clock = system_clock,
+) -> Path:
     """A state directory whose server takes a free port and releases every second; `settings` are TOML lines."""
-    create_state(state, listen="127.0.0.1:0", store=store, release_grid_seconds=1)
+    create_state(state, listen="127.0.0.1:0", store=store, release_grid_seconds=1, clock=clock)
     path = state / CONFIG_FILE
     keys = {line.partition(" = ")[0] for line in settings}
     kept = [line for line in path.read_text().splitlines() if line.partition(" = ")[0] not in keys]

@@ -7,10 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class AuditSize:
-    """`runs` on each input in each half of an audit; `tries`: instances that a search looks at."""
+    """`runs` on each input in each half of an audit; `tries`: instances that a search looks at.
+
+    `worlds`: servers that are compared with a first one; `served`: rounds that are compared with a server's.
+    """
 
     runs: int
     tries: int
+    worlds: int
+    served: int
 
 
-SIZES = {"fast": AuditSize(runs=500, tries=10), "nightly": AuditSize(runs=40_000, tries=400)}
+SIZES = {
+    "fast": AuditSize(runs=500, tries=10, worlds=1, served=4),
+    "nightly": AuditSize(runs=40_000, tries=400, worlds=5, served=200),
+}

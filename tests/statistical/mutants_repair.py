@@ -180,16 +180,16 @@ def detection_couples_nobody(_: Path) -> bool:
     return True
 
 
-def shared_thresholds(patches: pytest.MonkeyPatch) -> None:
-    """One threshold's noise for all analysts, drawn again after anybody's positive."""
+def shared_thresholds(patches: pytest.MonkeyPatch, analysts: int = 2) -> None:
+    """One threshold's noise for so many analysts, drawn again after anybody's positive."""
     held, runs = list[int](), count()
 
     def detect(
         vector: SparseVector, scores: NDArray[np.int64], order: NDArray[np.int64], stream: KeyedStream
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         positive = np.zeros(len(scores), dtype=np.bool_)
-        if next(runs) % 2 == 0:
-            held.clear()  # a new round: b is tested first, then a
+        if next(runs) % analysts == 0:
+            held.clear()  # a new round, of which the first analyst is tested
         for statement in order.tolist():
             if not held:
                 held.append(int(vector.threshold_noise.draw(1, stream)[0]))

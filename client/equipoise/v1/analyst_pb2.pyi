@@ -506,7 +506,7 @@ class DownloadSynopsisResponse(_message.Message):
     """The number of records of the whole synopsis."""
     @_builtins.property
     def cells(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """The category numbers of some records, attribute after attribute."""
+        """The category numbers of some records, attribute after attribute. Of fixed width: a message's length says nothing."""
 
     def __init__(
         self,

@@ -1,0 +1,115 @@
+"""What analysts see of a server, as it comes off the wire: every message's bytes, every status, all metadata.
+
+Nothing is parsed here but to take out what may differ between neighbouring rounds: random identifiers always, and
+under a mechanism whose analyst privacy is not perfect also values, ways of answering, bounds and the synopsis. The
+lengths of all messages stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import grpc
+from google.protobuf.message import Message
+
+from equipoise.v1 import analyst_pb2, types_pb2
+
+SERVICE = "/equipoise.v1.AnalystService/"
+PATIENCE = 1800  # seconds until a call that has not ended is given up: some watch a whole world
+
+Metadata = tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All that one call showed to who made it; `about` says in the test's words who asked for what."""
+
+    method: str
+    about: str
+    status: str
+    details: str
+    initial: Metadata
+    trailing: Metadata
+    messages: tuple[bytes, ...]
+    lengths: tuple[int, ...]
+
+
+View = list[Seen]
+
+
+def raw_call(channel: grpc.Channel, method: str, requests: Iterable[Message]) -> Any:
+    """A call of any kind under way: on the wire a single message is a stream of one."""
+    call: Any = channel.stream_stream(SERVICE + method)
+    return call(iter([request.SerializeToString() for request in requests]), timeout=PATIENCE)
+
+
+def ask(
+    channel: grpc.Channel,
+    method: str,
+    requests: Iterable[Message],
+    about: str = "",
+    tell: Callable[[], object] = lambda: None,
+) -> Seen:
+    """Makes a call and reads it to its end; `tell` is called after every message."""
+    call = raw_call(channel, method, requests)
+    messages: list[bytes] = []
+    try:
+        for message in call:
+            messages.append(message)
+            tell()
+    except grpc.RpcError:
+        pass  # the status says it
+    return Seen(
+        method,
+        about,
+        call.code().name,
+        call.details() or "",
+        _metadata(call.initial_metadata()),
+        _metadata(call.trailing_metadata()),
+        tuple(messages),
+        tuple(len(message) for message in messages),
+    )
+
+
+def without(seen: Seen, names: Mapping[bytes, bytes]) -> Seen:
+    """The same with random identifiers replaced by names of the same length."""
+
+    def named(data: bytes) -> bytes:
+        for identifier, name in names.items():
+            assert len(identifier) == len(name)
+            data = data.replace(identifier, name)
+        return data
+
+    return replace(
+        seen,
+        details=named(seen.details.encode()).decode(),
+        initial=tuple((key, named(value)) for key, value in seen.initial),
+        trailing=tuple((key, named(value)) for key, value in seen.trailing),
+        messages=tuple(map(named, seen.messages)),
+    )
+
+
+def blanked(seen: Seen) -> Seen:
+    """The same without values, ways of answering and bounds, or without the synopsis's records."""
+    blank = {"StreamResults": _blank_results, "DownloadSynopsis": _blank_synopsis}.get(seen.method)
+    return seen if blank is None else replace(seen, messages=tuple(map(blank, seen.messages)))
+
+
+def _blank_results(message: bytes) -> bytes:
+    chunk = types_pb2.ResultChunk.FromString(analyst_pb2.StreamResultsResponse.FromString(message).chunk)
+    chunk.values[:] = [0] * len(chunk.values)
+    chunk.methods = bytes(len(chunk.methods))
+    chunk.bounds[:] = [0] * len(chunk.bounds)
+    return chunk.SerializeToString(deterministic=True)
+
+
+def _blank_synopsis(message: bytes) -> bytes:
+    response = analyst_pb2.DownloadSynopsisResponse.FromString(message)
+    response.cells[:] = [0] * len(response.cells)
+    return response.SerializeToString(deterministic=True)
+
+
+def _metadata(pairs: Any) -> Metadata:
+    return tuple((key, value.encode() if isinstance(value, str) else value) for key, value in pairs or ())

@@ -1,0 +1,123 @@
+"""The rounds of `joint_rounds` through a real server: certificates, submissions, worker processes, streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+from integration.server_process import make_state, running
+from noninterference.conducts import upload
+from noninterference.wire_view import raw_call
+from noninterference.worlds import SCRIPT, admitted, fresh, set_clock, wait_until_computed
+from statistical.joint_rounds import CAP, Integers, JointRound, Streams
+
+from equipoise.v1 import analyst_pb2, operator_pb2, operator_pb2_grpc, types_pb2
+from equipoise.wire import schema_to_message
+from equipoise_server.mechanisms.interface import Budget
+
+AT_ONCE = 4  # workers
+
+
+@dataclass(frozen=True)
+class Served:
+    """What one round delivered, made from this seed."""
+
+    round_id: str
+    seed: bytes
+    streams: Streams
+    synopsis: Integers
+
+
+def served(place: Path, lived: Sequence[tuple[JointRound, int]]) -> list[Served]:
+    """Each case's round with either of ann's workloads, in order; every one on a dataset of its own."""
+    state = make_state(place)
+    now = datetime.now(UTC)
+    set_clock(state, now)
+    for number, (case, _) in enumerate(lived):
+        (state / "data" / f"{number}.csv").write_text(case.table)
+    with running(state, (0).to_bytes(32, "big"), SCRIPT.format(fault="pass")) as server, ExitStack() as stack:
+        channel = stack.enter_context(server.blocking_channel(server.operator()))
+        operator: Any = operator_pb2_grpc.OperatorServiceStub(channel)  # type: ignore[arg-type]
+        analysts: dict[str, grpc.Channel] = {
+            name: stack.enter_context(server.blocking_channel(admitted(operator, name)))
+            for name in sorted({name for case, _ in lived for name in case.analysts})
+        }
+        opened = [begun(operator, analysts, number, case, side) for number, (case, side) in enumerate(lived)]
+        for first in range(0, len(opened), AT_ONCE):
+            some = opened[first : first + AT_ONCE]
+            for round_id in some:
+                operator.RunRound(operator_pb2.RunRoundRequest(round_id=round_id, request_id=fresh()))
+            for round_id in some:
+                wait_until_computed(operator, round_id)
+                operator.ReleaseRound(operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id=fresh()))
+        set_clock(state, now + timedelta(seconds=60))
+        return [
+            Served(
+                round_id,
+                number.to_bytes(32, "big"),
+                {name: streamed(analysts[name], round_id) for name in case.workloads(side)},
+                synopsis(analysts["ann"], round_id),
+            )
+            for number, (round_id, (case, side)) in enumerate(zip(opened, lived, strict=True))
+        ]
+
+
+def begun(operator: Any, analysts: dict[str, grpc.Channel], number: int, case: JointRound, side: int) -> str:
+    """The id of a new round that is sealed, on a new dataset."""
+    dataset, cap, terms = f"joint-{number}", budget(CAP), case.terms
+    operator.RegisterDataset(
+        operator_pb2.RegisterDatasetRequest(
+            name=dataset,
+            source=f"{number}.csv",
+            schema=schema_to_message(case.schema),
+            data_cap=cap,
+            analyst_cap=cap,
+            request_id=fresh(),
+        )
+    )
+    wanted = operator_pb2.RoundTerms(
+        dataset=dataset,
+        unit=types_pb2.ProtectionUnit.Value(f"PROTECTION_UNIT_{terms.unit.upper()}"),
+        data_budget=budget(terms.data_budget),
+        analyst_budget=budget(terms.analyst_budget),
+        beta=terms.beta,
+        mechanism=terms.mechanism,
+        shares=[
+            types_pb2.Share(analyst=share.analyst, statements=share.statements, queries=share.queries)
+            for share in terms.shares
+        ],
+        options=json.dumps(dict(terms.options)),
+    )
+    request = operator_pb2.OpenRoundRequest(terms=wanted, request_id=fresh())
+    round_id: str = operator.OpenRound(request).detail.round.id
+    for name, workload in case.workloads(side).items():
+        list(raw_call(analysts[name], "SubmitWorkload", upload(round_id, "only", workload)))
+    operator.SealRound(operator_pb2.SealRoundRequest(round_id=round_id, request_id=fresh()))
+    return round_id
+
+
+def streamed(channel: grpc.Channel, round_id: str) -> list[bytes]:
+    """The messages of one analyst's stream."""
+    request = analyst_pb2.StreamResultsRequest(round_id=round_id)
+    call = raw_call(channel, "StreamResults", [request])
+    return [analyst_pb2.StreamResultsResponse.FromString(response).chunk for response in call]
+
+
+def synopsis(channel: grpc.Channel, round_id: str) -> Integers:
+    """The synopsis's records: there is one attribute, so categories are cells."""
+    request = analyst_pb2.DownloadSynopsisRequest(round_id=round_id)
+    call = raw_call(channel, "DownloadSynopsis", [request])
+    parts = [analyst_pb2.DownloadSynopsisResponse.FromString(response).cells for response in call]
+    return np.array([cell for part in parts for cell in part], dtype=np.int64)
+
+
+def budget(pair: Budget) -> types_pb2.Budget:
+    """The message of a pair."""
+    return types_pb2.Budget(epsilon=pair.epsilon, delta=pair.delta)
