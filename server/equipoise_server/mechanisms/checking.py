@@ -33,6 +33,10 @@ def check_setting(setting: Setting) -> None:
         raise InvalidArgument("shares", problem)
     if not all(0 <= s.sensitivity <= 2 * s.statements for s in setting.shares):
         raise InvalidArgument("shares", "a declared sensitivity is at most 2 for each statement")
+    for index, share in enumerate(setting.shares):
+        if not 0 <= share.support <= setting.universe_size:
+            problem = f"must lie between 0 (not declared) and the universe's {setting.universe_size:,} records"
+            raise InvalidArgument(f"shares[{index}].support", problem)
     for field, budget in (("data_budget", setting.data_budget), ("analyst_budget", setting.analyst_budget)):
         unlimited = field == "analyst_budget" and budget.epsilon == math.inf
         if not ((0 < budget.epsilon <= 50 or unlimited) and 0 < budget.delta < 1):
@@ -73,6 +77,7 @@ def check_inputs(setting: Setting, histogram: NDArray[np.int64], workloads: Mapp
             and workload.statement_count <= share.statements
             and workload.query_count <= share.queries
             and workload.l1_sensitivity <= share.moved
+            and (share.support == 0 or workload.support <= share.support)
         )
         if not fits:
             raise ValueError("a workload is larger than its analyst's share")

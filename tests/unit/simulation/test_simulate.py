@@ -255,8 +255,9 @@ def test_analysts_draw_tables_within_shares_that_do_not_tell_which(
     assert (found["analysts"], found["statements"]) == (40, 80)
     assert found["queries"] == drawn[0].together.query_count == sum(found["runs"][0]["answered_by"].values())
     assert found["queries"] != drawn[1].together.query_count
-    # The largest two of the tables of 24, 18 and 12 cells, each of which one record moves twice.
-    assert {(s.statements, s.queries, s.sensitivity) for s in drawn[0].shares} == {(2, 42, 4)}
+    # The largest two of the tables of 24, 18 and 12 cells, each of which one record moves twice; a cell of the last
+    # is a twelfth of the universe.
+    assert {(s.statements, s.queries, s.sensitivity, s.support) for s in drawn[0].shares} == {(2, 42, 4, 6)}
     # Noise for all the tables that the shares allow, however often the same ones are asked for.
     truth = drawn[0].together.counts(drawn[0].histogram) / RECORDS
     noise = gaussian_deviation(2 * 80, RECORDS, Budget(4.0, 1 / RECORDS**2))
