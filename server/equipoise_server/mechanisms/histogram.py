@@ -91,7 +91,7 @@ class Histogram:
             analyst_cost=analyst_cost,
             promised_error=bound / 2**GRID_BITS,
             uncertified_at_most=0,
-            seconds=counting_seconds(setting) + drawing_seconds(law, setting.universe_size),
+            seconds=counting_seconds(setting) + drawing_seconds(law, setting.universe_size, 1),
             memory_bytes=counting_bytes(setting) + 8 * setting.universe_size,
             data_events=parts_to_json(self.name, parts),
             analyst_events=parts_to_json(self.name, []),

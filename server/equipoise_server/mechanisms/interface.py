@@ -111,7 +111,8 @@ class Plan:
 
     `promised_error` is the largest bound of any certified answer; 1, which says nothing, where none is certified.
     `analyst_cost` is None where the setting does not protect the analysts: nothing bounds what they lose.
-    `data_events`, `analyst_events`: the parts of either cost, as `accounting.parts_to_json` writes them.
+    `data_events`, `analyst_events`: the parts of either cost, as `accounting.parts_to_json` writes them. `seconds`:
+    of `run` on one ordinary core, good to a factor of 3 where shares are used up; fewer where they are not.
     """
 
     mechanism: str
