@@ -142,7 +142,8 @@ def simulate(
     ] = None,
     eps_data: Annotated[float, typer.Option(help="Epsilon of the people in the table.")] = 1.0,
     delta_data: Annotated[
-        float | None, typer.Option(help="Delta of the people in the table. [default: 1/n^2 for n records]")
+        float | None,
+        typer.Option(help="Delta of the people in the table. [default: 1/n^2 for n records, at least 1e-17]"),
     ] = None,
     eps_analyst: Annotated[
         float, typer.Option(help="Epsilon of the analysts; inf does not protect them from one another.")

@@ -10,10 +10,9 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.mechanisms.interface import Budget, Setting, Share
 from equipoise_server.mechanisms.planner import Comparison, Told, compare
 from equipoise_server.mechanisms.registry import MECHANISMS, mechanism
-from equipoise_server.simulation.request import in_words_of_options
+from equipoise_server.simulation.request import in_words_of_options, usual_delta
 
 MOST_ANALYSTS = 1 << 17  # whose shares are planned for one by one
-SMALLEST_DELTA = 1e-17  # by default; the samplers' truncation takes some 10^-18
 MOST_SHOWN = 40  # characters of what is no number
 
 OPTION_OF_FIELD = {
@@ -70,13 +69,12 @@ class PlanRequest:
             raise InvalidArgument("--records", "must be at least 1")
         if 0 in sizes:
             raise InvalidArgument("--universe", "must be at least 1, and so must every attribute's size")
-        usual = max(SMALLEST_DELTA, min(0.1, 1 / records**2))
         return Setting(
             records=records,
             universe_size=math.prod(sizes),
             shares=self.shares(math.prod(sizes)),
             unit=self.unit,
-            data_budget=Budget(self.eps_data, usual if self.delta_data is None else self.delta_data),
+            data_budget=Budget(self.eps_data, usual_delta(records) if self.delta_data is None else self.delta_data),
             analyst_budget=Budget(self.eps_analyst, self.delta_analyst),
             beta=self.beta,
             options={},
