@@ -15,12 +15,13 @@ from equipoise.schema import Schema
 from equipoise.statements import statements_to_json
 from equipoise.workload import compile_workload
 from equipoise_server.cli import main
+from equipoise_server.mechanisms.budgets import usable_delta
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Outcome
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.simulation.baselines import gaussian_deviation, gaussian_errors
 from equipoise_server.simulation.measure import measure_run
-from equipoise_server.simulation.request import Request
+from equipoise_server.simulation.request import Request, usual_delta
 from equipoise_server.simulation.simulate import simulate
 from equipoise_server.simulation.task import Analysts, Task, load_task, seed_bytes
 
@@ -244,6 +245,12 @@ def test_refusals_are_one_line_that_names_the_option(
     (line,) = [line for line in shown.err.splitlines() if line.strip()]
     assert line.startswith(f"error: {named}")
     assert not shown.out
+
+
+def test_a_table_of_any_size_has_a_delta_by_default() -> None:
+    deltas = [usual_delta(records) for records in (1, 1000, 10**12)]
+    assert deltas == [0.1, 1e-6, 1e-17]
+    assert all(usable_delta(Budget(1.0, delta)) > 0 for delta in deltas)
 
 
 def test_analysts_draw_tables_within_shares_that_do_not_tell_which(
