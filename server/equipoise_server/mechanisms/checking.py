@@ -33,10 +33,6 @@ def check_setting(setting: Setting) -> None:
         raise InvalidArgument("shares", problem)
     if not all(0 <= s.sensitivity <= 2 * s.statements for s in setting.shares):
         raise InvalidArgument("shares", "a declared sensitivity is at most 2 for each statement")
-    for index, share in enumerate(setting.shares):
-        if not 0 <= share.support <= setting.universe_size:
-            problem = f"must lie between 0 (not declared) and the universe's {setting.universe_size:,} records"
-            raise InvalidArgument(f"shares[{index}].support", problem)
     for field, budget in (("data_budget", setting.data_budget), ("analyst_budget", setting.analyst_budget)):
         unlimited = field == "analyst_budget" and budget.epsilon == math.inf
         if not ((0 < budget.epsilon <= 50 or unlimited) and 0 < budget.delta < 1):
@@ -49,6 +45,10 @@ def check_setting(setting: Setting) -> None:
         raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
     if not 1 <= setting.universe_size <= LARGEST_UNIVERSE:
         raise InvalidArgument("universe_size", f"must lie between 1 and {LARGEST_UNIVERSE}")
+    for index, share in enumerate(setting.shares):
+        if not 0 <= share.support <= setting.universe_size:
+            problem = f"must lie between 0 (not declared) and the universe's {setting.universe_size:,} records"
+            raise InvalidArgument(f"shares[{index}].support", problem)
     if setting.attributes and math.prod(setting.attributes) != setting.universe_size:
         raise InvalidArgument("attributes", "their categories must multiply to the size of the universe")
 
