@@ -125,6 +125,7 @@ class Client:
             response.promised_error,
             response.uncertified_at_most,
             response.sensitivity,
+            response.support,
         )
 
     def wait(self, round_id: str, on_change: Callable[[Round], None] | None = None) -> Round:

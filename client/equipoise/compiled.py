@@ -167,6 +167,36 @@ class CompiledWorkload:
         """How much all counts together can move, in sum, when one record is replaced: predicate 1, marginal 2."""
         return self.statement_count + len(self.marginals)
 
+    def covered(self) -> NDArray[np.int64]:
+        """For how many records of the universe each query is 1: int64[k], from what was asked and not cell by cell.
+
+        Exact; raises `ValueError` for universes of more than 2^53 records.
+        """
+        universe = math.prod(self.schema_sizes)
+        if universe > EXACT:
+            raise ValueError(f"a universe of {universe:,} records is too large to count in")
+        result = np.zeros(self.query_count, dtype=np.int64)
+        selected = [each.covered() for each in self.vectors]
+        for group in self.groups:
+            np.add.at(result, group.queries, group.covered(selected, self.schema_sizes))
+        for marginal in self.marginals:
+            span = self._range(marginal)
+            result[span] = universe // (span.stop - span.start)
+        return result
+
+    def supports(self) -> NDArray[np.int64]:
+        """The records of the universe that each query covers or leaves out, whichever are fewer: int64[k].
+
+        So a query and its complement have the same support. The rest is as `covered`.
+        """
+        covered = self.covered()
+        return np.minimum(covered, math.prod(self.schema_sizes) - covered)
+
+    @cached_property
+    def support(self) -> int:
+        """The largest support of any query; 0 where there is none."""
+        return int(self.supports().max(initial=0))
+
     def sensitivities(self) -> tuple[float, float, float]:
         """Upper bounds on how much all counts together can move when one record is replaced: L1, L2, Linf norms.
 

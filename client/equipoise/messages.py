@@ -196,15 +196,19 @@ def _budget(message: types_pb2.Budget) -> Budget:
 
 
 def _share(message: types_pb2.Share) -> Share:
-    return Share(message.analyst, message.statements, message.queries, message.sensitivity)
+    return Share(message.analyst, message.statements, message.queries, message.sensitivity, message.support)
 
 
 def _share_message(share: Share, field: str) -> types_pb2.Share:
-    for name in ("statements", "queries", "sensitivity"):
+    for name in ("statements", "queries", "sensitivity", "support"):
         if not 0 <= getattr(share, name) < 1 << 64:
             raise InvalidArgument(f"{field}.{name}", "must be a number, at least 0")
     return types_pb2.Share(
-        analyst=share.analyst, statements=share.statements, queries=share.queries, sensitivity=share.sensitivity
+        analyst=share.analyst,
+        statements=share.statements,
+        queries=share.queries,
+        sensitivity=share.sensitivity,
+        support=share.support,
     )
 
 

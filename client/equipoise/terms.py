@@ -31,6 +31,10 @@ class Vectors:
         """Some of the vectors, unpacked: uint8[len(numbers), size]."""
         return np.unpackbits(self.bits[numbers], axis=1, count=self.size, bitorder="little")
 
+    def covered(self) -> NDArray[np.int64]:
+        """How many categories each vector selects: int64[count]."""
+        return np.asarray(np.bitwise_count(self.bits).sum(axis=1, dtype=np.int64))
+
     def words(self, categories: NDArray[np.int64]) -> NDArray[np.uint64]:
         """For each vector, the records in whose category it is 1: bit b stands for `categories[b]`, b < 64."""
         words = np.zeros(len(self.bits), dtype=np.uint64)
@@ -84,6 +88,16 @@ class Terms:
         for part, left, right in self._blocks(np.arange(len(self.queries)), vectors):
             result[part] = np.einsum("tr,tr->t", left @ matrix, right)
         return result * self.coefficients
+
+    def covered(self, selected: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> NDArray[np.int64]:
+        """For each term, its coefficient times the records of the universe in its box: int64[terms].
+
+        `selected` holds, for each axis of the universe, how many of its `sizes` categories each vector selects.
+        """
+        result = self.coefficients * math.prod(size for axis, size in enumerate(sizes) if axis not in self.axes)
+        for place, axis in enumerate(self.axes):
+            result *= selected[axis][self.vectors[:, place]]
+        return result
 
     def record_counts(self, words: Sequence[NDArray[np.uint64]], everyone: int) -> NDArray[np.int64]:
         """For each term, its coefficient times the number of records in its box: int64[terms].

@@ -50,12 +50,15 @@ class Share:
 
     `sensitivity`: by how much all its counts together may move, in sum, when one record is replaced; a predicate
     moves by 1, a marginal by 2. 0 where none is declared: then all statements may be marginals.
+    `support`: how many records of the universe one query may cover or leave out, whichever are fewer; half of the
+    universe is the most there is. 0 where none is declared: then it may be any query.
     """
 
     analyst: str
     statements: int
     queries: int
     sensitivity: int = 0
+    support: int = 0
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,8 @@ class DryRun:
     """What a workload would come to: its size, and the largest bound a certified answer would carry.
 
     `uncertified_at_most`: of all queries of the round, not of this workload. `sensitivity`: by how much its counts
-    together may move, in sum, when one record is replaced.
+    together may move, in sum, when one record is replaced. `support`: the most records of the universe that one of
+    its queries covers or leaves out, whichever are fewer.
     """
 
     statements: int
@@ -182,6 +186,7 @@ class DryRun:
     promised_error: float
     uncertified_at_most: int
     sensitivity: int
+    support: int
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     round_id = open_round(run)
     assert run("ann", "rounds")["rounds"][0]["share"] == {
         **{"analyst": "ann", "statements": 3, "queries": 10},
-        "sensitivity": 0,
+        **{"sensitivity": 0, "support": 0},
     }
     assert [each["name"] for each in run("ann", "schema", "shop")["attributes"]] == ["colour", "size"]
     statements = place / "statements.json"
@@ -291,7 +291,7 @@ def test_a_round_of_independent_noise(run: Run, refused: Callable[..., str], pla
     assert (opened["plan"], opened["requested_mechanism"]) == (planned, "gaussian")
     round_id = opened["round"]["id"]
     tried = run("ann", "dry-run", round_id, place / "statements.json")
-    assert (tried["sensitivity"], tried["promised_error"]) == (4, planned["promised_error"])
+    assert (tried["sensitivity"], tried["support"], tried["promised_error"]) == (4, 4, planned["promised_error"])
     run("ann", "submit", round_id, place / "statements.json")
     for step in ("seal", "run", "release"):
         run("operator", "operator", "round", step, round_id)

@@ -211,7 +211,7 @@ def test_a_submission_is_replaceable_until_sealed(bench: Bench) -> None:
 def test_a_dry_run_leaves_no_trace(bench: Bench) -> None:
     round_id = bench.opened()
     tried = bench.rounds.dry_run("ann", round_id, ANN_BYTES)
-    assert (tried.statements, tried.queries, tried.sensitivity) == (3, 10, 4)
+    assert (tried.statements, tried.queries, tried.sensitivity, tried.support) == (3, 10, 4, 4)
     assert tried.promised_error == bench.rounds.get(round_id).plan.promised_error
     with pytest.raises(NotFound, match="there is no workload of yours"):
         bench.rounds.withdraw("ann", round_id, "withdraw")
@@ -273,6 +273,32 @@ def test_a_workload_above_its_declared_sensitivity_is_refused_and_leaves_nothing
     assert bench.rounds.dry_run("bob", round_id, tables).sensitivity == 8
     with pytest.raises(InvalidArgument, match=r"^shares\[0\]\.sensitivity: "):
         bench.rounds.open(replace(TERMS, shares=(Share("ann", 4, 12, 9),)), "more than its statements can move")
+    with pytest.raises(AlreadyExists):
+        bench.rounds.open(TERMS, "open")
+
+
+def test_a_workload_above_its_declared_support_is_refused_and_leaves_nothing(bench: Bench) -> None:
+    """Red ones are four of the eight possible records; whatever is red or extra large, all but three."""
+    declared = replace(TERMS, shares=(Share("ann", 4, 12, 0, 3), Share("bob", 4, 12)))
+    round_id = bench.rounds.open(declared, "open").id
+    assert bench.rounds.get(round_id).terms.shares == declared.shares
+    assert bench.rounds.get_for_analyst("ann", round_id).terms.shares == declared.shares[:1]
+    later = workload_to_bytes((BOB[1], ANN[0]))
+    for statement, workload in enumerate((ANN_BYTES, later)):
+        refused = pytest.raises(
+            BudgetExhausted, match=rf"^statements\[{statement}\] has a support of 4, your share allows 3: "
+        )
+        with refused:
+            bench.rounds.dry_run("ann", round_id, workload)
+        with refused:
+            bench.rounds.submit("ann", round_id, "1", workload)
+    assert all(amounts == (0.0, 0.0) for amounts in bench.charged().values())
+    # The request_id is still free; and bob, who declared nothing, may ask about half of them.
+    assert bench.rounds.submit("ann", round_id, "1", BOB_BYTES).statements == 2
+    assert bench.rounds.submit("bob", round_id, "1", ANN_BYTES).statements == 3
+    for support in (-1, 9):
+        with pytest.raises(InvalidArgument, match=r"^shares\[0\]\.support: "):
+            bench.rounds.open(replace(TERMS, shares=(Share("ann", 4, 12, 0, support),)), "no such records")
     with pytest.raises(AlreadyExists):
         bench.rounds.open(TERMS, "open")
 

@@ -69,7 +69,9 @@ def terms() -> operator_pb2.RoundTerms:
         analyst_budget=budget,
         beta=0.05,
         mechanism="equilibrium",
-        shares=[types_pb2.Share(analyst=name, statements=4, queries=12, sensitivity=4) for name in WORKLOADS],
+        shares=[
+            types_pb2.Share(analyst=name, statements=4, queries=12, sensitivity=4, support=4) for name in WORKLOADS
+        ],
     )
 
 
@@ -148,12 +150,12 @@ async def registered_and_opened(people: People) -> str:
     refused = await refusal_of(operator.PlanRound(operator_pb2.PlanRoundRequest(terms=too_sensitive)))
     assert (refused.status, "terms.shares[1].sensitivity" in refused.message) == ("INVALID_ARGUMENT", True)
     opened = (await operator.OpenRound(request)).detail
-    assert [share.sensitivity for share in opened.shares] == [4, 4]
+    assert [(share.sensitivity, share.support) for share in opened.shares] == [(4, 4), (4, 4)]
     assert (opened.round.state, opened.plan) == (types_pb2.ROUND_STATE_OPEN, plan)
     asked = analyst_pb2.GetAnalystRoundRequest(round_id=opened.round.id)
     seen = (await ann.GetAnalystRound(asked)).round
     assert (seen.share.analyst, b"bob" in seen.SerializeToString()) == ("ann", False)
-    assert seen.share.sensitivity == 4
+    assert (seen.share.sensitivity, seen.share.support) == (4, 4)
     wanted = analyst_pb2.GetDatasetRequest(name="shop")
     assert (await ann.GetDataset(wanted)).dataset == dataset
     # Without a share there is no such round and no such dataset.
@@ -171,7 +173,7 @@ async def submitted(people: People, round_id: str) -> None:
         assert (await stub.SubmitWorkload(uploaded(round_id, "s1", workload))).receipt == receipt
         assert (tried.statements, tried.queries) == (receipt.statements, receipt.queries)
         assert tried.promised_error > 0
-        assert tried.sensitivity == {"ann": 4, "bob": 3}[name]
+        assert (tried.sensitivity, tried.support) == {"ann": (4, 4), "bob": (3, 3)}[name]
     ann = people.analysts["ann"]
     tables = workload_to_bytes([Marginal(("colour",))] * 3)  # fewer statements and queries than allowed
     for call in (

@@ -88,6 +88,11 @@ def test_every_operation_equals_the_matrix_s(statements: list[Statement], seed: 
     generator = np.random.default_rng(seed)
     assert (compiled.query_count, compiled.statement_count) == (len(matrix), len(statements))
 
+    covered = matrix.sum(axis=1)
+    np.testing.assert_array_equal(compiled.covered(), covered)
+    np.testing.assert_array_equal(compiled.supports(), np.minimum(covered, (1 - matrix).sum(axis=1)))
+    assert compiled.support == compiled.supports().max(initial=0)
+
     histogram = generator.integers(-(2**40), 2**40, len(RECORDS))
     np.testing.assert_array_equal(compiled.counts(histogram), matrix @ histogram)
 

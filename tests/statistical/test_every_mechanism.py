@@ -62,11 +62,13 @@ def test_what_is_promised_holds_in_all_but_beta_of_the_rounds(name: str) -> None
     assert np.count_nonzero(largest > promised) <= BETA * ROUNDS
 
 
+@pytest.mark.parametrize("predicates", [10, 0])
 @pytest.mark.parametrize("name", ["laplace", "gaussian", "histogram"])
-def test_promises_are_at_most_five_times_what_is_seen(name: str) -> None:
-    """Conditions on large parts of the universe, and a table each."""
-    case = instance(analysts=3, predicates=10, records=50_000)
-    setting = replace(case.setting, beta=0.05)
+def test_promises_are_at_most_five_times_what_is_seen(name: str, predicates: int) -> None:
+    """Conditions on large parts of the universe, and a table each; or tables alone, and small cells declared."""
+    case = instance(analysts=3, predicates=predicates, records=50_000)
+    shares = tuple(replace(each, support=case.workloads[each.analyst].support) for each in case.setting.shares)
+    setting = replace(case.setting, beta=0.05, shares=shares)
     largest, _ = largest_errors(name, setting, case.histogram, case.workloads, 20)
     promised = MECHANISMS[name].plan(setting).promised_error
     assert float(largest.mean()) <= promised <= 5 * float(largest.mean())

@@ -172,6 +172,33 @@ def test_sums_reach_no_further_than_their_bound(
     assert float(np.multiply.outer(sums[0], sums[1])[errors > reach / 3].sum()) > chance
 
 
+BETA, ROUNDS = 0.1, 200
+
+
+def rounds_beyond_the_promise(mask: int) -> int:
+    """For a query on these of 64 possible records, where the share declares queries on one, or on all but one."""
+    asked = masks_workload([mask], 64)
+    share, budget = Share("a", 1, 1, 1, support=1), Budget(1.0, 1e-4)
+    setting = replace(SETTING, records=640, universe_size=64, shares=(share,), data_budget=budget, beta=BETA)
+    plan, histogram = Histogram().plan(setting), np.full(64, 10, dtype=np.int64)
+    truth, beyond = asked.counts(histogram) / 640, 0
+    for seed in range(ROUNDS):
+        outcome = Histogram().run(setting, plan, histogram, {"a": asked}, seed.to_bytes(32), lambda *_: None)
+        beyond += abs(outcome.answers["a"].values[0] / 2**GRID_BITS - truth[0]) > plan.promised_error
+    return int(beyond)
+
+
+def test_a_declared_support_is_promised_for_and_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What covers more is refused before anything is drawn, and where it were not, the promise would fail."""
+    one, all_but_one, half = 1, 2**64 - 2, 2**32 - 1
+    assert rounds_beyond_the_promise(one) <= BETA * ROUNDS
+    assert rounds_beyond_the_promise(all_but_one) <= BETA * ROUNDS
+    with pytest.raises(ValueError, match="larger than its analyst's share"):
+        rounds_beyond_the_promise(half)
+    monkeypatch.setattr(CompiledWorkload, "support", 0)
+    assert rounds_beyond_the_promise(half) > BETA * ROUNDS
+
+
 def test_a_query_on_everybody_is_answered_exactly() -> None:
     setting = replace(SETTING, shares=(Share("a", 1, 1),))
     plan, asked = Histogram().plan(setting), {"a": masks_workload([3], 2)}

@@ -106,6 +106,8 @@ def print_round(shown: Round) -> None:
         share = f"{counted(shown.share.statements, 'statement')}, {counted(shown.share.queries, 'query')}"
         if shown.share.sensitivity:
             share += f", sensitivity {shown.share.sensitivity:,}"
+        if shown.share.support:
+            share += f", support {shown.share.support:,}"
         facts.append(("your share", share))
     if shown.close_time is not None:
         facts.append(("closes by itself", f"{shown.close_time:%Y-%m-%d %H:%M:%S} UTC"))

@@ -29,14 +29,17 @@ round_app = typer.Typer(
 )
 
 Dataset = Annotated[str, typer.Argument(help="The dataset's name.")]
+SHARE = "ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY[/SUPPORT]]]"
 Shares = Annotated[
     list[str],
     typer.Option(
         "--share",
-        metavar="ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY]]",
+        metavar=SHARE,
         help="What one analyst may ask, such as AA=100/240/120; once for each analyst. Queries count the cells of "
         "marginals; left out, they are as many as the statements. The sensitivity is 1 for each condition and 2 "
-        "for each marginal, in sum; left out, all may be marginals, and noise may be larger for it.",
+        "for each marginal, in sum; left out or 0, all may be marginals, and noise may be larger for it. The "
+        "support is how many records of the universe one query may cover or leave out, whichever are fewer; left "
+        "out or 0, half of the universe, and histogram promises less for it.",
     ),
 ]
 DataEpsilon = Annotated[float, typer.Option(help="The most the round may cost the people in the table.")]
@@ -70,7 +73,7 @@ Options = Annotated[str, typer.Option(help='Options of the mechanism, a JSON obj
 
 _SHARE = re.compile(
     r"(?P<analyst>[^=]+)=(?P<statements>[0-9]{1,13})"
-    r"(?:/(?P<queries>[0-9]{1,13})(?:/(?P<sensitivity>[0-9]{1,13}))?)?",
+    r"(?:/(?P<queries>[0-9]{1,13})(?:/(?P<sensitivity>[0-9]{1,13})(?:/(?P<support>[0-9]{1,13}))?)?)?",
     re.ASCII,
 )
 
@@ -253,25 +256,32 @@ def _print_detail(detail: RoundDetail) -> None:
     if step := next_step(detail):
         print_line(f"  {step}")
     print_table(
-        ("analyst", "statements", "queries", "sensitivity"),
+        ("analyst", "statements", "queries", "sensitivity", "support"),
         (
-            (share.analyst, f"{share.statements:,}", f"{share.queries:,}", _declared(share))
+            (
+                share.analyst,
+                f"{share.statements:,}",
+                f"{share.queries:,}",
+                _declared(share.sensitivity),
+                _declared(share.support),
+            )
             for share in detail.shares
         ),
     )
 
 
-def _declared(share: Share) -> str:
-    return f"{share.sensitivity:,}" if share.sensitivity else "not declared"
+def _declared(number: int) -> str:
+    return f"{number:,}" if number else "not declared"
 
 
 def parse_shares(texts: list[str]) -> tuple[Share, ...]:
-    """The shares of `ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY]]`. Raises `InvalidArgument`."""
+    """The shares of texts such as `SHARE`. Raises `InvalidArgument`."""
     shares = []
     for text in texts:
         found = _SHARE.fullmatch(text)
         if found is None:
-            raise InvalidArgument("--share", f"{text!r} is not ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY]]")
-        statements, sensitivity = int(found["statements"]), int(found["sensitivity"] or 0)
-        shares.append(Share(found["analyst"], statements, int(found["queries"] or statements), sensitivity))
+            raise InvalidArgument("--share", f"{text!r} is not {SHARE}")
+        queries = int(found["queries"] or found["statements"])
+        declared = int(found["sensitivity"] or 0), int(found["support"] or 0)
+        shares.append(Share(found["analyst"], int(found["statements"]), queries, *declared))
     return tuple(shares)

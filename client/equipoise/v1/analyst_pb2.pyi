@@ -350,6 +350,7 @@ class DryRunWorkloadResponse(_message.Message):
     PROMISED_ERROR_FIELD_NUMBER: _builtins.int
     UNCERTIFIED_AT_MOST_FIELD_NUMBER: _builtins.int
     SENSITIVITY_FIELD_NUMBER: _builtins.int
+    SUPPORT_FIELD_NUMBER: _builtins.int
     statements: _builtins.int
     """Statements in the workload."""
     queries: _builtins.int
@@ -360,6 +361,8 @@ class DryRunWorkloadResponse(_message.Message):
     """At most how many queries of the whole round can end without a bound; a function of public things."""
     sensitivity: _builtins.int
     """By how much all counts of the workload together may move, in sum, when one record is replaced."""
+    support: _builtins.int
+    """The most records of the universe that one of its queries covers, or leaves out, whichever are fewer."""
     def __init__(
         self,
         *,
@@ -368,10 +371,11 @@ class DryRunWorkloadResponse(_message.Message):
         promised_error: _builtins.float = ...,
         uncertified_at_most: _builtins.int = ...,
         sensitivity: _builtins.int = ...,
+        support: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["promised_error", b"promised_error", "queries", b"queries", "sensitivity", b"sensitivity", "statements", b"statements", "uncertified_at_most", b"uncertified_at_most"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["promised_error", b"promised_error", "queries", b"queries", "sensitivity", b"sensitivity", "statements", b"statements", "support", b"support", "uncertified_at_most", b"uncertified_at_most"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -494,6 +494,7 @@ class Share(_message.Message):
     STATEMENTS_FIELD_NUMBER: _builtins.int
     QUERIES_FIELD_NUMBER: _builtins.int
     SENSITIVITY_FIELD_NUMBER: _builtins.int
+    SUPPORT_FIELD_NUMBER: _builtins.int
     analyst: _builtins.str
     """The analyst's name."""
     statements: _builtins.int
@@ -504,6 +505,10 @@ class Share(_message.Message):
     """By how much all its counts together may move, in sum, when one record is replaced: a predicate moves by 1, a
     marginal by 2. At most twice the statements; 0 where none is declared, which allows the most.
     """
+    support: _builtins.int
+    """How many records of the universe one query may cover, or leave out, whichever are fewer: so a condition and its
+    complement count alike, and half of the universe is the most there is. 0 where none is declared, which allows it.
+    """
     def __init__(
         self,
         *,
@@ -511,10 +516,11 @@ class Share(_message.Message):
         statements: _builtins.int = ...,
         queries: _builtins.int = ...,
         sensitivity: _builtins.int = ...,
+        support: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst", b"analyst", "queries", b"queries", "sensitivity", b"sensitivity", "statements", b"statements"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst", b"analyst", "queries", b"queries", "sensitivity", b"sensitivity", "statements", b"statements", "support", b"support"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

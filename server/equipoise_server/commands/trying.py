@@ -57,6 +57,15 @@ def plan(
             metavar="D|A,B,C",
         ),
     ] = None,
+    support: Annotated[
+        str | None,
+        typer.Option(
+            help="How many of the universe's records one query may cover, or leave out, whichever are fewer: 16800 "
+            "for tables of 20 cells over 336000. One number for all analysts alike, or one for each. "
+            "[default: half of the universe]",
+            metavar="C|A,B,C",
+        ),
+    ] = None,
     unit: Annotated[
         str, typer.Option(help="What of an analyst is protected: one query (statement), or all of the analyst.")
     ] = "query",
@@ -85,6 +94,7 @@ def plan(
         analysts=analysts,
         statements=statements,
         sensitivity=sensitivity,
+        support=support,
         unit=unit,
         eps_data=eps_data,
         delta_data=delta_data,
@@ -132,7 +142,8 @@ def simulate(
     ] = None,
     eps_data: Annotated[float, typer.Option(help="Epsilon of the people in the table.")] = 1.0,
     delta_data: Annotated[
-        float | None, typer.Option(help="Delta of the people in the table. [default: 1/n^2 for n records]")
+        float | None,
+        typer.Option(help="Delta of the people in the table. [default: 1/n^2 for n records, at least 1e-17]"),
     ] = None,
     eps_analyst: Annotated[
         float, typer.Option(help="Epsilon of the analysts; inf does not protect them from one another.")

@@ -112,7 +112,7 @@ def _repaired_guess(
     setting = Setting(
         records=int(histogram.sum()),
         universe_size=SCHEMA.universe_size,
-        shares=tuple(Share(s.analyst, s.statements, s.queries, s.sensitivity) for s in detail.shares),
+        shares=tuple(Share(s.analyst, s.statements, s.queries, s.sensitivity, s.support) for s in detail.shares),
         unit=shown.unit,
         data_budget=Budget(shown.data_budget.epsilon, shown.data_budget.delta),
         analyst_budget=Budget(shown.analyst_budget.epsilon, shown.analyst_budget.delta),

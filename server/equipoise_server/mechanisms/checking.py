@@ -45,6 +45,10 @@ def check_setting(setting: Setting) -> None:
         raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
     if not 1 <= setting.universe_size <= LARGEST_UNIVERSE:
         raise InvalidArgument("universe_size", f"must lie between 1 and {LARGEST_UNIVERSE}")
+    for index, share in enumerate(setting.shares):
+        if not 0 <= share.support <= setting.universe_size:
+            problem = f"must lie between 0 (not declared) and the universe's {setting.universe_size:,} records"
+            raise InvalidArgument(f"shares[{index}].support", problem)
     if setting.attributes and math.prod(setting.attributes) != setting.universe_size:
         raise InvalidArgument("attributes", "their categories must multiply to the size of the universe")
 
@@ -73,6 +77,7 @@ def check_inputs(setting: Setting, histogram: NDArray[np.int64], workloads: Mapp
             and workload.statement_count <= share.statements
             and workload.query_count <= share.queries
             and workload.l1_sensitivity <= share.moved
+            and (share.support == 0 or workload.support <= share.support)
         )
         if not fits:
             raise ValueError("a workload is larger than its analyst's share")

@@ -59,9 +59,10 @@ class Histogram:
     noise of scale `2 / epsilon` on each cell is epsilon-DP; discrete Gaussian noise of variance `v` costs `1 / v`
     in zCDP. For the analysts: nothing, for either unit; answers are functions of the noisy cells, which know no
     query, and of the analyst's own workload. With probability `1 - beta` every answer is within its own bound
-    (`sums_of_noise`): for a query that covers `c` of the `N` cells, one that grows with `c (1 - c / N)` and is
-    largest at half of the cells. Since all records are known to be `n`, what the noisy cells are too many or too
-    few in sum is spread over them: of the noise in `c` cells, that leaves `c (1 - c / N)` variances of one cell.
+    (`sums_of_noise`): for a query that covers `c` of the `N` cells, one that grows with `c (1 - c / N)`. The plan
+    promises the one at the largest support of any share, which is half of the cells where none is declared. Since
+    all records are known to be `n`, what the noisy cells are too many or too few in sum is spread over them: of
+    the noise in `c` cells, that leaves `c (1 - c / N)` variances of one cell.
     """
 
     name = "histogram"
@@ -90,7 +91,7 @@ class Histogram:
             analyst_cost=analyst_cost,
             promised_error=bound / 2**GRID_BITS,
             uncertified_at_most=0,
-            seconds=2 * counting_seconds(setting) + drawing_seconds(law, setting.universe_size),
+            seconds=counting_seconds(setting) + drawing_seconds(law, setting.universe_size, 1),
             memory_bytes=counting_bytes(setting) + 8 * setting.universe_size,
             data_events=parts_to_json(self.name, parts),
             analyst_events=parts_to_json(self.name, []),
@@ -122,8 +123,7 @@ class Histogram:
         seen = together.counts(noisy)
         # What all cells are too many by, spread evenly: `covered (whole + rest / size)`, to the nearest record.
         whole, rest = divmod(int(noisy.sum()) - records, size)
-        noisy[:] = 1
-        covered = together.counts(noisy)
+        covered = together.covered()
         spread = covered * whole + (2 * covered * rest + size) // (2 * size)
         values = on_grid(np.clip(seen - spread, 0, records), records)
         bounds = bounds_of(parameters, covered, setting)
@@ -147,8 +147,8 @@ def promise_of(calibrate: Calibration, setting: Setting) -> tuple[int, Histogram
         return None
     kept = Fraction(setting.beta) - truncation(law, setting)
     parameters = HistogramParameters(noise, kept / setting.queries)
-    half = np.array([setting.universe_size // 2])
-    return int(bounds_of(parameters, half, setting)[0]), parameters, part
+    most = np.array([setting.largest_support])
+    return int(bounds_of(parameters, most, setting)[0]), parameters, part
 
 
 def truncation(law: Law, setting: Setting) -> Fraction:

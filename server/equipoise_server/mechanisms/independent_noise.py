@@ -92,7 +92,7 @@ class IndependentNoise:
             analyst_cost=analyst_cost,
             promised_error=parameters.bound / 2**GRID_BITS,
             uncertified_at_most=0,
-            seconds=counting_seconds(setting) + drawing_seconds(law, setting.queries),
+            seconds=counting_seconds(setting) + drawing_seconds(law, setting.queries, len(setting.shares)),
             memory_bytes=counting_bytes(setting),
             data_events=parts_to_json(self.name, parts),
             analyst_events=parts_to_json(self.name, []),

@@ -31,12 +31,16 @@ class Share:
 
     `sensitivity`: by how much all its counts together may move, in sum, when one record is replaced; 0 where none
     is declared, which allows every workload of so many statements.
+
+    `support`: how many records of the universe one query may cover or leave out, whichever are fewer, so that
+    it allows complements; 0 where none is declared, which allows every query.
     """
 
     analyst: str
     statements: int
     queries: int
     sensitivity: int = 0
+    support: int = 0
 
     @property
     def moved(self) -> int:
@@ -94,6 +98,12 @@ class Setting:
         """The queries of the largest share."""
         return max(share.queries for share in self.shares)
 
+    @cached_property
+    def largest_support(self) -> int:
+        """The largest support that a query of any share may have: half of the universe where one declares none."""
+        half = self.universe_size // 2
+        return max(min(share.support or half, half) for share in self.shares)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -101,7 +111,8 @@ class Plan:
 
     `promised_error` is the largest bound of any certified answer; 1, which says nothing, where none is certified.
     `analyst_cost` is None where the setting does not protect the analysts: nothing bounds what they lose.
-    `data_events`, `analyst_events`: the parts of either cost, as `accounting.parts_to_json` writes them.
+    `data_events`, `analyst_events`: the parts of either cost, as `accounting.parts_to_json` writes them. `seconds`:
+    of `run` on one ordinary core, good to a factor of 3 where shares are used up; fewer where they are not.
     """
 
     mechanism: str

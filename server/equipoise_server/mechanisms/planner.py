@@ -160,12 +160,19 @@ def _candidate(mechanism: Mechanism, setting: Setting) -> Candidate:
 def _none_can(candidates: Sequence[Candidate]) -> Refusal:
     """One refusal for all: the one that all give, or what each of them says.
 
-    A mechanism that does not know a forced option is not asked, unless nobody knows it.
+    A mechanism that does not know a forced option is not asked. Where nobody knows it, those that have options say
+    which.
     """
     refusals = {each.mechanism: each.refusal for each in candidates if each.refusal is not None}
-    known = {name: each for name, each in refusals.items() if ": unknown" not in each.message} or refusals
-    if len({_field(each) for each in known.values()}) == 1:
+    known = {name: each for name, each in refusals.items() if ": unknown" not in each.message}
+    fields = {_field(each) for each in (known or refusals).values()}
+    if known and len(fields) == 1:
         return next(iter(known.values()))
+    if len(fields) == 1:
+        told = {name: each.message.partition("; there is ")[2] for name, each in refusals.items()}
+        others = "; ".join(f"{name} has {options}" for name, options in told.items() if options)
+        return InvalidArgument(fields.pop(), f"unknown to every mechanism: {others}")
+    known = known or refusals
     problems = "; ".join(f"{name}: {each.message}" for name, each in known.items())
     return InvalidArgument("mechanism", f"none can serve this: {problems}")
 

@@ -1,4 +1,8 @@
-"""What counting and noise take on one ordinary core, and how much memory: measured once, good to a factor of 3."""
+"""What counting and noise take on one ordinary core, and how much memory: measured once, good to a factor of 3.
+
+Shares are caps, and all are taken to be used up: where analysts ask for less, a run is as much shorter as they do.
+Of the mechanism alone: neither reading the table nor starting the process that runs it is counted.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,20 @@ import math
 
 from equipoise_server.mechanisms.answer_noise import Law
 from equipoise_server.mechanisms.interface import Setting
+from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
-START_SECONDS = 0.01
-CELL_SECONDS = 1.2e-8  # of summing the histogram down to tables, for each cell of the universe
-STATEMENT_SECONDS = 5e-6
-QUERY_SECONDS = 3e-7  # of writing one answer down
-DIGIT_SECONDS = 8e-8  # of one discrete Laplace number, for each of its digits
-GAUSSIAN_SECONDS = 8e-7  # of one discrete Gaussian number
+START_SECONDS = 2e-3
+CELL_SECONDS = 6e-9  # of summing the histogram down to tables, for each cell of the universe
+SHARE_SECONDS = 3e-5
+STATEMENT_SECONDS = 1e-6
+QUERY_SECONDS = 6e-8  # of counting one, and of writing its answer down
+DIGIT_SECONDS = 1.8e-8  # of one discrete Laplace number, for each of its digits
+GAUSSIAN_SECONDS = 1.8e-7  # of one discrete Gaussian number
+DRAW_SECONDS = {DiscreteLaplace: 5e-5, DiscreteGaussian: 4e-4}  # of any number of them from one stream
 FITTING_SECONDS = 2e-8  # of one step of a fit, for each cell of the universe: 1e-8 for one table, more for many
 FITTING_QUERY_SECONDS = 1e-7  # and for each query
-FITTING_STEP_SECONDS = 3e-4  # and at least
+FITTING_STEP_SECONDS = 5e-4  # and at least
 FITTING_BYTES = 64  # for each cell of the universe
 TILT_SECONDS = 4e-8  # of one tilt of a hypothesis, for each cell of the universe
 TILTS_A_ROUND = 24  # `hypothesis.AGAIN`, of which about half move anything
@@ -29,12 +36,13 @@ QUERY_BYTES = 320
 def counting_seconds(setting: Setting) -> float:
     """All declared statements counted on the data once, and their answers written down."""
     asked = STATEMENT_SECONDS * setting.statements + QUERY_SECONDS * setting.queries
-    return START_SECONDS + CELL_SECONDS * setting.universe_size + asked
+    return START_SECONDS + CELL_SECONDS * setting.universe_size + SHARE_SECONDS * len(setting.shares) + asked
 
 
-def drawing_seconds(law: Law, count: int) -> float:
-    """`count` numbers of integer noise."""
-    return count * (DIGIT_SECONDS * law.digits if isinstance(law, DiscreteLaplace) else GAUSSIAN_SECONDS)
+def drawing_seconds(law: Law, count: int, streams: int) -> float:
+    """`count` numbers of integer noise in all, from so many streams."""
+    each = DIGIT_SECONDS * law.digits if isinstance(law, DiscreteLaplace) else GAUSSIAN_SECONDS
+    return DRAW_SECONDS[type(law)] * streams + each * count
 
 
 def counting_bytes(setting: Setting) -> int:
@@ -55,7 +63,7 @@ def fitting_steps(deviation: float, queries: float) -> float:
     The finer the noise, the later a fit stops: 20 steps at 10^-2, 45 at 10^-3 and 115 at 10^-4 on 35 tables of
     Adult. The fewer answers there are, the earlier: 31 at 10^-3 on one of the tables.
     """
-    few = math.pow(min(1.0, queries / 15_000), 0.1)
+    few = math.pow(min(1.0, queries / 15_000), 0.06)
     return min(400.0, max(5.0, 2.8 * math.pow(deviation, -0.4) * few))
 
 

@@ -35,6 +35,7 @@ def as_json(setting: Setting, comparison: Comparison) -> dict[str, object]:
         "statements": setting.statements,
         "queries": setting.queries,
         "sensitivity": sum(share.moved for share in setting.shares),
+        "support": setting.largest_support,
         "unit": setting.unit,
         "beta": setting.beta,
         "data_budget": asdict(setting.data_budget),

@@ -10,16 +10,15 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.mechanisms.interface import Budget, Setting, Share
 from equipoise_server.mechanisms.planner import Comparison, Told, compare
 from equipoise_server.mechanisms.registry import MECHANISMS, mechanism
-from equipoise_server.simulation.request import in_words_of_options
+from equipoise_server.simulation.request import in_words_of_options, usual_delta
 
 MOST_ANALYSTS = 1 << 17  # whose shares are planned for one by one
-SMALLEST_DELTA = 1e-17  # by default; the samplers' truncation takes some 10^-18
 MOST_SHOWN = 40  # characters of what is no number
 
 OPTION_OF_FIELD = {
     "mechanism": "--mechanism",
     "unit": "--unit",
-    "shares": "--analysts, --queries, --statements, --sensitivity",
+    "shares": "--analysts, --queries, --statements, --sensitivity, --support",
     "records": "--records",
     "universe_size": "--universe",
     "attributes": "--universe",
@@ -38,6 +37,7 @@ class PlanRequest:
     `universe`: a number, or the sizes of attributes such as `16x7x15`. `queries` and `statements`: one number in
     all, dealt out as evenly as can be, or one for each analyst; without statements every query is one.
     `sensitivity`: one number for each analyst alike, or one for each; without it, what the statements allow.
+    `support`: likewise; without it, half of the universe.
     """
 
     records: str
@@ -52,6 +52,7 @@ class PlanRequest:
     analysts: str | None = None
     statements: str | None = None
     sensitivity: str | None = None
+    support: str | None = None
     mechanism: str = "auto"
 
     def setting(self) -> Setting:
@@ -68,36 +69,42 @@ class PlanRequest:
             raise InvalidArgument("--records", "must be at least 1")
         if 0 in sizes:
             raise InvalidArgument("--universe", "must be at least 1, and so must every attribute's size")
-        usual = max(SMALLEST_DELTA, min(0.1, 1 / records**2))
         return Setting(
             records=records,
             universe_size=math.prod(sizes),
-            shares=self.shares(),
+            shares=self.shares(math.prod(sizes)),
             unit=self.unit,
-            data_budget=Budget(self.eps_data, usual if self.delta_data is None else self.delta_data),
+            data_budget=Budget(self.eps_data, usual_delta(records) if self.delta_data is None else self.delta_data),
             analyst_budget=Budget(self.eps_analyst, self.delta_analyst),
             beta=self.beta,
             options={},
             attributes=tuple(sizes) if len(sizes) > 1 else (),
         )
 
-    def shares(self) -> tuple[Share, ...]:
-        """What each analyst may ask. Raises `InvalidArgument` where the numbers do not fit together."""
+    def shares(self, universe: int) -> tuple[Share, ...]:
+        """What each analyst may ask. Raises `InvalidArgument` where the numbers do not fit together.
+
+        `universe`: how many different records can exist.
+        """
         count = self.queries.count(",") + 1 if self.analysts is None else _number("--analysts", self.analysts)
         if not 1 <= count <= MOST_ANALYSTS:
             raise InvalidArgument("--analysts", f"must lie between 1 and {MOST_ANALYSTS:,}, not {count:,}")
         queries = _dealt("--queries", self.queries, count)
         statements = queries if self.statements is None else _dealt("--statements", self.statements, count)
         moved = [0] * count if self.sensitivity is None else _each("--sensitivity", self.sensitivity, count)
+        supports = [0] * count if self.support is None else _each("--support", self.support, count)
+        if self.support is not None and not all(1 <= support <= universe for support in supports):
+            raise InvalidArgument("--support", f"must lie between 1 and the universe's {universe:,} records")
         shares = []
-        for place, (asked, cells, declared) in enumerate(zip(statements, queries, moved, strict=True), start=1):
+        dealt = zip(statements, queries, moved, supports, strict=True)
+        for place, (asked, cells, declared, support) in enumerate(dealt, start=1):
             if asked > cells:
                 problem = f"analyst {place} would have {asked:,} statements but {cells:,} queries to ask by them"
                 raise InvalidArgument("--statements", problem)
             if self.sensitivity is not None and not 1 <= declared <= 2 * asked:
                 problem = f"of analyst {place} must lie between 1 and {2 * asked:,}, 2 for each of its statements"
                 raise InvalidArgument("--sensitivity", f"{problem}, not {declared:,}")
-            shares.append(Share(f"analyst-{place}", asked, cells, declared))
+            shares.append(Share(f"analyst-{place}", asked, cells, declared, support))
         return tuple(shares)
 
 

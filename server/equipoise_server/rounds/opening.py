@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise_server.ledger.accounts import account, analyst_account, check_room, open_account
 from equipoise_server.ledger.caps import Cap
-from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.mechanisms.interface import Plan, Share
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.custody import SeedSource, seal_seed
@@ -31,14 +31,18 @@ ID_BYTES = 16
 def open_request(terms: Terms, caller: str, request_id: str) -> Request:
     """The request whose content is all of the terms. Raises `InvalidArgument` where they are malformed."""
     check_terms(terms)
-    # Left out where none is declared, as before there were any: a request sent again stays the same request.
-    held = [
-        [share.analyst, share.statements, share.queries, *([share.sensitivity] if share.sensitivity else [])]
-        for share in terms.shares
-    ]
+    held = [_share_told(share) for share in terms.shares]
     closing = None if terms.close_time is None else to_microseconds(terms.close_time)
     content = canonical([terms.dataset, held, closing])
     return make_request(caller, request_id, "open", terms_to_json(terms), content)
+
+
+def _share_told(share: Share) -> list[object]:
+    """What is not declared is left out, as before it could be: a request sent again stays the same request."""
+    told: list[object] = [share.analyst, share.statements, share.queries, share.sensitivity, share.support]
+    while told[-1] == 0:
+        told.pop()
+    return told
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,7 @@ class Opening:
                 "statements": share.statements,
                 "queries": share.queries,
                 "sensitivity": share.sensitivity,
+                "support": share.support,
             }
             for position, share in enumerate(terms.shares)
         ]

@@ -96,7 +96,8 @@ class ReceiptRecord:
 class DryRun:
     """What a workload would count for, and what the round's plan promises of certified and other answers.
 
-    `sensitivity`: by how much its counts together may move, in sum, when one record is replaced.
+    `sensitivity`: by how much its counts together may move, in sum, when one record is replaced. `support`: the
+    most records of the universe that one of its queries covers or leaves out, whichever are fewer.
     """
 
     statements: int
@@ -104,6 +105,7 @@ class DryRun:
     promised_error: float
     uncertified_at_most: int
     sensitivity: int
+    support: int
 
 
 @dataclass(frozen=True)

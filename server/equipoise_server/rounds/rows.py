@@ -89,8 +89,8 @@ def round_records(connection: Connection, found: Iterable[Row[Any]]) -> list[Rou
     rows = list(found)
     held: dict[str, list[Share]] = {row.id: [] for row in rows}
     query = select(shares).where(shares.c.round_id.in_(held)).order_by(shares.c.position)
-    for share in connection.execute(query):
-        held[share.round_id].append(Share(share.analyst, share.statements, share.queries, share.sensitivity))
+    for row in connection.execute(query):
+        held[row.round_id].append(_share(row))
     return [_round(row, tuple(held[row.id])) for row in rows]
 
 
@@ -101,7 +101,11 @@ def read_share(connection: Connection, round_id: str, analyst: str) -> Share:
     ).first()
     if row is None:
         raise NotFound(NO_ROUND)
-    return Share(row.analyst, row.statements, row.queries, row.sensitivity)
+    return _share(row)
+
+
+def _share(row: Row[Any]) -> Share:
+    return Share(row.analyst, row.statements, row.queries, row.sensitivity, row.support)
 
 
 def check_token(connection: Connection, page_token: str, analyst: str | None = None) -> None:

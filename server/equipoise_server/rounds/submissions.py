@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from sqlalchemy import Connection, func, select
 
 from equipoise.errors import BudgetExhausted, NotFound, OutOfRange, WrongState
@@ -107,6 +108,7 @@ class Submissions:
             plan.promised_error,
             plan.uncertified_at_most,
             compiled.l1_sensitivity,
+            compiled.support,
         )
 
     def get(self, analyst: str, round_id: str) -> RoundRecord:
@@ -192,6 +194,13 @@ def _check_share(compiled: CompiledWorkload, share: Share) -> None:
         raise BudgetExhausted(
             f"the workload has a sensitivity of {compiled.l1_sensitivity}, your share allows {share.moved}: "
             "1 for each condition, 2 for each marginal"
+        )
+    if share.support and compiled.support > share.support:
+        query = int(np.argmax(compiled.supports()))
+        statement = int(np.searchsorted(compiled.statement_offsets, query, side="right")) - 1
+        raise BudgetExhausted(
+            f"statements[{statement}] has a support of {compiled.support}, your share allows {share.support}: the "
+            "records of the universe that one query covers or leaves out, whichever are fewer"
         )
 
 

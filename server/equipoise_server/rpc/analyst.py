@@ -85,6 +85,7 @@ class AnalystMethods:
             promised_error=record.promised_error,
             uncertified_at_most=record.uncertified_at_most,
             sensitivity=record.sensitivity,
+            support=record.support,
         )
 
     def withdraw_workload(

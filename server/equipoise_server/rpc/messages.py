@@ -159,6 +159,7 @@ def _share(record: Share) -> types_pb2.Share:
         statements=record.statements,
         queries=record.queries,
         sensitivity=record.sensitivity,
+        support=record.support,
     )
 
 

@@ -63,7 +63,9 @@ def _share(message: types_pb2.Share, field: str) -> Share:
             raise InvalidArgument(f"{field}.{name}", f"must be from 1 to {LARGEST_COUNT:,}")
     if message.sensitivity > 2 * message.statements:
         raise InvalidArgument(f"{field}.sensitivity", "must be at most 2 for each statement, or 0 if not declared")
-    return Share(message.analyst, message.statements, message.queries, message.sensitivity)
+    if message.support > LARGEST_COUNT:
+        raise InvalidArgument(f"{field}.support", f"must be at most {LARGEST_COUNT:,}, or 0 if not declared")
+    return Share(message.analyst, message.statements, message.queries, message.sensitivity, message.support)
 
 
 def _options(text: str) -> dict[str, object]:

@@ -134,7 +134,8 @@ def _lines(report: Report) -> Iterator[tuple[str, str]]:
             f"(beta {setting.beta:g} is the part of runs that may fail)",
         )
     seconds = sum(run.seconds for run in runs) / len(runs)
-    yield "took", f"{seconds:.1f} s a run, {report.peak_memory_bytes / 2**20:,.0f} MB at most"
+    predicted = f"{plan.seconds:.3g} s predicted for full shares"
+    yield "took", f"{seconds:.3g} s a run ({predicted}), {report.peak_memory_bytes / 2**20:,.0f} MB at most"
     yield "parameters", plan.parameters
 
 

@@ -11,6 +11,7 @@ from equipoise_server.mechanisms.interface import Budget, Setting
 from equipoise_server.simulation.task import Task
 
 MOST_REPEATS = 1000
+SMALLEST_DELTA = 1e-17  # by default; the samplers' truncation takes some 10^-18
 
 OPTION_OF_FIELD = {
     "mechanism": "--mechanism",
@@ -21,14 +22,13 @@ OPTION_OF_FIELD = {
     "data_budget": "--eps-data, --delta-data",
     "analyst_budget": "--eps-analyst, --delta-analyst",
     "universe_size": "--schema",
-    "options.play": "--play",
     "options": "--set",
 }
 
 
 @dataclass(frozen=True)
 class Request:
-    """The options of one simulation that are not files. `delta_data` None: 1/n^2.
+    """The options of one simulation that are not files. `delta_data` None: `usual_delta`.
 
     `budget_split`: such as `game=1`. `forced`: parameters of the mechanism, such as `rounds=100`.
     """
@@ -64,10 +64,16 @@ class Request:
         if not 0 < self.beta < 1:
             raise InvalidArgument("--beta", "must lie between 0 and 1")
 
+    @property
+    def option_of_field(self) -> Mapping[str, str]:
+        """What each field of a refusal was written as."""
+        typed = {"play": ("--play", self.play), "game_share": ("--budget-split", self.budget_split)}
+        return OPTION_OF_FIELD | {f"options.{name}": option for name, (option, given) in typed.items() if given}
+
     def setting(self, task: Task) -> Setting:
         """What the mechanism plans from."""
         self.check()
-        delta = min(0.1, 1 / task.records**2) if self.delta_data is None else self.delta_data
+        delta = usual_delta(task.records) if self.delta_data is None else self.delta_data
         return Setting(
             records=task.records,
             universe_size=task.schema.universe_size,
@@ -105,6 +111,11 @@ class Request:
                 raise InvalidArgument("--budget-split", problem)
             options["game_share"] = float(share)
         return options
+
+
+def usual_delta(records: int) -> float:
+    """The data's delta where none is given: 1/n^2, within what mechanisms can do."""
+    return max(SMALLEST_DELTA, min(0.1, 1 / records**2))
 
 
 def in_words_of_options(

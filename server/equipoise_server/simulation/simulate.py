@@ -60,7 +60,7 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
     try:
         plan = mechanism(request.mechanism).plan(setting)
     except (InvalidArgument, BudgetExhausted) as error:
-        raise in_words_of_options(error) from None
+        raise in_words_of_options(error, request.option_of_field) from None
     run = mechanism(plan.mechanism).run
     together = task.together
     truth = together.counts(task.histogram) / task.records

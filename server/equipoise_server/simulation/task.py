@@ -45,9 +45,9 @@ class Task:
     def filling_shares(
         cls, schema: Schema, histogram: NDArray[np.int64], workloads: Mapping[str, CompiledWorkload]
     ) -> Task:
-        """A task whose analysts use up what they may ask, with the sensitivity of their workloads declared."""
+        """A task whose analysts use up what they may ask, with what their workloads come to declared."""
         shares = (
-            Share(analyst, own.statement_count, own.query_count, own.l1_sensitivity)
+            Share(analyst, own.statement_count, own.query_count, own.l1_sensitivity, own.support)
             for analyst, own in workloads.items()
         )
         return cls(schema, histogram, workloads, tuple(shares))
@@ -116,7 +116,7 @@ def share_of_each(whole: CompiledWorkload, analysts: Analysts) -> Share:
         problem = f"would be up to {count * queries:,} queries in all, at most {MOST_DRAWN_QUERIES:,} are simulated"
         raise InvalidArgument("--analysts, --tables-per-analyst", problem)
     moved = sorted(whole.statement_sensitivity(number) for number in range(whole.statement_count))
-    return Share("", each, queries, sum(moved[-each:]))
+    return Share("", each, queries, sum(moved[-each:]), whole.support)
 
 
 def read_statements(workload: str, schema: Schema) -> tuple[Statement, ...]:

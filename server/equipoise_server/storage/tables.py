@@ -107,7 +107,7 @@ rounds = Table(
     CheckConstraint("(state = 'released') = (release_time IS NOT NULL)", name="release_time"),
 )
 
-# `sensitivity`: 0 where none was declared.
+# `sensitivity`, `support`: 0 where none was declared.
 shares = Table(
     "shares",
     metadata,
@@ -117,6 +117,7 @@ shares = Table(
     Column("statements", BigInteger, nullable=False),
     Column("queries", BigInteger, nullable=False),
     Column("sensitivity", BigInteger, nullable=False, server_default="0"),
+    Column("support", BigInteger, nullable=False, server_default="0"),
     Index("ix_shares_analyst", "analyst"),
 )
 

@@ -53,6 +53,7 @@ def test_counts_by_hand() -> None:
     assert workload.statement_offsets.tolist() == [0, 1, 3, 7]
     assert (workload.statement_count, workload.query_count, workload.empty) == (3, 7, False)
     assert [workload.statement_sensitivity(i) for i in range(3)] == [1, 2, 2]
+    assert workload.covered().tolist() == [2, 2, 2, 1, 1, 1, 1]
     l1, l2, linf = workload.sensitivities()
     assert (l1, linf) == (5, 1)
     assert l2 == pytest.approx(math.sqrt(5), rel=1e-15)
@@ -78,6 +79,20 @@ def test_constant_predicates_are_legal(predicate: Predicate, always: int) -> Non
     assert set(workload.transpose(np.array([7])).tolist()) == {7 * always}
     assert set(workload.transpose_sparse(np.array([0]), np.array([7])).tolist()) == {7 * always}
     assert workload.statement_sensitivity(0) == 1
+
+
+def test_a_condition_and_its_complement_have_the_same_support() -> None:
+    """Also where no array over the universe could be held."""
+    wide = Schema((*SCHEMA.attributes, *(Attribute(f"more {n}", tuple(map(str, range(60)))) for n in range(6))))
+    workload = compile_workload([ORIGIN, ~ORIGIN, ORIGIN & ~ORIGIN, Marginal(("day",))], wide)
+    third = wide.universe_size // 3
+    assert workload.covered()[:3].tolist() == [third, 2 * third, 0]
+    assert workload.supports()[:3].tolist() == [third, third, 0]
+    assert set(workload.supports()[3:].tolist()) == {wide.universe_size // 40}
+    assert workload.support == third
+    too_wide = Schema((*wide.attributes, Attribute("one more", tuple(map(str, range(60))))))
+    with pytest.raises(ValueError, match="too large"):
+        compile_workload([ORIGIN], too_wide).covered()
 
 
 def test_open_intervals_end_at_the_bins() -> None:

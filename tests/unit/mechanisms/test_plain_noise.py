@@ -109,6 +109,12 @@ def test_a_query_s_bound_grows_with_what_it_covers_up_to_half_and_falls_again() 
     assert (np.diff(bounds[:501]) >= 0).all()
     assert bounds[500] == plan.promised_error * 2**GRID_BITS
     assert bounds[1] < bounds[500] / 4
+    # Where less is declared, that is what is promised; no more than half of the universe can be.
+    narrow = tuple(replace(share, support=200 // place) for place, share in enumerate(TABLES, start=1))
+    assert Histogram().plan(setting(*narrow)).promised_error * 2**GRID_BITS == bounds[200]
+    for support in (0, 500, 1000):
+        wide = (*narrow, replace(TABLES[0], support=support))
+        assert Histogram().plan(setting(*wide[1:])).promised_error == plan.promised_error
     # A query on nobody, and its complement: half a record for rounding to whole ones.
     assert bounds[0] <= (1 << GRID_BITS) // 100_000 + 2
 

@@ -226,6 +226,16 @@ def test_an_answer_that_the_measured_table_contradicts_is_replaced_by_it() -> No
 
 
 @pytest.mark.parametrize("unit", ["query", "analyst"])
+def test_options_of_a_repair_that_is_not_planned_are_refused(unit: str) -> None:
+    asked = asking(ana=NARROW, ben=NARROW)
+    for name in ("cut_off", "threshold", "repair_rounds"):
+        with pytest.raises(InvalidArgument, match=f"options.{name}: has no meaning without repair"):
+            Pooled().plan(small(asked, unit, **{name: 1}))
+    with pytest.raises(InvalidArgument, match=r"repair_rounds: has no meaning where statements are repaired"):
+        Pooled().plan(small(asked, repair_share=0.5, repair_rounds=1))
+
+
+@pytest.mark.parametrize("unit", ["query", "analyst"])
 def test_statements_outside_the_family_are_repaired_where_that_is_planned(unit: str) -> None:
     """With places for all: bounds hold, and what is inside the family is answered as without repair."""
     asked = asking(ana=[WIDE, NARROW[0], Marginal(("a", "c", "d"))], ben=[NARROW[1]], cyd=[WIDE])

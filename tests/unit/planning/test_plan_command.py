@@ -84,7 +84,7 @@ def test_people_read_a_table_with_the_choice_marked(capsys: pytest.CaptureFixtur
 
 def test_numbers_are_dealt_out_or_given_one_by_one() -> None:
     def shares(**changes: str | None) -> list[tuple[int, int, int]]:
-        dealt = request(**changes).shares()
+        dealt = request(**changes).shares(72)
         assert [share.analyst for share in dealt] == [f"analyst-{number}" for number in (1, 2, 3)]
         return [(share.statements, share.queries, share.sensitivity) for share in dealt]
 
@@ -123,6 +123,15 @@ def test_the_largest_sizes_are_planned(capsys: pytest.CaptureFixture[str]) -> No
         assert each["beyond_limits"] or each["why_not"]
 
 
+def test_a_declared_support_lowers_what_histogram_promises(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [share.support for share in request(support="9,1,36").shares(72)] == [9, 1, 36]
+    plans = [MECHANISMS["histogram"].plan(request(support=each).setting()) for each in (None, "36", "9", "9,9,4")]
+    assert plans[1] == plans[0]
+    assert plans[2].promised_error < 0.8 * plans[0].promised_error
+    assert plans[3] == plans[2]
+    assert [planned(capsys, support=each)["support"] for each in (None, "9")] == [36, 9]
+
+
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
@@ -137,7 +146,7 @@ def test_the_largest_sizes_are_planned(capsys: pytest.CaptureFixture[str]) -> No
         ({"queries": "2"}, "--queries: must be at least 1 for each of 3 analysts"),
         ({"queries": "5,0,5"}, "--queries: must be at least 1 for each of 3 analysts"),
         ({"queries": "20,40"}, "--queries: has 2 numbers for 3 analysts"),
-        ({"queries": "10^13"}, "--analysts, --queries, --statements, --sensitivity: each"),
+        ({"queries": "10^13"}, "--analysts, --queries, --statements, --sensitivity, --support: each"),
         ({"analysts": "0"}, "--analysts: must lie between 1 and"),
         ({"analysts": str(MOST_ANALYSTS + 1), "queries": "10^9"}, "--analysts: must lie between 1 and"),
         ({"statements": "61"}, "--statements: analyst 1 would have 21 statements but 20 queries"),
@@ -147,6 +156,9 @@ def test_the_largest_sizes_are_planned(capsys: pytest.CaptureFixture[str]) -> No
         ({"sensitivity": "0"}, "--sensitivity: of analyst 1 must lie between 1 and 40"),
         ({"sensitivity": "40,40,99"}, "--sensitivity: of analyst 3 must lie between 1 and 40"),
         ({"sensitivity": "40,40"}, "--sensitivity: has 2 numbers for 3 analysts"),
+        ({"support": "0"}, "--support: must lie between 1 and the universe's 72 records"),
+        ({"support": "1,1,73"}, "--support: must lie between 1 and the universe's 72 records"),
+        ({"support": "1,1"}, "--support: has 2 numbers for 3 analysts"),
         ({"unit": "dataset"}, "--unit: must be"),
         ({"eps_data": "0"}, "--eps-data: must"),
         ({"eps_data": "nan"}, "--eps-data: must"),

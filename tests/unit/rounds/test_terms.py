@@ -10,9 +10,11 @@ import pytest
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
+from equipoise_server.rounds.opening import open_request
 from equipoise_server.rounds.records import Terms
-from equipoise_server.rounds.rows import plan_from_json, plan_to_json
+from equipoise_server.rounds.rows import canonical, plan_from_json, plan_to_json, terms_to_json
 from equipoise_server.rounds.terms import charges_of, check_reason, check_terms, setting_of
+from equipoise_server.storage.requests import make_request
 
 TERMS = Terms(
     dataset="flights",
@@ -36,6 +38,15 @@ PLAN = Plan(
     data_events='{"events":[1]}',
     analyst_events='{"events":[2]}',
 )
+
+
+def test_what_a_share_does_not_declare_leaves_an_opening_the_request_that_it_was() -> None:
+    """So that a server of a later version knows what it was sent before."""
+    shares = (Share("ann", 3, 5), Share("bob", 2, 5, 4), Share("cyd", 2, 5, 4, 9), Share("dee", 2, 5, 0, 9))
+    terms = replace(TERMS, shares=shares)
+    told = [["ann", 3, 5], ["bob", 2, 5, 4], ["cyd", 2, 5, 4, 9], ["dee", 2, 5, 0, 9]]
+    parts = terms_to_json(terms), canonical(["flights", told, None])
+    assert open_request(terms, "olga", "once") == make_request("olga", "once", "open", *parts)
 
 
 def test_good_terms_pass() -> None:

@@ -32,7 +32,7 @@ TERMS = Terms(
     Budget(2.0, 1e-6),
     0.05,
     "auto",
-    (Share("alice", 1, 2), Share("bob", 3, 4, 5)),
+    (Share("alice", 1, 2), Share("bob", 3, 4, 5, 6)),
     {},
 )
 ROUND = RoundRecord("r1", TERMS, RoundState.RELEASED, PLAN, 100, 8, TIME, TIME, "", b"commitment")
@@ -55,7 +55,7 @@ def test_an_operator_sees_everything() -> None:
 
 def test_an_analyst_sees_its_own_share_and_no_other_name() -> None:
     message = messages.analyst_round(ROUND, "bob")
-    assert message.share == types_pb2.Share(analyst="bob", statements=3, queries=4, sensitivity=5)
+    assert message.share == types_pb2.Share(analyst="bob", statements=3, queries=4, sensitivity=5, support=6)
     assert b"alice" not in message.SerializeToString()
     assert message.state == types_pb2.ROUND_STATE_RELEASED
 

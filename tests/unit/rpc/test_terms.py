@@ -21,7 +21,7 @@ def message() -> operator_pb2.RoundTerms:
         analyst_budget=types_pb2.Budget(epsilon=1.0, delta=1e-6),
         beta=0.05,
         mechanism="equilibrium",
-        shares=[types_pb2.Share(analyst="alice", statements=10, queries=30, sensitivity=20)],
+        shares=[types_pb2.Share(analyst="alice", statements=10, queries=30, sensitivity=20, support=7)],
         options='{"play": "sampled"}',
     )
 
@@ -34,7 +34,7 @@ def test_well_formed_terms() -> None:
         analyst_budget=Budget(1.0, 1e-6),
         beta=0.05,
         mechanism="equilibrium",
-        shares=(Share("alice", 10, 30, 20),),
+        shares=(Share("alice", 10, 30, 20, 7),),
         options={"play": "sampled"},
     )
 
@@ -74,6 +74,7 @@ def setting_share(name: str, value: object) -> Change:
         (setting_share("queries", LARGEST_COUNT + 1), "terms.shares[0].queries"),
         (setting_share("sensitivity", 21), "terms.shares[0].sensitivity"),
         (setting_share("sensitivity", 2**64 - 1), "terms.shares[0].sensitivity"),
+        (setting_share("support", LARGEST_COUNT + 1), "terms.shares[0].support"),
         (setting("options", "{"), "terms.options"),
         (setting("options", "[]"), "terms.options"),
         (setting("options", '{"a": NaN}'), "terms.options"),

@@ -15,12 +15,13 @@ from equipoise.schema import Schema
 from equipoise.statements import statements_to_json
 from equipoise.workload import compile_workload
 from equipoise_server.cli import main
+from equipoise_server.mechanisms.budgets import usable_delta
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Outcome
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.simulation.baselines import gaussian_deviation, gaussian_errors
 from equipoise_server.simulation.measure import measure_run
-from equipoise_server.simulation.request import Request
+from equipoise_server.simulation.request import Request, usual_delta
 from equipoise_server.simulation.simulate import simulate
 from equipoise_server.simulation.task import Analysts, Task, load_task, seed_bytes
 
@@ -201,6 +202,9 @@ def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) ->
             "--set: game_share is also what --budget-split says",
         ),
         (("--budget-split", "game=nan"), "--budget-split: must"),
+        (("--mechanism", "pooled", "--budget-split", "game=1"), "--budget-split: unknown; there is cells"),
+        (("--mechanism", "pooled", "--set", "game_share=1"), "--set: game_share: unknown; there is cells"),
+        (("--mechanism", "pooled", "--set", "cut_off=3"), "--set: cut_off: has no meaning without repair"),
         (("--beta", "nan"), "--beta: must"),
         (("--beta", "1e-300"), "--beta: must"),
         (("--delta-data", "nan"), "--delta-data: must"),
@@ -243,6 +247,12 @@ def test_refusals_are_one_line_that_names_the_option(
     assert not shown.out
 
 
+def test_a_table_of_any_size_has_a_delta_by_default() -> None:
+    deltas = [usual_delta(records) for records in (1, 1000, 10**12)]
+    assert deltas == [0.1, 1e-6, 1e-17]
+    assert all(usable_delta(Budget(1.0, delta)) > 0 for delta in deltas)
+
+
 def test_analysts_draw_tables_within_shares_that_do_not_tell_which(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -255,8 +265,9 @@ def test_analysts_draw_tables_within_shares_that_do_not_tell_which(
     assert (found["analysts"], found["statements"]) == (40, 80)
     assert found["queries"] == drawn[0].together.query_count == sum(found["runs"][0]["answered_by"].values())
     assert found["queries"] != drawn[1].together.query_count
-    # The largest two of the tables of 24, 18 and 12 cells, each of which one record moves twice.
-    assert {(s.statements, s.queries, s.sensitivity) for s in drawn[0].shares} == {(2, 42, 4)}
+    # The largest two of the tables of 24, 18 and 12 cells, each of which one record moves twice; a cell of the last
+    # is a twelfth of the universe.
+    assert {(s.statements, s.queries, s.sensitivity, s.support) for s in drawn[0].shares} == {(2, 42, 4, 6)}
     # Noise for all the tables that the shares allow, however often the same ones are asked for.
     truth = drawn[0].together.counts(drawn[0].histogram) / RECORDS
     noise = gaussian_deviation(2 * 80, RECORDS, Budget(4.0, 1 / RECORDS**2))

@@ -110,13 +110,15 @@ def test_results_and_journal_of_the_first_version_are_kept(store_url: str) -> No
         chunks = connection.execute(text("SELECT run_id, analyst, sequence, chunk FROM result_chunks")).all()
         runs = connection.execute(text("SELECT id, round_id, complete_time, peak_memory_bytes FROM runs")).all()
         rounds = connection.execute(text("SELECT id, run_id, close_time FROM rounds ORDER BY position")).all()
-        shares = connection.execute(text("SELECT analyst, statements, queries, sensitivity FROM shares")).all()
+        shares = connection.execute(
+            text("SELECT analyst, statements, queries, sensitivity, support FROM shares")
+        ).all()
         synopses = connection.execute(text("SELECT run_id, cells FROM synopses")).all()
         journal = connection.execute(text("SELECT * FROM journal")).all()
     assert [tuple(row) for row in chunks] == [("old", "ann", 1, b"\n"), ("old", "ann", 2, b"\v")]
     assert [tuple(row) for row in runs] == [("old", "old", 5, 7)]
     assert [tuple(row) for row in rounds] == [("old", "old", None), ("new", None, None)]
-    assert [tuple(row) for row in shares] == [("ann", 1, 1, 0)]
+    assert [tuple(row) for row in shares] == [("ann", 1, 1, 0, 0)]
     assert [tuple(row) for row in synopses] == [("old", b"\f")]
     assert [tuple(row) for row in journal] == [(1, 9, "reserve", "data/t", "old", 1, 2, 3, "{}", b"\r", 0)]
     for statement in (

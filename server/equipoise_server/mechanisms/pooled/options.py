@@ -47,11 +47,11 @@ LIMITS: dict[str, tuple[float, float, bool]] = {
     "summed": (1, LARGEST_TABLE, False),
     "synopsis": (1, 1 << 24, True),
     "repair_share": (0, 0.9, False),
-    # Of repair, where some is planned:
     "cut_off": (1, 1 << 40, True),
     "threshold": (0, 1, False),
     "repair_rounds": (1, 512, True),
 }
+OF_REPAIR = ("cut_off", "threshold", "repair_rounds")
 
 
 def read_options(setting: Setting) -> Options:
@@ -64,6 +64,10 @@ def read_options(setting: Setting) -> Options:
             raise InvalidArgument(f"options.{name}", f"must be a number between {smallest:g} and {largest:g}")
         if is_whole and value != int(value):
             raise InvalidArgument(f"options.{name}", "must be a whole number")
+        if name in OF_REPAIR and not setting.options.get("repair_share"):
+            raise InvalidArgument(f"options.{name}", "has no meaning without repair: set repair_share too")
+        if name == "repair_rounds" and setting.unit == "query":
+            raise InvalidArgument(f"options.{name}", "has no meaning where statements are repaired one by one")
 
     options, telling = setting.options, sum(size > 1 for size in setting.attributes)
     # Where a share holds no more queries than statements, all are predicates, or as good as such.

@@ -48,7 +48,13 @@ def case_of(
     workloads = {name: compile_workload(own, schema) for name, own in asked.items()}
     records = int(histogram.sum())
     shares = tuple(
-        Share(name, own.statement_count + spare, own.query_count + 2 * spare, int(own.sensitivities()[0]) + spare)
+        Share(
+            name,
+            own.statement_count + spare,
+            own.query_count + 2 * spare,
+            own.l1_sensitivity + spare,
+            own.support,
+        )
         for name, own in workloads.items()
     )
     setting = Setting(

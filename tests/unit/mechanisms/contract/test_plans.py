@@ -13,7 +13,7 @@ from unit.mechanisms.contract.cases import CASES, NAMES, UNITS, plan_for, settin
 from equipoise.accounting import Cost, charge_of, parts_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget
+from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 every_mechanism = pytest.mark.parametrize("name", NAMES)
@@ -90,6 +90,7 @@ def test_analysts_without_protection_have_no_cost(name: str, unit: str) -> None:
         ({"records": 2**40}, "records"),
         ({"universe_size": 0}, "universe_size"),
         ({"universe_size": 2**41}, "universe_size"),
+        ({"shares": (Share("ana", 3, 8, 4, 12), Share("ben", 1, 1, 1, 13))}, "shares[1].support"),
         ({"options": {"nonsense": 3}}, "options.nonsense"),
     ],
 )

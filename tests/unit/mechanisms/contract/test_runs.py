@@ -107,7 +107,7 @@ def test_whoever_stays_away_is_not_answered_and_whoever_asks_nothing_gets_nothin
 @every_unit
 def test_equal_questions_of_two_analysts_get_noise_of_their_own_or_shared_answers(name: str, unit: str) -> None:
     """Noise used twice between analysts shows one of them what the other asks; a shared synopsis does not."""
-    same = dict.fromkeys(("ana", "ben"), compile_workload([attribute("b") == "1", attribute("c") == "1"], TABLE))
+    same = dict.fromkeys(("ana", "ben"), compile_workload([attribute("a") == "1", attribute("a") == "2"], TABLE))
     outcome = run(name, "a table", unit, same)
     fresh = [AnswerMethod.LAPLACE, AnswerMethod.GAUSSIAN, AnswerMethod.MULTIPLICATIVE_WEIGHTS]
     methods = {own.methods.tobytes() for own in outcome.answers.values()}
