@@ -75,6 +75,7 @@ class Opening:
             if (known := first_answer(connection, request)) is not None:
                 return _as_opened(connection, known)
             # Asked again, now that nothing else can be written.
+            _check_registered(connection, terms)
             if read_dataset(connection, terms.dataset).retire_time is not None:
                 raise WrongState("the dataset is retired: no new rounds")
             self._check_accounts(connection, terms, plan)
@@ -153,7 +154,9 @@ def _check_registered(connection: Connection, terms: Terms) -> None:
     names = [share.analyst for share in terms.shares]
     known = set(
         connection.execute(
-            select(identities.c.name).where(identities.c.role == "analyst", identities.c.name.in_(names))
+            select(identities.c.name).where(
+                identities.c.role == "analyst", identities.c.deleted.is_(None), identities.c.name.in_(names)
+            )
         ).scalars()
     )
     for index, name in enumerate(names):
