@@ -251,8 +251,9 @@ async def test_admission_is_idempotent_and_refuses_by_name(server: ServerProcess
         ):
             refused = await refusal_of(stub.AddAnalyst(other))
             assert (refused.status, named in refused.message) == (status, True), refused
-        names = (await stub.ListAnalysts(operator_pb2.ListAnalystsRequest())).names
-        assert list(names).count("ida") == 1
+        found = (await stub.ListAnalysts(operator_pb2.ListAnalystsRequest())).analysts
+        names = [each.name for each in found]
+        assert names.count("ida") == 1
         assert "operator" not in names
     issued = Credentials(first.authority, first.certificate, key_to_pem(key))
     assert await identity(server, issued) == ("ida", types_pb2.ROLE_ANALYST)

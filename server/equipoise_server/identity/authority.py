@@ -114,7 +114,10 @@ class Authority:
 
     def _end(self, now: datetime, days: int) -> datetime:
         # Beyond the authority's own end nobody would accept what it signed.
-        return min(now + timedelta(days=days), self.certificate.not_valid_after_utc)
+        last = self.certificate.not_valid_after_utc
+        if last <= now:
+            raise InvalidArgument("authority", f"expired on {last:%Y-%m-%d}, and can certify nobody any more")
+        return min(now + timedelta(days=days), last)
 
     def _sign(
         self,

@@ -44,7 +44,7 @@ def test_the_first_profiles_are_in_force(state: Path, role: Role) -> None:
     assert (profile / "ca.pem").read_bytes() == deployment.authority.pem
     assert 'target = "127.0.0.1:7443"' in (profile / "profile.toml").read_text()
     store = deployment.open_store()
-    assert Registry(store).caller(role.value, certificate.serial_number).role is role
+    assert Registry(store).caller(role.value, certificate).role is role
     store.close()
 
 
@@ -108,8 +108,10 @@ def test_exposed_or_missing_keys_are_refused(state: Path, name: str) -> None:
 
 
 def test_a_server_certificate_of_another_authority_or_time_is_refused(state: Path) -> None:
-    with pytest.raises(InvalidArgument, match=r"server\.pem: is not valid at this time"):
+    with pytest.raises(InvalidArgument, match=r"server\.pem: expired on 2028-04-05; equipoise-server certificate"):
         open_deployment(state, NOW + timedelta(days=826))
+    with pytest.raises(InvalidArgument, match=r"server\.pem: is not valid before"):
+        open_deployment(state, NOW - timedelta(days=1))
     deployment = open_deployment(state, NOW)
     key = deployment.server_certificate.public_key()
     stranger = Authority.create(deployment.config.deployment, NOW)
