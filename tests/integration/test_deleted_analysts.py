@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.opening import open_request
 from equipoise_server.storage.tables import result_chunks, submissions
 
+QUICK = replace(TERMS, options={"rounds": 2, "play": "mixed"})
+
 
 @pytest.fixture
 def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
@@ -30,7 +33,7 @@ def analysts(connection: Connection, table: Any) -> set[str]:
 
 
 def test_after_the_last_round_questions_and_answers_go_and_charges_stay(bench: Bench) -> None:
-    waiting = bench.opened()
+    waiting = bench.opened(QUICK)
     for name, asked in (("ann", ANN), ("bob", BOB)):
         bench.rounds.submit(name, waiting, name, workload_to_bytes(asked))
     for step in (bench.rounds.seal, bench.rounds.run, bench.rounds.release):
