@@ -12,6 +12,8 @@ from pathlib import Path
 import grpc
 import pytest
 
+from equipoise.cli import main
+from equipoise.commands.admission import hand_over, standing
 from equipoise.connection import Connection
 from equipoise.enrolment import (
     PENDING_KEY,
@@ -188,3 +190,33 @@ def test_an_admission_whose_answer_was_lost_is_sent_again_as_it_was(tmp_path: Pa
     install(directory, bundle(sent[0][0], "ida"))
     with operator, pytest.raises(InvalidArgument, match="exists already"):
         operator.add_analyst("ida", directory)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """What the command prints for people."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(each) for each in arguments])
+    assert not ended.value.code
+    return capsys.readouterr().out
+
+
+def test_people_see_what_to_send_and_what_to_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory, file = tmp_path / "ann", tmp_path / "ann.json"
+    told = said(capsys, "enroll", "--profile", directory)
+    request = (directory / REQUEST).read_bytes()
+    assert key_fingerprint(request) in told
+    assert str(directory / REQUEST) in told
+    hand_over(bundle(request), request, file, as_json=False)
+    sent = capsys.readouterr().out
+    assert key_fingerprint(request) in sent
+    installed = said(capsys, "enroll", "--profile", directory, "--bundle", file)
+    for shown in (sent, installed):
+        assert authority_fingerprint(AUTHORITY.pem) in shown
+    assert f"certified until {Profile.load(directory).expire_time:%Y-%m-%d}" in installed
+    assert "request.pem" in said(capsys, "enroll", "--profile", directory, "--renew")
+
+
+def test_how_certificates_stand() -> None:
+    assert standing(None) == "revoked"
+    assert standing(datetime(2020, 1, 2, tzinfo=UTC)) == "expired 2020-01-02"
+    assert standing(datetime(9999, 1, 2, tzinfo=UTC)) == "until 9999-01-02"
