@@ -131,9 +131,9 @@ def is_profile(directory: Path) -> bool:
     return (directory / SETTINGS).exists() and (directory / KEY).exists()
 
 
-def default_request_id(signing_request: bytes) -> str:
-    """One for each request, so that the same file sent again gets the first answer."""
-    return hashlib.sha256(signing_request).hexdigest()
+def default_request_id(purpose: str, signing_request: bytes) -> str:
+    """One for each request, so that the same file sent again for the same purpose gets the first answer."""
+    return f"{purpose} {hashlib.sha256(signing_request).hexdigest()}"
 
 
 def key_fingerprint(signing_request: bytes) -> str:

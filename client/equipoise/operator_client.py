@@ -103,7 +103,7 @@ class Operator:
         request = operator_pb2.AddAnalystRequest(
             name=name,
             signing_request=signing_request,
-            request_id=request_id or default_request_id(signing_request),
+            request_id=request_id or default_request_id("add", signing_request),
         )
         response = self._connection.call(f"{SERVICE}/AddAnalyst", request, operator_pb2.AddAnalystResponse)
         return Bundle(name, target or self._connection.target, response.certificate, response.authority)
@@ -118,7 +118,7 @@ class Operator:
         request = operator_pb2.RenewAnalystRequest(
             name=name,
             signing_request=signing_request,
-            request_id=request_id or default_request_id(signing_request),
+            request_id=request_id or default_request_id("renew", signing_request),
         )
         response = self._connection.call(f"{SERVICE}/RenewAnalyst", request, operator_pb2.RenewAnalystResponse)
         return Bundle(name, target or self._connection.target, response.certificate, response.authority)

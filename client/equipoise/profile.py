@@ -6,6 +6,7 @@
     key.pem             the holder's private key, mode 0600
 
 `equipoise.enrolment` makes and renews profiles.
+
 Trusted: whoever reads `key.pem` can ask and read as its holder, so a key that others may open is refused.
 """
 

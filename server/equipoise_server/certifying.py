@@ -49,7 +49,7 @@ def add_identity(
 
     Raises `AlreadyExists` for a name that is taken, `InvalidArgument`.
     """
-    asked = _request(default_request_id(signing_request), "add", name, role.value, signing_request)
+    asked = _request(default_request_id("add", signing_request), "add", name, role.value, signing_request)
     with _registry(state, clock) as (deployment, registry):
         certificate, now = _certified(deployment, name, signing_request, clock)
         return _bundle(deployment, name, registry.add(name, role, certificate, now, asked), target)
@@ -59,7 +59,7 @@ def renew_identity(
     state: Path, name: str, signing_request: bytes, target: str | None = None, clock: Clock = system_clock
 ) -> Bundle:
     """Gives anybody another certificate, also after a revocation. Raises `NotFound`, `InvalidArgument`."""
-    asked = _request(default_request_id(signing_request), "renew", name, signing_request)
+    asked = _request(default_request_id("renew", signing_request), "renew", name, signing_request)
     with _registry(state, clock) as (deployment, registry):
         certificate, now = _certified(deployment, name, signing_request, clock)
         return _bundle(deployment, name, registry.renew(name, EVERYBODY, certificate, now, asked), target)

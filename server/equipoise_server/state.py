@@ -73,13 +73,13 @@ class Deployment:
     def expiring(self, now: datetime) -> list[str]:
         """What has to be renewed soon, or should have been: a line for each."""
         ends = {
-            "the server's certificate (renew it with: equipoise-server certificate renew)": self.server_certificate,
-            "the authority's certificate (the runbook says what to do)": self.authority.certificate,
+            f"the server's certificate (renew it with: {RENEW})": self.server_certificate.not_valid_after_utc,
+            "the authority's certificate (see the runbook)": self.authority.certificate.not_valid_after_utc,
         }
         return [
-            f"expires on {certificate.not_valid_after_utc:%Y-%m-%d}: {what}"
-            for what, certificate in ends.items()
-            if certificate.not_valid_after_utc - now < SOON
+            f"{'expires' if now <= end else 'expired'} on {end:%Y-%m-%d}: {what}"
+            for what, end in ends.items()
+            if end - now < SOON
         ]
 
     @property
@@ -175,11 +175,11 @@ def open_deployment(state: Path, now: datetime, listen: str | None = None) -> De
 
 
 def _check_time(path: Path, certificate: x509.Certificate, now: datetime, remedy: str) -> None:
-    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    if now > end:
-        raise InvalidArgument(str(path), f"expired on {end:%Y-%m-%d}; {remedy}")
-    if now < begin:
-        raise InvalidArgument(str(path), f"is not valid before {begin:%Y-%m-%d %H:%M} UTC; is the clock right?")
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if now > last:
+        raise InvalidArgument(str(path), f"expired on {last:%Y-%m-%d}; {remedy}")
+    if now < first:
+        raise InvalidArgument(str(path), f"is not valid before {first:%Y-%m-%d %H:%M} UTC; is the clock right?")
 
 
 def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime) -> None:

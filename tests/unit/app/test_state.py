@@ -125,9 +125,9 @@ def test_a_server_certificate_of_another_authority_or_time_is_refused(state: Pat
 def test_what_expires_soon_is_told_of(state: Path) -> None:
     deployment = open_deployment(state, NOW)
     assert deployment.expiring(NOW + timedelta(days=794)) == []
-    for days in (796, 826):
+    for days, word in ((796, "expires"), (826, "expired")):
         (line,) = deployment.expiring(NOW + timedelta(days=days))
-        assert line.startswith("expires on 2028-04-05: the server's certificate (renew it with: equipoise-server")
+        assert line.startswith(f"{word} on 2028-04-05: the server's certificate (renew it with: equipoise-server")
     assert len(deployment.expiring(NOW + timedelta(days=3649))) == 2
 
 

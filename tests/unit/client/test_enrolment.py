@@ -186,7 +186,7 @@ def test_an_admission_whose_answer_was_lost_is_sent_again_as_it_was(tmp_path: Pa
                 operator.add_analyst("ida", directory)
             sent.append((begin(directory), (directory / PENDING_KEY).read_bytes()))
     assert sent[0] == sent[1]
-    assert default_request_id(sent[0][0]) == default_request_id(sent[1][0])
+    assert default_request_id("add", sent[0][0]) == default_request_id("add", sent[1][0])
     install(directory, bundle(sent[0][0], "ida"))
     with operator, pytest.raises(InvalidArgument, match="exists already"):
         operator.add_analyst("ida", directory)
