@@ -8,15 +8,17 @@ from collections.abc import Sequence
 import typer
 
 from equipoise.commands import analyst
+from equipoise.commands.admission import analyst_app
 from equipoise.commands.audit import audit_app
-from equipoise.commands.custody import analyst_app, budget_app, dataset_app
+from equipoise.commands.custody import budget_app, dataset_app
+from equipoise.commands.enrolment import enroll, whoami
 from equipoise.commands.printing import err
 from equipoise.commands.rounds import round_app
 from equipoise.errors import EquipoiseError, InvalidArgument
 
 app = typer.Typer(
     help="Ask a private table many questions, without telling the other analysts which.\n\n"
-    "A first result, with the profile directory that your operator gave you:\n\n"
+    "A first result, with a profile that `equipoise enroll` made and your operator admitted:\n\n"
     "    export EQUIPOISE_PROFILE=my-profile\n\n"
     "    equipoise rounds\n\n"
     "    equipoise schema DATASET\n\n"
@@ -32,7 +34,8 @@ operator_app.add_typer(analyst_app, name="analyst")
 operator_app.add_typer(round_app, name="round")
 operator_app.add_typer(budget_app, name="budget")
 
-app.command("whoami")(analyst.whoami)
+app.command("enroll")(enroll)
+app.command("whoami")(whoami)
 app.command("rounds")(analyst.rounds)
 app.command("show")(analyst.show)
 app.command("schema")(analyst.schema)

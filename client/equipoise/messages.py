@@ -17,6 +17,7 @@ from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.v1 import analyst_pb2, operator_pb2, types_pb2
 from equipoise.views import (
     Account,
+    Analyst,
     Budget,
     Dataset,
     JournalEntry,
@@ -65,6 +66,16 @@ def dataset(message: types_pb2.Dataset) -> Dataset:
         message.records,
         _time(message.create_time),
         _time(message.retire_time) if message.HasField("retire_time") else None,
+    )
+
+
+def analyst(message: operator_pb2.Analyst) -> Analyst:
+    """Who was admitted."""
+    until = message.certified_until_time
+    return Analyst(
+        message.name,
+        _time(message.create_time),
+        _time(until) if message.HasField("certified_until_time") else None,
     )
 
 

@@ -8,18 +8,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-
 from equipoise import messages, wire
 from equipoise.client import fresh_request_id
 from equipoise.connection import Connection
+from equipoise.enrolment import Bundle, begin, default_request_id, install, is_profile
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
-from equipoise.profile import Enrolment, begin_profile, complete_profile, read_enrolment, write_enrolment
 from equipoise.schema import Schema
 from equipoise.v1 import operator_pb2
-from equipoise.views import Account, Budget, Dataset, JournalEntry, Plan, RoundDetail, RoundState, Terms
+from equipoise.views import Account, Analyst, Budget, Dataset, JournalEntry, Plan, RoundDetail, RoundState, Terms
 
 SERVICE = "/equipoise.v1.OperatorService"
 
@@ -100,44 +96,80 @@ class Operator:
         method, kind = f"{SERVICE}/RetireDataset", operator_pb2.RetireDatasetResponse
         return messages.dataset(self._connection.call(method, request, kind).dataset)
 
-    def add_analyst(self, name: str, directory: str | Path, request_id: str | None = None) -> Path:
-        """Admits an analyst and writes its profile to a new directory, to be handed over on a trusted channel.
+    def admit_analyst(
+        self, name: str, signing_request: bytes, target: str | None = None, request_id: str | None = None
+    ) -> Bundle:
+        """Admits an analyst who sent a request, made by `equipoise enroll`; the bundle is sent back.
 
-        The private key is made here and never sent. Where the answer was lost, the directory stays incomplete, and
-        the same call sends the same request again. Raises `AlreadyExists` where the name is taken.
+        `target`: where the analyst reaches the server, if not where this client does. Without a `request_id`, the
+        same request again gets the first answer. Raises `AlreadyExists` where the name is taken.
+        """
+        request = operator_pb2.AddAnalystRequest(
+            name=name,
+            signing_request=signing_request,
+            request_id=request_id or default_request_id("add", signing_request),
+        )
+        response = self._connection.call(f"{SERVICE}/AddAnalyst", request, operator_pb2.AddAnalystResponse)
+        return Bundle(name, target or self._connection.target, response.certificate, response.authority)
+
+    def renew_analyst(
+        self, name: str, signing_request: bytes, target: str | None = None, request_id: str | None = None
+    ) -> Bundle:
+        """Gives an analyst another certificate, also after a revocation; as `admit_analyst`. Raises `NotFound`.
+
+        The earlier ones stay good until they expire or are revoked.
+        """
+        request = operator_pb2.RenewAnalystRequest(
+            name=name,
+            signing_request=signing_request,
+            request_id=request_id or default_request_id("renew", signing_request),
+        )
+        response = self._connection.call(f"{SERVICE}/RenewAnalyst", request, operator_pb2.RenewAnalystResponse)
+        return Bundle(name, target or self._connection.target, response.certificate, response.authority)
+
+    def add_analyst(self, name: str, directory: str | Path, request_id: str | None = None) -> Path:
+        """Plays both parts: makes a key and a request, admits the analyst, writes its profile to a new directory.
+
+        For trials, and where one person is both; otherwise the analyst's key would have to be handed over. It is
+        never sent to the server. Where the answer was lost, the directory stays incomplete, and the same call sends
+        the same request again. Raises `AlreadyExists` where the name is taken.
         """
         path = Path(directory)
-        enrolment = read_enrolment(path)
-        if enrolment is None:
-            key = ec.generate_private_key(ec.SECP256R1())
-            enrolment = Enrolment(name, request_id or fresh_request_id(), _signing_request(key))
-            begin_profile(path, _key_pem(key))
-            write_enrolment(path, enrolment)
-        elif (name, request_id or enrolment.request_id) != (enrolment.name, enrolment.request_id):
-            raise InvalidArgument(str(path), f"waits for the answer to another request, to admit {enrolment.name}")
+        if is_profile(path):
+            raise InvalidArgument(str(path), "exists already")
+        fresh = not path.exists()
+        signing_request = begin(path)
         try:
-            response = self._connection.call(
-                f"{SERVICE}/AddAnalyst",
-                operator_pb2.AddAnalystRequest(
-                    name=name, signing_request=enrolment.signing_request, request_id=enrolment.request_id
-                ),
-                operator_pb2.AddAnalystResponse,
-            )
+            bundle = self.admit_analyst(name, signing_request, request_id=request_id)
         except (AlreadyExists, InvalidArgument):
-            # The one case in which it is certain that nothing was signed: only this key would fit the certificate.
-            shutil.rmtree(path, ignore_errors=True)
+            # The one case in which it is certain that nothing was signed for this key.
+            if fresh:
+                shutil.rmtree(path, ignore_errors=True)
             raise
-        complete_profile(path, self._connection.target, name, response.certificate, response.authority)
+        install(path, bundle)
         return path
 
-    def analysts(self) -> Iterator[str]:
-        """The names of all analysts."""
+    def revoke_analyst(self, name: str, request_id: str | None = None) -> None:
+        """Revokes every certificate of an analyst; what it has open ends within a minute. Raises `NotFound`."""
+        request = operator_pb2.RevokeAnalystRequest(name=name, request_id=request_id or fresh_request_id())
+        self._connection.call(f"{SERVICE}/RevokeAnalyst", request, operator_pb2.RevokeAnalystResponse)
+
+    def delete_analyst(self, name: str, request_id: str | None = None) -> None:
+        """Removes an analyst, its workloads and its results; its name and charges stay for ever.
+
+        Raises `WrongState` while it has a share in a round whose results are not out, `NotFound`.
+        """
+        request = operator_pb2.DeleteAnalystRequest(name=name, request_id=request_id or fresh_request_id())
+        self._connection.call(f"{SERVICE}/DeleteAnalyst", request, operator_pb2.DeleteAnalystResponse)
+
+    def analysts(self) -> Iterator[Analyst]:
+        """All analysts by name, but those who were deleted."""
         for page in self._connection.pages(
             f"{SERVICE}/ListAnalysts",
             lambda token: operator_pb2.ListAnalystsRequest(page_token=token),
             operator_pb2.ListAnalystsResponse,
         ):
-            yield from page.names
+            yield from map(messages.analyst, page.analysts)
 
     def plan(self, terms: Terms) -> Plan:
         """What a round would do and cost. Nothing is opened, nothing spent."""
@@ -251,15 +283,3 @@ class Operator:
         )
         response = self._connection.call(f"{SERVICE}/SetCap", request, operator_pb2.SetCapResponse)
         return messages.account(response.account)
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-
-
-def _signing_request(key: ec.EllipticCurvePrivateKey) -> bytes:
-    # The subject stays empty: the server gives the name that the operator asks for, and reads nothing else.
-    unsigned = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
-    return unsigned.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)

@@ -37,6 +37,15 @@ class Identity:
 
 
 @dataclass(frozen=True)
+class Analyst:
+    """Somebody who was admitted. `certified_until`: when its last certificate expires; None if all are revoked."""
+
+    name: str
+    create_time: datetime
+    certified_until: datetime | None
+
+
+@dataclass(frozen=True)
 class Budget:
     """An (epsilon, delta) pair."""
 

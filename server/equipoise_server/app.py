@@ -52,6 +52,7 @@ METADATA_BYTES = 16 * 1024
 IDENTITY_ONLY = 1  # the set of compression algorithms that has only the one that does nothing
 TAKE_OVER_SECONDS = 2  # how often a server looks for rounds whose server has died
 SCHEDULE_SECONDS = 0.5  # how late a round may be sealed; workloads are refused from the closing time itself on
+DAY_SECONDS = 86_400
 GRACE_SECONDS = 600  # how long a call may outlive its connection's renewal
 
 _log = structlog.get_logger("equipoise.app")
@@ -87,6 +88,7 @@ async def serve(
                 await asyncio.to_thread(rounds.recover)
                 await server.start()
                 schedule = asyncio.create_task(_keep_schedule(rounds, stopping))
+                expiry = asyncio.create_task(_tell_of_expiry(deployment, clock))
                 _log.info("serving", listen=deployment.config.listen, port=port)
                 if ready is not None:
                     ready(port)
@@ -95,6 +97,7 @@ async def serve(
                     await schedule
                 finally:
                     schedule.cancel()
+                    expiry.cancel()
                     _log.info("stopping", seconds=deployment.config.drain_seconds)
                     await server.stop(deployment.config.drain_seconds)
         finally:
@@ -150,6 +153,14 @@ async def _keep_schedule(rounds: Rounds, stopping: asyncio.Event) -> None:
             await asyncio.wait_for(stopping.wait(), SCHEDULE_SECONDS)
         except TimeoutError:
             continue
+
+
+async def _tell_of_expiry(deployment: Deployment, clock: Clock) -> None:
+    """Every day: without a valid certificate of the server, clients no longer connect."""
+    while True:
+        for problem in deployment.expiring(clock()):
+            _log.warning("certificate_expires", problem=problem)
+        await asyncio.sleep(DAY_SECONDS)
 
 
 def _server(

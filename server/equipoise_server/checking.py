@@ -44,6 +44,7 @@ def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int
             }
     finally:
         store.close()
+    warnings = deployment.expiring(clock())
     return {
         "deployment": deployment.config.deployment,
         "listen": deployment.config.listen,
@@ -51,6 +52,7 @@ def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int
         "server_certificate_until": deployment.server_certificate.not_valid_after_utc.isoformat(),
         "authority_until": deployment.authority.certificate.not_valid_after_utc.isoformat(),
         **found,
+        **({"warning": "; ".join(warnings)} if warnings else {}),
     }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import typer
 
 from equipoise.errors import EquipoiseError, InvalidArgument
-from equipoise_server.commands import deployment, ledger, tables, trying
+from equipoise_server.commands import certifying, deployment, ledger, tables, trying
 from equipoise_server.commands.printing import ERR
 
 app = typer.Typer(
@@ -19,12 +19,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 data_app = typer.Typer(help="Look at tables before they are registered.", no_args_is_help=True)
+identity_app = typer.Typer(help="Admit, renew and revoke operators and auditors.", no_args_is_help=True)
+certificate_app = typer.Typer(help="The server's own certificate.", no_args_is_help=True)
 ledger_app = typer.Typer(help="Check and repair the budget ledger, while no server runs.", no_args_is_help=True)
 
 for command in (deployment.init, deployment.check, deployment.serve, deployment.demo, trying.plan, trying.simulate):
     app.command()(command)
 data_app.command("check")(tables.check_table)
 app.add_typer(data_app, name="data")
+identity_app.command("add")(certifying.add)
+identity_app.command("renew")(certifying.renew)
+identity_app.command("revoke")(certifying.revoke)
+identity_app.command("list")(certifying.list_all)
+app.add_typer(identity_app, name="identity")
+certificate_app.command("renew")(certifying.renew_server)
+app.add_typer(certificate_app, name="certificate")
 ledger_app.command("verify")(ledger.verify_ledger)
 ledger_app.command("write-off")(ledger.write_off)
 app.add_typer(ledger_app, name="ledger")

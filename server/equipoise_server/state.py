@@ -19,17 +19,18 @@ import shutil
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from sqlalchemy import select
 
+from equipoise.enrolment import Bundle, begin, install
 from equipoise.errors import InvalidArgument
-from equipoise.profile import begin_profile, complete_profile
 from equipoise_server.config import CONFIG_FILE, Config, load_config, make_config, render
 from equipoise_server.identity.authority import (
+    CERTIFICATE_FILE,
     Authority,
     certificate_to_pem,
     key_to_pem,
@@ -37,6 +38,7 @@ from equipoise_server.identity.authority import (
     load_key,
     new_key,
 )
+from equipoise_server.identity.enrolment import requested_key
 from equipoise_server.identity.keyfiles import (
     STORAGE_KEY_BYTES,
     make_private_directory,
@@ -53,6 +55,8 @@ from equipoise_server.storage.store import Store, held, held_alone, open_store
 from equipoise_server.storage.tables import identities
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+SOON = timedelta(days=30)
+RENEW = "equipoise-server certificate renew"
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,18 @@ class Deployment:
     server_certificate: x509.Certificate
     server_key_pem: bytes
     storage_key: bytes
+
+    def expiring(self, now: datetime) -> list[str]:
+        """What has to be renewed soon, or should have been: a line for each."""
+        ends = {
+            f"the server's certificate (renew it with: {RENEW})": self.server_certificate.not_valid_after_utc,
+            "the authority's certificate (see the runbook)": self.authority.certificate.not_valid_after_utc,
+        }
+        return [
+            f"{'expires' if now <= end else 'expired'} on {end:%Y-%m-%d}: {what}"
+            for what, end in ends.items()
+            if end - now < SOON
+        ]
 
     @property
     def guard(self) -> Guard:
@@ -137,13 +153,14 @@ def open_deployment(state: Path, now: datetime, listen: str | None = None) -> De
     certificate = load_certificate(certificate_path)
     key = load_key(key_path)
     if key.public_key() != certificate.public_key():
-        raise InvalidArgument(str(key_path), "is not the key of the server's certificate")
+        problem = f"is not the key of the server's certificate; {RENEW} makes both anew"
+        raise InvalidArgument(str(key_path), problem)
     try:
         certificate.verify_directly_issued_by(authority.certificate)
     except (ValueError, TypeError, InvalidSignature):
         raise InvalidArgument(str(certificate_path), "was not issued by this deployment's authority") from None
-    if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
-        raise InvalidArgument(str(certificate_path), "is not valid at this time")
+    _check_time(certificate_path, certificate, now, RENEW)
+    _check_time(state / "ca" / CERTIFICATE_FILE, authority.certificate, now, "see the runbook")
     data = config.data_path(state)
     if not data.is_dir():
         raise InvalidArgument(f"{state / CONFIG_FILE}: data_directory", f"{data} is not a directory")
@@ -155,6 +172,14 @@ def open_deployment(state: Path, now: datetime, listen: str | None = None) -> De
         server_key_pem=key_to_pem(key),
         storage_key=read_storage_key(state / "keys" / "storage.key"),
     )
+
+
+def _check_time(path: Path, certificate: x509.Certificate, now: datetime, remedy: str) -> None:
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if now > last:
+        raise InvalidArgument(str(path), f"expired on {last:%Y-%m-%d}; {remedy}")
+    if now < first:
+        raise InvalidArgument(str(path), f"is not valid before {first:%Y-%m-%d %H:%M} UTC; is the clock right?")
 
 
 def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime) -> None:
@@ -174,7 +199,7 @@ def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime)
         _check_empty(store)
         Guard(state / GUARD_FILE).set(store)
         for role in (Role.OPERATOR, Role.AUDITOR):
-            _admit_first(state, config, authority, Registry(store), role, _target(config, host_names), now)
+            _admit_first(state, config, authority, Registry(store), role, default_target(config, host_names), now)
     finally:
         store.close()
 
@@ -195,16 +220,14 @@ def _admit_first(
     now: datetime,
 ) -> None:
     name = role.value
-    key = new_key()
-    certificate = authority.issue_identity(name, key.public_key(), now, config.certificate_days)
-    registry.add(name, role, certificate, now)
     make_private_directory(state / "profiles")
     profile = state / "profiles" / name
-    begin_profile(profile, key_to_pem(key))
-    complete_profile(profile, target, name, certificate_to_pem(certificate), authority.pem)
+    key = requested_key(begin(profile))
+    certificate = authority.issue_identity(name, key, now, config.certificate_days)
+    install(profile, Bundle(name, target, registry.add(name, role, certificate, now), authority.pem))
 
 
-def _target(config: Config, host_names: Sequence[str]) -> str:
+def default_target(config: Config, host_names: Sequence[str]) -> str:
     """Where clients are told to go: where the server listens, or its first name if it listens everywhere."""
     host, _, port = config.listen.rpartition(":")
     return f"{host_names[0]}:{port}" if host in ("0.0.0.0", "[::]", "*") else config.listen

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from stores import back_up, restore
 
 from equipoise.client import Client
+from equipoise.enrolment import begin, install
+from equipoise.errors import NotAuthenticated
 from equipoise.operator_client import Operator
 from equipoise.queries import Marginal, Statement, attribute
 from equipoise.results import Results
@@ -81,8 +83,19 @@ def play(server: DyingServer, profiles: Path) -> Played:
     operator = Persisting(server, lambda: Operator.from_profile(server.state / "profiles" / "operator"))
     ann = Persisting(server, lambda: Client.from_profile(profiles / "ann"))
     bob = Persisting(server, lambda: Client.from_profile(profiles / "bob"))
-    for name in ASKED:
+    for name in (*ASKED, "cyd"):
         operator.ask(lambda it, name=name: it.add_analyst(name, profiles / name))  # type: ignore[misc]
+    renewal = begin(profiles / "cyd")
+    renewed = operator.ask(lambda it: it.renew_analyst("cyd", renewal))
+    assert operator.ask(lambda it: it.renew_analyst("cyd", renewal)) == renewed
+    install(profiles / "cyd", renewed)
+    cyd = Persisting(server, lambda: Client.from_profile(profiles / "cyd"))
+    assert cyd.ask(lambda it: it.identity()).name == "cyd"
+    operator.ask(lambda it: it.revoke_analyst("cyd", "revoke"))
+    with pytest.raises(NotAuthenticated):
+        cyd.ask(lambda it: it.identity())
+    operator.ask(lambda it: it.delete_analyst("cyd", "delete"))
+    assert [each.name for each in operator.ask(lambda it: list(it.analysts()))] == list(ASKED)
     operator.ask(lambda it: it.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register"))
     operator.ask(lambda it: it.set_cap("data/shop", LARGER, "cap"))
     first = operator.ask(lambda it: it.open(TERMS, "open")).round.id
@@ -114,7 +127,7 @@ def play(server: DyingServer, profiles: Path) -> Played:
         for account in accounts
         for entry in operator.ask(lambda it, account=account: list(it.account_history(account.name)))  # type: ignore[misc]
     ]
-    for caller in (operator, ann, bob):
+    for caller in (operator, ann, bob, cyd):
         caller.close()
     return Played(results, synopsis, accounts, journal)
 

@@ -62,7 +62,7 @@ def run(place: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs a command as `who` with --json and gives the object it prints."""
 
     def command(who: str, *arguments: object) -> Any:
-        profiles = place if (place / who).is_dir() else place / "state" / "profiles"
+        profiles = place / "state" / "profiles" if who in ("operator", "auditor") else place
         return answered(capsys, profiles / who, *arguments)
 
     return command
@@ -73,7 +73,7 @@ def refused(place: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., st
     """Runs a command that must fail with exit code 1, and gives what it says."""
 
     def command(who: str, *arguments: object) -> str:
-        profiles = place if (place / who).is_dir() else place / "state" / "profiles"
+        profiles = place / "state" / "profiles" if who in ("operator", "auditor") else place
         return refusal(capsys, profiles / who, *arguments)
 
     return command
@@ -94,8 +94,10 @@ def open_round(run: Run) -> str:
 
 def test_a_whole_round(run: Run, place: Path) -> None:
     register(run, place)
-    assert run("ann", "whoami") == {"name": "ann", "role": "analyst"}
-    assert run("operator", "operator", "analyst", "list")["analysts"] == ["ann", "bob"]
+    known = run("ann", "whoami")
+    assert (known["name"], known["role"]) == ("ann", "analyst")
+    (listed, _) = run("operator", "operator", "analyst", "list")["analysts"]
+    assert (listed["name"], listed["certified_until"]) == ("ann", known["certified_until"])
     assert run("operator", "operator", "dataset", "list")["datasets"][0]["name"] == "shop"
     assert run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)["promised_error"] > 0
     round_id = open_round(run)
@@ -138,6 +140,50 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     assert run("auditor", "audit", "rounds")["rounds"][0]["round"]["id"] == round_id
     actions = [each["action"] for each in run("auditor", "audit", "journal")["entries"]]
     assert {"reserve", "spend"} <= set(actions)
+
+
+def test_enrolling_renewing_and_leaving(run: Run, refused: Callable[..., str], place: Path) -> None:
+    analyst = ("operator", "operator", "analyst")
+    made = run("ann", "enroll")
+    assert run("ann", "enroll") == made
+    assert "profile.toml" in refused("ann", "whoami")
+    admitted = run(*analyst, "add", "ann", "--request", made["request"], "--out", place / "ann.json")
+    assert admitted["fingerprint"] == made["fingerprint"]
+    # Sent again, the same request gets the same certificate; another one under the name gets none.
+    bundle = (place / "ann.json").read_bytes()
+    run(*analyst, "add", "ann", "--request", made["request"], "--out", place / "ann.json")
+    assert (place / "ann.json").read_bytes() == bundle
+    eve = run("eve", "enroll")
+    assert "'ann' is registered already" in refused(*analyst, "add", "ann", "--request", eve["request"])
+    assert "holds no key that this certificate is for" in refused("eve", "enroll", "--bundle", place / "ann.json")
+    installed = run("ann", "enroll", "--bundle", place / "ann.json")
+    assert (installed["name"], installed["authority"]) == ("ann", admitted["authority"])
+    first = run("ann", "whoami")
+    assert (first["name"], first["role"]) == ("ann", "analyst")
+    assert "--renew" in refused("ann", "enroll")
+
+    renewal = run("ann", "enroll", "--renew")
+    assert renewal["fingerprint"] != made["fingerprint"]
+    run(*analyst, "renew", "ann", "--request", renewal["request"], "--out", place / "new.json")
+    assert run("ann", "whoami") == first
+    shutil.copytree(place / "ann", place / "old")
+    run("ann", "enroll", "--bundle", place / "new.json")
+    assert run("ann", "whoami")["name"] == run("old", "whoami")["name"] == "ann"
+
+    run(*analyst, "revoke", "ann")
+    for who in ("ann", "old"):
+        assert "not, or no longer, in force" in refused(who, "whoami")
+    assert run(*analyst, "list")["analysts"][0]["certified_until"] is None
+    run("again", "enroll")
+    run(*analyst, "renew", "ann", "--request", place / "again" / "request.pem", "--out", place / "again.json")
+    run("again", "enroll", "--bundle", place / "again.json")
+    assert run("again", "whoami")["name"] == "ann"
+    run(*analyst, "delete", "ann")
+    assert "not, or no longer, in force" in refused("again", "whoami")
+    assert run(*analyst, "list")["analysts"] == []
+    assert "its name stays taken" in refused(*analyst, "add", "ann", "--request", eve["request"])
+    for step in ("revoke", "delete"):
+        assert "there is no such analyst" in refused(*analyst, step, "ann")
 
 
 def test_exported_charges_add_up_to_what_is_shown(run: Run, place: Path) -> None:

@@ -163,3 +163,32 @@ def test_yesterdays_backup_over_today_is_refused_and_repaired(place: Place, stor
     assert "There was no guard" in place.done(write_off)
     with place.serving():
         raise_the_cap(place)
+
+
+@pytest.mark.parametrize("empty_store", ["sqlite"], indirect=True)
+def test_expiring_and_stolen_keys(place: Place) -> None:
+    certify, check = block("The server's certificate").splitlines()
+    # As after a crash between the two files: no server starts, and the same command repairs it.
+    (place.state / "keys" / "server.key").write_bytes((place.state / "ca" / "authority.key").read_bytes())
+    assert "equipoise-server certificate renew makes both anew" in place.held(check, code=1)
+    place.held(certify)
+    assert "All is well" in place.held(check)
+    revoke, listed = block("Somebody must be kept out", 1).splitlines()
+    renew, add = block("Keys of operators and auditors", 0), block("Keys of operators and auditors", 1)
+    place.variables.update(WHO="operator", BUNDLE=str(place.directory / "bundle.json"))
+    with place.serving():
+        place.operate("analyst", "add", "ann", "--out", place.profile("ann"))
+        place.ask("operator", *shlex.split(block("Somebody must be kept out").replace("$ANALYST", "ann"))[1:])
+        assert "not, or no longer, in force" in place.refused("ann", "whoami")
+        place.variables["REQUEST"] = place.ask("operator", "enroll", "--renew")["request"]
+        place.held(revoke)
+        assert "not, or no longer, in force" in place.refused("operator", "whoami")
+        assert re.search(r"operator +operator +revoked", place.held(listed))
+        place.held(renew)
+        place.ask("operator", "enroll", "--bundle", place.variables["BUNDLE"])
+        assert place.ask("operator", "whoami")["role"] == "operator"
+        place.variables["REQUEST"] = place.ask("second", "enroll")["request"]
+        place.held(add)
+        place.ask("second", "enroll", "--bundle", place.variables["BUNDLE"])
+        who = place.ask("second", "whoami")
+        assert (who["name"], who["role"]) == ("second-operator", "operator")

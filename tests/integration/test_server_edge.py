@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -36,8 +36,10 @@ from equipoise.v1 import (
 from equipoise_server.identity.authority import Authority, certificate_to_pem
 from equipoise_server.identity.names import Role, identity_uri
 from equipoise_server.identity.policy import POLICY
+from equipoise_server.identity.registry import serial_of
 from equipoise_server.rounds.clock import system_clock
 from equipoise_server.state import open_deployment
+from equipoise_server.storage.tables import certificates
 
 WORKLOAD_LIMIT = 100_000
 
@@ -54,11 +56,16 @@ def authority(server: ServerProcess) -> Authority:
     return open_deployment(server.state, system_clock()).authority
 
 
-def crafted(authority: Authority, uris: list[str], until: datetime) -> Credentials:
+def crafted(
+    authority: Authority,
+    uris: list[str],
+    until: datetime,
+    usages: Sequence[x509.ObjectIdentifier] = (ExtendedKeyUsageOID.CLIENT_AUTH,),
+) -> Credentials:
     """A certificate that the authority itself would never issue, signed with its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "operator")])
-    certificate = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(authority.certificate.subject)
@@ -67,13 +74,28 @@ def crafted(authority: Authority, uris: list[str], until: datetime) -> Credentia
         .not_valid_before(system_clock() - timedelta(days=2))
         .not_valid_after(until)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
-        .add_extension(
-            x509.SubjectAlternativeName([x509.UniformResourceIdentifier(uri) for uri in uris]), critical=False
-        )
-        .sign(authority.key, hashes.SHA256())
     )
+    if usages:
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+    if uris:
+        alternatives = [x509.UniformResourceIdentifier(uri) for uri in uris]
+        builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+    certificate = builder.sign(authority.key, hashes.SHA256())
     return Credentials(authority.pem, certificate_to_pem(certificate), key_to_pem(key))
+
+
+def record(server: ServerProcess, credentials: Credentials) -> None:
+    """Put a certificate into the registry as the operator's, so that only what is wrong with it keeps it out."""
+    assert credentials.certificate is not None
+    certificate = x509.load_pem_x509_certificate(credentials.certificate)
+    store = open_deployment(server.state, system_clock()).open_store()
+    with store.write() as connection:
+        connection.execute(
+            certificates.insert().values(
+                serial=serial_of(certificate), name="operator", certificate=credentials.certificate, created=0
+            )
+        )
+    store.close()
 
 
 async def identity_refusal(server: ServerProcess, credentials: Credentials) -> Refusal:
@@ -107,8 +129,10 @@ async def test_without_our_authoritys_signature_there_is_no_connection(
     expired = crafted(
         authority, [identity_uri(authority.deployment, "operator")], system_clock() - timedelta(days=1)
     )
+    own = Authority.create(authority.deployment, system_clock())
     for credentials in (
         Credentials(authority.pem, forged, key_to_pem(key)),  # a certificate from another CA
+        Credentials(authority.pem, own.pem, key_to_pem(own.key)),  # a self-signed one
         Credentials(authority.pem),  # no certificate
         expired,
     ):
@@ -125,19 +149,35 @@ async def test_the_client_refuses_a_server_of_another_authority(server: ServerPr
     assert refused.status == "UNAVAILABLE"
 
 
-async def test_ambiguous_foreign_and_unrecorded_identities_are_not_authenticated(
+async def test_ambiguous_foreign_and_missing_identities_are_not_authenticated(
     server: ServerProcess, authority: Authority
 ) -> None:
-    own = identity_uri(authority.deployment, "operator")
-    for uris in (
-        [],
+    own, until = identity_uri(authority.deployment, "operator"), system_clock() + timedelta(days=1)
+    refused_uris: tuple[list[str], ...] = (
+        [],  # only a common name, which says "operator"
         [own, own],
         [own, identity_uri(authority.deployment, "auditor")],
         ["equipoise://x/operator"],
-        [own],
+    )
+    for credentials in (
+        *(crafted(authority, uris, until) for uris in refused_uris),
+        crafted(authority, [own], until, [ExtendedKeyUsageOID.SERVER_AUTH]),
+        crafted(authority, [own], until, []),
     ):
-        refused = await identity_refusal(server, crafted(authority, uris, system_clock() + timedelta(days=1)))
-        assert (refused.status, refused.reason) == ("UNAUTHENTICATED", "IDENTITY"), uris
+        record(server, credentials)
+        refused = await identity_refusal(server, credentials)
+        # Without any use for clients TLS may be the one to refuse.
+        assert refused.status in ("UNAUTHENTICATED", "UNAVAILABLE")
+        assert refused.reason == ("IDENTITY" if refused.status == "UNAUTHENTICATED" else "")
+
+
+async def test_only_recorded_certificates_are_in_force(server: ServerProcess, authority: Authority) -> None:
+    own = [identity_uri(authority.deployment, "operator")]
+    credentials = crafted(authority, own, system_clock() + timedelta(days=1))
+    refused = await identity_refusal(server, credentials)
+    assert (refused.status, refused.reason) == ("UNAUTHENTICATED", "IDENTITY")
+    record(server, credentials)
+    assert (await identity(server, credentials))[0] == "operator"
 
 
 async def test_the_servers_own_certificate_lets_nobody_in(server: ServerProcess, authority: Authority) -> None:
@@ -251,11 +291,32 @@ async def test_admission_is_idempotent_and_refuses_by_name(server: ServerProcess
         ):
             refused = await refusal_of(stub.AddAnalyst(other))
             assert (refused.status, named in refused.message) == (status, True), refused
-        names = (await stub.ListAnalysts(operator_pb2.ListAnalystsRequest())).names
-        assert list(names).count("ida") == 1
+        found = (await stub.ListAnalysts(operator_pb2.ListAnalystsRequest())).analysts
+        names = [each.name for each in found]
+        assert names.count("ida") == 1
         assert "operator" not in names
     issued = Credentials(first.authority, first.certificate, key_to_pem(key))
     assert await identity(server, issued) == ("ida", types_pb2.ROLE_ANALYST)
+
+
+async def test_unknown_names_and_those_of_other_roles_are_not_found(server: ServerProcess) -> None:
+    async with server.channel(server.operator()) as channel:
+        operator: Any = operator_pb2_grpc.OperatorServiceStub(channel)
+        csr = signing_request(ec.generate_private_key(ec.SECP256R1()))
+        for name in ("nobody", "operator", "auditor", "no/name", ""):
+            for call in (
+                operator.RevokeAnalyst(operator_pb2.RevokeAnalystRequest(name=name, request_id="1")),
+                operator.DeleteAnalyst(operator_pb2.DeleteAnalystRequest(name=name, request_id="2")),
+                operator.RenewAnalyst(
+                    operator_pb2.RenewAnalystRequest(name=name, signing_request=csr, request_id="3")
+                ),
+            ):
+                refused = await refusal_of(call)
+                assert refused.status in ("NOT_FOUND", "INVALID_ARGUMENT")
+                if refused.status == "NOT_FOUND":
+                    assert refused.message == "there is no such analyst"
+                else:
+                    assert refused.message.startswith("name: ")
 
 
 async def test_analysts_connect_with_keys_on_p384_too(server: ServerProcess) -> None:

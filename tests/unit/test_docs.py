@@ -27,9 +27,9 @@ COMMANDS: dict[str, Any] = {
 }
 
 
-def blocks(language: str) -> list[str]:
-    """The README's code blocks of one language."""
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: str = README) -> list[str]:
+    """A page's code blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
 
 
 def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
@@ -40,7 +40,8 @@ def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 ALL = [pair for name, command in COMMANDS.items() for pair in walk(name, command)]
-SHELL = [line for block in blocks("sh") for line in block.splitlines()]
+ENROLMENT = (ROOT / "docs" / "enrolment.md").read_text(encoding="utf-8")
+SHELL = [line for page in (README, ENROLMENT) for block in blocks("sh", page) for line in block.splitlines()]
 
 
 @pytest.mark.parametrize(("name", "command"), ALL, ids=[name for name, _ in ALL])
@@ -60,7 +61,7 @@ def test_every_command_can_speak_json(name: str, command: Any) -> None:
 
 
 @pytest.mark.parametrize("line", [line for line in SHELL if line.startswith("equipoise")])
-def test_the_readme_s_commands_are_understood(line: str) -> None:
+def test_the_commands_of_the_pages_are_understood(line: str) -> None:
     name, *arguments = shlex.split(line)
     command = COMMANDS[name]
     while hasattr(command, "commands"):

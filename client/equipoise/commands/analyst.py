@@ -32,16 +32,6 @@ from equipoise.views import RoundState
 SHOWN_ROWS = 20
 
 
-def whoami(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Say who the server takes you for: your name and role. A way to try a new profile."""
-    with Client.from_profile(profile) as client:
-        identity = client.identity()
-    if as_json:
-        print_json(identity)
-    else:
-        print_line(f"{identity.name}, {identity.role}")
-
-
 def rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List the rounds in which you have a share, newest first."""
     with Client.from_profile(profile) as client:

@@ -1,4 +1,4 @@
-"""What operators type about data, analysts and budgets."""
+"""What operators type about data and budgets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from equipoise.schema import Schema
 from equipoise.views import Account, Budget
 
 dataset_app = typer.Typer(help="Tables that rounds may be run on.", no_args_is_help=True)
-analyst_app = typer.Typer(help="Who may ask.", no_args_is_help=True)
 budget_app = typer.Typer(help="What is spent and what is left.", no_args_is_help=True)
 
 AccountName = Annotated[str, typer.Argument(help="The account's name, as budget show prints it.")]
@@ -113,41 +112,6 @@ def list_datasets(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -
             for each in found
         ),
     )
-
-
-@analyst_app.command("add")
-def add_analyst(
-    name: Annotated[str, typer.Argument(help="The analyst's name: letters, digits, '.', '-' and '_'.")],
-    to: Annotated[
-        Path | None,
-        typer.Option("--out", help="The profile directory to make. [default: profiles/NAME]", show_default=False),
-    ] = None,
-    request_id: RequestId = None,
-    profile: Profile = DEFAULT_PROFILE,
-    as_json: AsJson = False,
-) -> None:
-    """Admit an analyst and write its profile, to be handed over on a channel you trust, then removed here.
-
-    The private key is made on this machine and is not sent to the server.
-    """
-    with Operator.from_profile(profile) as operator:
-        made = operator.add_analyst(name, to if to is not None else Path("profiles") / name, request_id)
-    if as_json:
-        print_json({"name": name, "profile": made})
-    else:
-        print_line(f"Admitted {name}; its profile is {made}.")
-
-
-@analyst_app.command("list")
-def list_analysts(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """List the analysts."""
-    with Operator.from_profile(profile) as operator:
-        names = list(operator.analysts())
-    if as_json:
-        print_json({"analysts": names})
-    else:
-        for name in names:
-            print_line(name)
 
 
 @budget_app.command("show")

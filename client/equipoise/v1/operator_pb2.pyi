@@ -307,27 +307,61 @@ class ListAnalystsResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    NAMES_FIELD_NUMBER: _builtins.int
+    ANALYSTS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Empty on the last page."""
     @_builtins.property
-    def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The analysts' names."""
+    def analysts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Analyst]:
+        """The analysts in the order of their names."""
 
     def __init__(
         self,
         *,
-        names: _abc.Iterable[_builtins.str] | None = ...,
+        analysts: _abc.Iterable[Global___Analyst] | None = ...,
         next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["names", b"names", "next_page_token", b"next_page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysts", b"analysts", "next_page_token", b"next_page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListAnalystsResponse: _TypeAlias = ListAnalystsResponse  # noqa: Y015
+
+@_typing.final
+class Analyst(_message.Message):
+    """An analyst who was admitted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    CERTIFIED_UNTIL_TIME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was admitted."""
+
+    @_builtins.property
+    def certified_until_time(self) -> _timestamp_pb2.Timestamp:
+        """Until when its newest certificate that is not revoked is valid. Not set where all are revoked."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        certified_until_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["certified_until_time", b"certified_until_time", "create_time", b"create_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["certified_until_time", b"certified_until_time", "create_time", b"create_time", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Analyst: _TypeAlias = Analyst  # noqa: Y015
 
 @_typing.final
 class RevokeAnalystRequest(_message.Message):
@@ -384,7 +418,7 @@ class RenewAnalystRequest(_message.Message):
     name: _builtins.str
     """The analyst's name."""
     signing_request: _builtins.bytes
-    """A PKCS #10 certificate request in PEM."""
+    """A PKCS #10 certificate request in PEM; its subject is ignored. Not of a key whose certificate was revoked."""
     request_id: _builtins.str
     """Chosen by the caller; the same request again gets the first answer."""
     def __init__(
@@ -409,16 +443,20 @@ class RenewAnalystResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CERTIFICATE_FIELD_NUMBER: _builtins.int
+    AUTHORITY_FIELD_NUMBER: _builtins.int
     certificate: _builtins.bytes
     """The certificate in PEM."""
+    authority: _builtins.bytes
+    """The CA's certificate in PEM."""
     def __init__(
         self,
         *,
         certificate: _builtins.bytes = ...,
+        authority: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["certificate", b"certificate"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["authority", b"authority", "certificate", b"certificate"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -187,21 +187,21 @@ class OperatorServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RevokeAnalyst(self, request, context):
-        """Revokes an analyst's certificates.
+        """Revokes every certificate that an analyst has; open calls and streams end within a minute.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RenewAnalyst(self, request, context):
-        """Signs a new certificate for an analyst.
+        """Signs a new certificate for an analyst. Earlier ones stay good until they expire or are revoked.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteAnalyst(self, request, context):
-        """Deletes an analyst from the registry.
+        """Deletes an analyst with its workloads and results. Its name and its budget accounts stay for ever.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

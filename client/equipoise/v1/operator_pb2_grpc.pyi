@@ -27,11 +27,11 @@ class OperatorServiceStub:
     ListAnalysts: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListAnalystsRequest, _operator_pb2.ListAnalystsResponse]
     """Lists the analysts."""
     RevokeAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.RevokeAnalystRequest, _operator_pb2.RevokeAnalystResponse]
-    """Revokes an analyst's certificates."""
+    """Revokes every certificate that an analyst has; open calls and streams end within a minute."""
     RenewAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.RenewAnalystRequest, _operator_pb2.RenewAnalystResponse]
-    """Signs a new certificate for an analyst."""
+    """Signs a new certificate for an analyst. Earlier ones stay good until they expire or are revoked."""
     DeleteAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.DeleteAnalystRequest, _operator_pb2.DeleteAnalystResponse]
-    """Deletes an analyst from the registry."""
+    """Deletes an analyst with its workloads and results. Its name and its budget accounts stay for ever."""
     PlanRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.PlanRoundRequest, _operator_pb2.PlanRoundResponse]
     """Shows what a round would do and cost, without opening it."""
     OpenRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.OpenRoundRequest, _operator_pb2.OpenRoundResponse]
@@ -110,7 +110,7 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operator_pb2.RevokeAnalystRequest,
         context: _aio.ServicerContext[_operator_pb2.RevokeAnalystRequest, _abc.Awaitable[_operator_pb2.RevokeAnalystResponse]],
     ) -> _abc.Awaitable[_operator_pb2.RevokeAnalystResponse]:
-        """Revokes an analyst's certificates."""
+        """Revokes every certificate that an analyst has; open calls and streams end within a minute."""
 
     @_abc_1.abstractmethod
     def RenewAnalyst(
@@ -118,7 +118,7 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operator_pb2.RenewAnalystRequest,
         context: _aio.ServicerContext[_operator_pb2.RenewAnalystRequest, _abc.Awaitable[_operator_pb2.RenewAnalystResponse]],
     ) -> _abc.Awaitable[_operator_pb2.RenewAnalystResponse]:
-        """Signs a new certificate for an analyst."""
+        """Signs a new certificate for an analyst. Earlier ones stay good until they expire or are revoked."""
 
     @_abc_1.abstractmethod
     def DeleteAnalyst(
@@ -126,7 +126,7 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operator_pb2.DeleteAnalystRequest,
         context: _aio.ServicerContext[_operator_pb2.DeleteAnalystRequest, _abc.Awaitable[_operator_pb2.DeleteAnalystResponse]],
     ) -> _abc.Awaitable[_operator_pb2.DeleteAnalystResponse]:
-        """Deletes an analyst from the registry."""
+        """Deletes an analyst with its workloads and results. Its name and its budget accounts stay for ever."""
 
     @_abc_1.abstractmethod
     def PlanRound(

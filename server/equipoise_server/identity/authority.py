@@ -1,10 +1,11 @@
 """The deployment's own certificate authority.
 
-Trusted: whoever holds `ca/authority.key` can be anyone. Certificates only prove a name; what that name may do
-is in the registry, asked again on every call.
+Trusted: whoever holds `ca/authority.key` can pose as the server. Certificates only prove a name; what that name may
+do is in the registry, asked again on every call, and a certificate that is not there lets nobody in.
 
 Validity: the authority 3,650 days, the server's certificate 825 days, an identity's certificate
-397 days unless configured; each begins five minutes early, for clocks that are a little apart.
+397 days unless configured, and none beyond the authority's end; each begins five minutes early, for clocks
+that are a little apart.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Authority:
         key = new_key()
         subject = _subject(f"Equipoise authority of {deployment}")
         certificate = (
-            _builder(subject, subject, key.public_key(), now, AUTHORITY_DAYS)
+            _builder(subject, subject, key.public_key(), now, now + timedelta(days=AUTHORITY_DAYS))
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_key_usage(signs_certificates=True), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -97,7 +98,7 @@ class Authority:
     ) -> x509.Certificate:
         """A certificate by which the holder of `public_key` is `name`, for the client's side of TLS only."""
         uri = x509.UniformResourceIdentifier(identity_uri(self.deployment, check_name(name)))
-        unsigned = _builder(_subject(name), self.certificate.subject, public_key, now, days)
+        unsigned = _builder(_subject(name), self.certificate.subject, public_key, now, self._end(now, days))
         return self._sign(unsigned, [uri], ExtendedKeyUsageOID.CLIENT_AUTH, public_key)
 
     def issue_server(
@@ -107,8 +108,16 @@ class Authority:
         if not hosts:
             raise InvalidArgument("hosts", "needs at least one host name or address")
         alternatives = [_host(host) for host in hosts]
-        unsigned = _builder(_subject("equipoise-server"), self.certificate.subject, public_key, now, days)
+        subject, end = _subject("equipoise-server"), self._end(now, days)
+        unsigned = _builder(subject, self.certificate.subject, public_key, now, end)
         return self._sign(unsigned, alternatives, ExtendedKeyUsageOID.SERVER_AUTH, public_key)
+
+    def _end(self, now: datetime, days: int) -> datetime:
+        # Beyond the authority's own end nobody would accept what it signed.
+        last = self.certificate.not_valid_after_utc
+        if last <= now:
+            raise InvalidArgument("authority", f"expired on {last:%Y-%m-%d}, and can certify nobody any more")
+        return min(now + timedelta(days=days), last)
 
     def _sign(
         self,
@@ -139,6 +148,12 @@ def load_certificate(path: Path) -> x509.Certificate:
         raise InvalidArgument(str(path), "holds no certificate in PEM") from None
 
 
+def server_names(certificate: x509.Certificate) -> list[str]:
+    """The host names and addresses that a server's certificate is good for."""
+    alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return [str(each.value) for each in alternatives]
+
+
 def load_key(path: Path) -> ec.EllipticCurvePrivateKey:
     """The private key in a PEM file that only its owner may open, or `InvalidArgument` naming the file."""
     try:
@@ -151,7 +166,7 @@ def load_key(path: Path) -> ec.EllipticCurvePrivateKey:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, now: datetime, days: int
+    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, now: datetime, end: datetime
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -160,7 +175,7 @@ def _builder(
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - CLOCK_SKEW)
-        .not_valid_after(now + timedelta(days=days))
+        .not_valid_after(end)
     )
 
 

@@ -1,28 +1,45 @@
 """The registry of identities and of every certificate issued to them, in the store.
 
+A name is given once: also that of a deleted analyst stays taken, as what was charged for it stays charged. An
+identity may hold several certificates, each good until it expires or is revoked, so that a new one can be put into
+use while the old one still works. Revoking takes all that there are at that moment.
+
 Trusted for roles and revocation: who can write the store can make anyone an operator, but without the
-authority's key cannot make a certificate that says so.
+authority's key cannot make a certificate that says so. The other way round, a certificate that the authority's key
+signed but that is not here, byte by byte, lets nobody in.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
 from cryptography import x509
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, and_, select
 
-from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated
+from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
 from equipoise_server.identity.authority import certificate_to_pem
 from equipoise_server.identity.names import Caller, Role, check_name
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import certificates, identities
-from equipoise_server.storage.times import to_microseconds
+from equipoise_server.storage.times import from_microseconds, to_microseconds
 
 DEFAULT_PAGE = 100
 LARGEST_PAGE = 1000
+NOT_IN_FORCE = "the certificate is not, or no longer, in force"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Someone in the registry; `certified_until`: the end of the newest certificate, None where all are revoked."""
+
+    name: str
+    role: Role
+    created: datetime
+    certified_until: datetime | None
 
 
 @dataclass(frozen=True)
@@ -42,45 +59,87 @@ class Registry:
         """Registers a new identity with its first certificate; gives the certificate that counts, in PEM.
 
         The same `request` again changes nothing and gives the first certificate. Raises `AlreadyExists` for a
-        name that is taken and for another request under the same id.
+        name that is taken, also by someone who was deleted, and for another request under the same id.
         """
         check_name(name)
-        pem = certificate_to_pem(certificate)
-        serial = f"{certificate.serial_number:x}"
         with self.store.write() as connection:
             if request is not None and (answer := first_answer(connection, request)) is not None:
                 return _stored_certificate(connection, answer)
-            if connection.execute(select(identities.c.name).where(identities.c.name == name)).first():
-                raise AlreadyExists(f"an identity named {name!r} is registered already")
+            taken = connection.execute(select(identities.c.deleted).where(identities.c.name == name)).first()
+            if taken is not None:
+                since = "is registered already" if taken.deleted is None else "was deleted; its name stays taken"
+                raise AlreadyExists(f"an identity named {name!r} {since}")
             created = to_microseconds(now)
             connection.execute(identities.insert().values(name=name, role=role.value, created=created))
-            connection.execute(
-                certificates.insert().values(serial=serial, name=name, certificate=pem, created=created)
-            )
+            pem = _insert_certificate(connection, name, certificate, now, request)
             # A crash before the commit means: nobody was added, and the same request will add.
-            if request is not None:
-                keep_answer(connection, request, serial, now)
             reached(CrashPoint.ANALYST_WRITTEN)
         reached(CrashPoint.ANALYST_COMMITTED)
         return pem
 
-    def caller(self, name: str, serial_number: int) -> Caller:
-        """Who holds the certificate of this serial number now; `NotAuthenticated` if it is not in force."""
+    def renew(
+        self, name: str, roles: Collection[Role], certificate: x509.Certificate, now: datetime, request: Request
+    ) -> bytes:
+        """Adds a certificate to those of an identity with one of `roles`; gives the one that counts, in PEM.
+
+        Also after a revocation, when it lets its holder in again: but not with a key that a revoked certificate
+        was for, which raises `InvalidArgument`. Raises `NotFound`, and `AlreadyExists` as `add` does.
+        """
+        with self.store.write() as connection:
+            if (answer := first_answer(connection, request)) is not None:
+                return _stored_certificate(connection, answer)
+            check_there(connection, name, roles)
+            revoked = select(certificates.c.certificate).where(
+                certificates.c.name == name, certificates.c.revoked.is_not(None)
+            )
+            keys = [_parsed(pem).public_key() for pem in connection.execute(revoked).scalars()]
+            if certificate.public_key() in keys:
+                raise InvalidArgument(
+                    "signing_request", "its key belongs to a revoked certificate; make a new key and request"
+                )
+            pem = _insert_certificate(connection, name, certificate, now, request)
+            reached(CrashPoint.RENEWAL_WRITTEN)
+        reached(CrashPoint.RENEWAL_COMMITTED)
+        return pem
+
+    def revoke(self, name: str, roles: Collection[Role], now: datetime, request: Request) -> None:
+        """Revokes every certificate of an identity with one of `roles`; none may be left. Raises `NotFound`."""
+        with self.store.write() as connection:
+            if first_answer(connection, request) is not None:
+                return
+            check_there(connection, name, roles)
+            revoke_certificates(connection, name, now)
+            keep_answer(connection, request, "", now)
+            # A crash before the commit means: nothing is revoked, and the same request will revoke.
+            reached(CrashPoint.REVOCATION_WRITTEN)
+        reached(CrashPoint.REVOCATION_COMMITTED)
+
+    def caller(self, name: str, certificate: x509.Certificate) -> Caller:
+        """Who holds the certificate, which says `name`, now; `NotAuthenticated` if it is not in force."""
         query = (
-            select(identities.c.role, certificates.c.revoked)
+            select(identities.c.role, certificates.c.certificate, certificates.c.revoked)
             .join(certificates, certificates.c.name == identities.c.name)
-            .where(identities.c.name == name, certificates.c.serial == f"{serial_number:x}")
+            .where(identities.c.name == name, certificates.c.serial == serial_of(certificate))
         )
         with self.store.read() as connection:
             row = connection.execute(query).first()
-        if row is None or row.revoked is not None:
-            raise NotAuthenticated("the certificate is not, or no longer, in force")
+        if row is None or row.revoked is not None or bytes(row.certificate) != certificate_to_pem(certificate):
+            raise NotAuthenticated(NOT_IN_FORCE)
         return Caller(name, Role(row.role))
 
-    def list(self, role: Role, page_size: int, page_token: str) -> tuple[list[str], str]:
-        """Names with a role, in alphabetical order, and the token of the next page (empty on the last).
+    def in_force(self, serials: Collection[str]) -> set[str]:
+        """Those of the serial numbers whose certificates are recorded and not revoked."""
+        query = select(certificates.c.serial).where(
+            certificates.c.serial.in_(serials), certificates.c.revoked.is_(None)
+        )
+        with self.store.read() as connection:
+            return set(connection.execute(query).scalars())
 
-        `page_size` 0 stands for 100; at most 1,000. Raises `InvalidArgument` naming the parameter.
+    def list(self, roles: Collection[Role], page_size: int = 0, page_token: str = "") -> tuple[list[Identity], str]:
+        """Those with one of `roles` by name, and the token of the next page (empty on the last).
+
+        The deleted are left out. `page_size` 0 stands for 100; at most 1,000. Raises `InvalidArgument` naming the
+        parameter.
         """
         if page_size > LARGEST_PAGE or page_size < 0:
             raise InvalidArgument("page_size", f"must be at most {LARGEST_PAGE:,}")
@@ -89,15 +148,72 @@ class Registry:
         if page_token:
             check_name(page_token, "page_token")
         query = (
-            select(identities.c.name)
-            .where(identities.c.role == role.value, identities.c.name > page_token)
+            select(identities)
+            .where(
+                identities.c.role.in_([role.value for role in roles]),
+                identities.c.name > page_token,
+                identities.c.deleted.is_(None),
+            )
             .order_by(identities.c.name)
             .limit(size + 1)
         )
         with self.store.read() as connection:
-            names = [str(name) for name in connection.execute(query).scalars()]
-        shown = names[:size]
-        return shown, shown[-1] if len(names) > size else ""
+            rows = connection.execute(query).all()
+            until = _certified_until(connection, [row.name for row in rows])
+        found = [
+            Identity(row.name, Role(row.role), from_microseconds(row.created), until.get(row.name)) for row in rows
+        ]
+        shown = found[:size]
+        return shown, shown[-1].name if len(found) > size else ""
+
+
+def serial_of(certificate: x509.Certificate) -> str:
+    """A certificate's serial number as the store writes it."""
+    return f"{certificate.serial_number:x}"
+
+
+def check_there(connection: Connection, name: str, roles: Collection[Role]) -> None:
+    """Raises `NotFound`, in the same words, for who is not there, was deleted, or has none of `roles`."""
+    query = select(identities.c.role).where(identities.c.name == name, identities.c.deleted.is_(None))
+    role = connection.execute(query).scalar_one_or_none()
+    if role not in [each.value for each in roles]:
+        (word,) = roles if len(roles) == 1 else ("identity",)
+        raise NotFound(f"there is no such {word}")
+
+
+def revoke_certificates(connection: Connection, name: str, now: datetime) -> None:
+    """In the transaction of the connection. What was revoked before keeps its time."""
+    mine = and_(certificates.c.name == name, certificates.c.revoked.is_(None))
+    connection.execute(certificates.update().where(mine).values(revoked=to_microseconds(now)))
+
+
+def mark_deleted(connection: Connection, name: str, now: datetime) -> None:
+    """In the transaction of the connection: nobody is called so any more, and nobody ever will be."""
+    revoke_certificates(connection, name, now)
+    gone = identities.update().where(identities.c.name == name).values(deleted=to_microseconds(now))
+    connection.execute(gone)
+
+
+def _insert_certificate(
+    connection: Connection, name: str, certificate: x509.Certificate, now: datetime, request: Request | None
+) -> bytes:
+    pem, serial = certificate_to_pem(certificate), serial_of(certificate)
+    row = {"serial": serial, "name": name, "certificate": pem, "created": to_microseconds(now)}
+    connection.execute(certificates.insert().values(row))
+    if request is not None:
+        keep_answer(connection, request, serial, now)
+    return pem
+
+
+def _certified_until(connection: Connection, names: Collection[str]) -> dict[str, datetime]:
+    query = select(certificates.c.name, certificates.c.certificate).where(
+        certificates.c.name.in_(names), certificates.c.revoked.is_(None)
+    )
+    until: dict[str, datetime] = {}
+    for row in connection.execute(query):
+        end = _parsed(row.certificate).not_valid_after_utc
+        until[row.name] = max(end, until.get(row.name, end))
+    return until
 
 
 def _stored_certificate(connection: Connection, serial: str) -> bytes:
@@ -106,3 +222,10 @@ def _stored_certificate(connection: Connection, serial: str) -> bytes:
     if pem is None:
         raise DataLoss("a certificate that was issued is not in the store")
     return bytes(pem)
+
+
+def _parsed(pem: bytes) -> x509.Certificate:
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except ValueError:
+        raise DataLoss("a certificate in the store cannot be read") from None

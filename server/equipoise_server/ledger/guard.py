@@ -91,7 +91,7 @@ class Guard:
         elif finding is Finding.BEHIND and head.sequence >= mark.sequence:
             problem = (
                 f"the store remembers {remembered(connection)} requests, but {mark.requests} had been answered "
-                "(see the guard): it was restored from an older copy, and workloads may be missing"
+                "(see the guard): it was restored from an older copy, and workloads or revocations may be missing"
             )
         elif finding is Finding.BEHIND:
             problem = (

@@ -80,6 +80,7 @@ class Opening:
             if (known := first_answer(connection, request)) is not None:
                 return _as_opened(connection, known)
             # Asked again, now that nothing else can be written.
+            _check_registered(connection, terms)
             if read_dataset(connection, terms.dataset).retire_time is not None:
                 raise WrongState("the dataset is retired: no new rounds")
             self._check_accounts(connection, terms, plan)
@@ -159,7 +160,8 @@ def _as_opened(connection: Connection, round_id: str) -> RoundRecord:
 
 def _check_registered(connection: Connection, terms: Terms) -> None:
     # All of them are read, as a query can name only so many, and the terms can name more.
-    known = set(connection.execute(select(identities.c.name).where(identities.c.role == "analyst")).scalars())
+    admitted = select(identities.c.name).where(identities.c.role == "analyst", identities.c.deleted.is_(None))
+    known = set(connection.execute(admitted).scalars())
     for index, share in enumerate(terms.shares):
         if share.analyst not in known:
             raise InvalidArgument(f"shares[{index}].analyst", f"{share.analyst!r} is not a registered analyst")

@@ -22,6 +22,7 @@ from equipoise_server.rounds.budgets import Budgets
 from equipoise_server.rounds.clock import Clock, next_grid_point, system_clock
 from equipoise_server.rounds.custody import SeedSource, system_seeds
 from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting, Datasets, NewDataset
+from equipoise_server.rounds.deletion import delete_analyst
 from equipoise_server.rounds.jobs import read_job
 from equipoise_server.rounds.life import COMMITTED, Step, discarded, take_step
 from equipoise_server.rounds.opening import Opening, open_request
@@ -252,6 +253,20 @@ class Rounds:
         `OutOfRange` beyond the end.
         """
         return self._submissions.results(analyst, round_id, after_sequence, limit)
+
+    # Analysts
+
+    def delete_analyst(self, name: str, request_id: str, caller: str = "") -> None:
+        """Remove an analyst with its workloads and results. Raises `NotFound`, `WrongState` while in a round."""
+        request = make_request(f"operator/{caller}", request_id, "delete_analyst", name)
+        with self._store.write() as connection:
+            delete_analyst(connection, name, request, self._clock())
+        reached(CrashPoint.DELETION_COMMITTED)
+        self.remember()
+
+    def remember(self) -> None:
+        """Let the guard know of all that was done, so that no copy of the store from before it is accepted."""
+        self._guard.advance(self._store)
 
     # Budgets
 

@@ -16,20 +16,26 @@ from equipoise_server.identity.names import Caller, certified_name
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rpc.guards import Call, Context, Guard
+from equipoise_server.rpc.open_calls import OpenCalls
 
 _CALLER: ContextVar[Caller] = ContextVar("caller")
 
 
 def authentication(registry: Registry, deployment: str, clock: Clock) -> Guard:
-    """The guard that finds the caller. That the chain leads to our authority is checked by TLS before."""
+    """The guard that finds the caller, and ends the call where its certificate is good no longer.
+
+    That the chain leads to our authority is checked by TLS before.
+    """
+    open_calls = OpenCalls(registry, clock)
 
     @asynccontextmanager
     async def authenticate(call: Call) -> AsyncIterator[None]:
         certificate = _parsed(_peer_certificate(call.context))
         name = name_in_force(certificate, deployment, clock)
         # gRPC gives each call a task of its own, so this is seen by this call only.
-        _CALLER.set(await asyncio.to_thread(registry.caller, name, certificate.serial_number))
-        yield
+        _CALLER.set(await asyncio.to_thread(registry.caller, name, certificate))
+        async with open_calls.while_in_force(certificate):
+            yield
 
     return authenticate
 

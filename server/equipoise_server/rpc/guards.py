@@ -7,7 +7,7 @@ The same guard serves unary and streaming methods, so that there is no second wa
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -48,26 +48,20 @@ class GuardInterceptor(aio.ServerInterceptor):
 
 
 def surround(handler: Handler, guard: Guard, method: str) -> Handler:
-    """A handler of the same kind that runs inside `guard`."""
+    """A handler of the same kind that runs inside `guard`: a coroutine, also where it writes a stream."""
     # grpc's stubs describe the synchronous API; what aio hands over is what the code below expects.
     inner: Any = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
     uploads = handler.request_streaming
 
-    async def single(request: Any, context: Context) -> Any:
+    async def guarded(request: Any, context: Context) -> Any:
         async with guard(Call(method, uploads, context)):
             return await inner(request, context)
 
-    async def stream(request: Any, context: Context) -> AsyncIterator[Any]:
-        async with guard(Call(method, uploads, context)):
-            async for response in inner(request, context):
-                yield response
-
-    behaviour: Any = stream if handler.response_streaming else single
     make: Any = {
         (False, False): grpc.unary_unary_rpc_method_handler,
         (False, True): grpc.unary_stream_rpc_method_handler,
         (True, False): grpc.stream_unary_rpc_method_handler,
         (True, True): grpc.stream_stream_rpc_method_handler,
     }[handler.request_streaming, handler.response_streaming]
-    rebuilt: Handler = make(behaviour, handler.request_deserializer, handler.response_serializer)
+    rebuilt: Handler = make(guarded, handler.request_deserializer, handler.response_serializer)
     return rebuilt

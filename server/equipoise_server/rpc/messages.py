@@ -8,8 +8,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from equipoise import wire
 from equipoise.accounting import Cost
-from equipoise.v1 import analyst_pb2, types_pb2
+from equipoise.v1 import analyst_pb2, operator_pb2, types_pb2
 from equipoise_server.identity.names import Role
+from equipoise_server.identity.registry import Identity
 from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.rounds.records import (
     AccountRecord,
@@ -51,6 +52,16 @@ def dataset(record: DatasetRecord) -> types_pb2.Dataset:
         records=record.records,
         create_time=_time(record.create_time),
         retire_time=None if record.retire_time is None else _time(record.retire_time),
+    )
+
+
+def analyst(identity: Identity) -> operator_pb2.Analyst:
+    """Who was admitted."""
+    until = identity.certified_until
+    return operator_pb2.Analyst(
+        name=identity.name,
+        create_time=_time(identity.created),
+        certified_until_time=None if until is None else _time(until),
     )
 
 

@@ -3,7 +3,7 @@
 A method `GetRound` is answered by `get_round(caller, request)`:
 
 - one request, one response: a plain function, run in a thread;
-- one request, a stream: an async generator;
+- one request, a stream: an async generator, of which every message is written before the next is made;
 - a stream, one response: an async function that is given an async iterator of requests.
 
 Requests are parsed here, inside all guards, and not by gRPC: so a malformed one is refused like any other error
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 import grpc
@@ -62,9 +63,11 @@ def _handler(method: MethodDescriptor, answer: Any) -> Handler:
         response = await asyncio.to_thread(answer, current_caller(), _parse(request_class, raw))
         return _serialize(response)
 
-    async def stream(raw: bytes, _: Context) -> AsyncIterator[bytes]:
-        async for response in answer(current_caller(), _parse(request_class, raw)):
-            yield _serialize(response)
+    async def stream(raw: bytes, context: Context) -> None:
+        # Written here, not handed to gRPC: what waits for a slow reader waits inside the guards, who may end it.
+        async with aclosing(answer(current_caller(), _parse(request_class, raw))) as responses:
+            async for response in responses:
+                await context.write(_serialize(response))
 
     async def upload(requests: AsyncIterator[bytes], _: Context) -> bytes:
         parsed = (_parse(request_class, raw) async for raw in requests)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import datetime
+
+from cryptography import x509
 
 from equipoise import wire
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise_server.identity.authority import Authority
 from equipoise_server.identity.enrolment import requested_key
-from equipoise_server.identity.names import Caller, Role, check_name
+from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.datasets import Counting
@@ -73,22 +76,50 @@ class OperatorMethods:
         self, caller: Caller, request: operator_pb2.AddAnalystRequest
     ) -> operator_pb2.AddAnalystResponse:
         """Admits an analyst: signs the key of its certificate request under the name the operator gives."""
-        name = check_name(request.name)
         asked = make_request(
-            f"operator/{caller.name}", request.request_id, "add_analyst", name, request.signing_request
+            f"operator/{caller.name}", request.request_id, "add_analyst", request.name, request.signing_request
         )
-        now = self.clock()
-        key = requested_key(request.signing_request)
-        certificate = self.authority.issue_identity(name, key, now, self.certificate_days)
-        pem = self.registry.add(name, Role.ANALYST, certificate, now, asked)
+        certificate, now = self._certified(request.name, request.signing_request)
+        pem = self.registry.add(request.name, Role.ANALYST, certificate, now, asked)
+        self.rounds.remember()
         return operator_pb2.AddAnalystResponse(certificate=pem, authority=self.authority.pem)
+
+    def renew_analyst(
+        self, caller: Caller, request: operator_pb2.RenewAnalystRequest
+    ) -> operator_pb2.RenewAnalystResponse:
+        """Signs a new certificate for an analyst, beside those that it has."""
+        asked = make_request(
+            f"operator/{caller.name}", request.request_id, "renew_analyst", request.name, request.signing_request
+        )
+        certificate, now = self._certified(request.name, request.signing_request)
+        pem = self.registry.renew(request.name, {Role.ANALYST}, certificate, now, asked)
+        self.rounds.remember()
+        return operator_pb2.RenewAnalystResponse(certificate=pem, authority=self.authority.pem)
+
+    def revoke_analyst(
+        self, caller: Caller, request: operator_pb2.RevokeAnalystRequest
+    ) -> operator_pb2.RevokeAnalystResponse:
+        """Revokes an analyst's certificates; what it has open ends within a minute (`rpc.open_calls`)."""
+        asked = make_request(f"operator/{caller.name}", request.request_id, "revoke_analyst", request.name)
+        self.registry.revoke(request.name, {Role.ANALYST}, self.clock(), asked)
+        self.rounds.remember()
+        return operator_pb2.RevokeAnalystResponse()
+
+    def delete_analyst(
+        self, caller: Caller, request: operator_pb2.DeleteAnalystRequest
+    ) -> operator_pb2.DeleteAnalystResponse:
+        """Deletes an analyst with its workloads and results."""
+        self.rounds.delete_analyst(request.name, request.request_id, caller.name)
+        return operator_pb2.DeleteAnalystResponse()
 
     def list_analysts(
         self, _: Caller, request: operator_pb2.ListAnalystsRequest
     ) -> operator_pb2.ListAnalystsResponse:
         """Lists the analysts."""
-        names, token = self.registry.list(Role.ANALYST, request.page_size, request.page_token)
-        return operator_pb2.ListAnalystsResponse(names=names, next_page_token=token)
+        found, token = self.registry.list({Role.ANALYST}, request.page_size, request.page_token)
+        return operator_pb2.ListAnalystsResponse(
+            analysts=[messages.analyst(each) for each in found], next_page_token=token
+        )
 
     def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
         """Shows what a round would do and cost, without opening it."""
@@ -165,6 +196,12 @@ class OperatorMethods:
         cap = budget_from_message(request.cap, "cap")
         record = self.rounds.set_cap(request.account, cap, request.request_id, caller.name)
         return operator_pb2.SetCapResponse(account=messages.account(record))
+
+    def _certified(self, name: str, signing_request: bytes) -> tuple[x509.Certificate, datetime]:
+        """A certificate that counts once it is in the registry, and when it was made."""
+        now = self.clock()
+        key = requested_key(signing_request)
+        return self.authority.issue_identity(name, key, now, self.certificate_days), now
 
     def _detail(self, record: RoundRecord) -> types_pb2.RoundDetail:
         return messages.round_detail(record, self.rounds.progress(record.id))

@@ -19,6 +19,12 @@ class CrashPoint(StrEnum):
 
     ANALYST_WRITTEN = "analyst written"  # nobody was admitted
     ANALYST_COMMITTED = "analyst committed"  # admitted; the same request gets the certificate
+    RENEWAL_WRITTEN = "renewal written"  # the earlier certificates alone are good
+    RENEWAL_COMMITTED = "renewal committed"  # so is the new one; the same request gets it
+    REVOCATION_WRITTEN = "revocation written"  # every certificate is as good as it was
+    REVOCATION_COMMITTED = "revocation committed"  # none is; open calls end soon, here and at other servers
+    DELETION_WRITTEN = "deletion written"  # nothing is removed
+    DELETION_COMMITTED = "deletion committed"
     DATASET_WRITTEN = "dataset written"  # no dataset, no account
     DATASET_COMMITTED = "dataset committed"
     RETIREMENT_WRITTEN = "retirement written"

@@ -34,12 +34,14 @@ metadata = MetaData(
 # SQLite numbers rows by itself only in a column declared INTEGER.
 Position = BigInteger().with_variant(Integer(), "sqlite")
 
+# Rows are never removed, so that a name is given once: `deleted` is when an analyst was.
 identities = Table(
     "identities",
     metadata,
     Column("name", Text, primary_key=True),
     Column("role", Text, nullable=False),
     Column("created", BigInteger, nullable=False),
+    Column("deleted", BigInteger),
     CheckConstraint("role IN ('analyst', 'operator', 'auditor')", name="role"),
 )
 
@@ -52,6 +54,7 @@ certificates = Table(
     Column("certificate", LargeBinary, nullable=False),
     Column("created", BigInteger, nullable=False),
     Column("revoked", BigInteger),
+    Index("ix_certificates_name", "name"),
 )
 
 # The first answer to each request, so that the same request again gets it, also after a restart.
@@ -147,7 +150,7 @@ runs = Table(
     Index("ix_runs_round_id", "round_id"),
 )
 
-# On SQLite, triggers refuse any change of a message, and the removal of one that was released.
+# Triggers refuse any change of a message, and the removal of one that was released to an analyst who is there.
 result_chunks = Table(
     "result_chunks",
     metadata,

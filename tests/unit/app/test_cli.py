@@ -49,6 +49,11 @@ def test_the_commands() -> None:
         ("plan",),
         ("simulate",),
         ("data", "check"),
+        ("identity", "add"),
+        ("identity", "renew"),
+        ("identity", "revoke"),
+        ("identity", "list"),
+        ("certificate", "renew"),
         ("ledger", "verify"),
         ("ledger", "write-off"),
     ]

@@ -10,7 +10,8 @@ import pytest
 from cryptography import x509
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.identity.authority import Authority, certificate_to_pem
+from equipoise_server.certifying import renew_server_certificate
+from equipoise_server.identity.authority import Authority, certificate_to_pem, server_names
 from equipoise_server.identity.names import Role, certified_name
 from equipoise_server.identity.registry import Registry
 from equipoise_server.state import create_state, open_deployment
@@ -44,7 +45,7 @@ def test_the_first_profiles_are_in_force(state: Path, role: Role) -> None:
     assert (profile / "ca.pem").read_bytes() == deployment.authority.pem
     assert 'target = "127.0.0.1:7443"' in (profile / "profile.toml").read_text()
     store = deployment.open_store()
-    assert Registry(store).caller(role.value, certificate.serial_number).role is role
+    assert Registry(store).caller(role.value, certificate).role is role
     store.close()
 
 
@@ -108,8 +109,10 @@ def test_exposed_or_missing_keys_are_refused(state: Path, name: str) -> None:
 
 
 def test_a_server_certificate_of_another_authority_or_time_is_refused(state: Path) -> None:
-    with pytest.raises(InvalidArgument, match=r"server\.pem: is not valid at this time"):
+    with pytest.raises(InvalidArgument, match=r"server\.pem: expired on 2028-04-05; equipoise-server certificate"):
         open_deployment(state, NOW + timedelta(days=826))
+    with pytest.raises(InvalidArgument, match=r"server\.pem: is not valid before"):
+        open_deployment(state, NOW - timedelta(days=1))
     deployment = open_deployment(state, NOW)
     key = deployment.server_certificate.public_key()
     stranger = Authority.create(deployment.config.deployment, NOW)
@@ -117,6 +120,36 @@ def test_a_server_certificate_of_another_authority_or_time_is_refused(state: Pat
     (state / "keys" / "server.pem").write_bytes(certificate_to_pem(forged))
     with pytest.raises(InvalidArgument, match=r"server\.pem: was not issued by"):
         open_deployment(state, NOW)
+
+
+def test_what_expires_soon_is_told_of(state: Path) -> None:
+    deployment = open_deployment(state, NOW)
+    assert deployment.expiring(NOW + timedelta(days=794)) == []
+    for days, word in ((796, "expires"), (826, "expired")):
+        (line,) = deployment.expiring(NOW + timedelta(days=days))
+        assert line.startswith(f"{word} on 2028-04-05: the server's certificate (renew it with: equipoise-server")
+    assert len(deployment.expiring(NOW + timedelta(days=3649))) == 2
+
+
+def test_nothing_outlives_the_authority(state: Path) -> None:
+    authority = open_deployment(state, NOW).authority
+    key = authority.key.public_key()
+    late = NOW + timedelta(days=3600)
+    for issued in (authority.issue_identity("ann", key, late), authority.issue_server(["localhost"], key, late)):
+        assert issued.not_valid_after_utc == authority.certificate.not_valid_after_utc
+    with pytest.raises(InvalidArgument, match=r"^authority: expired on 2035-12-30"):
+        authority.issue_identity("ann", key, NOW + timedelta(days=3650))
+
+
+def test_the_server_s_certificate_is_renewed_for_the_names_it_had(state: Path) -> None:
+    later = NOW + timedelta(days=830)
+    renewed = renew_server_certificate(state, clock=lambda: later)
+    deployment = open_deployment(state, later)
+    assert deployment.server_certificate == renewed
+    assert server_names(renewed) == ["localhost", "127.0.0.1", "::1"]
+    assert stat.S_IMODE((state / "keys" / "server.key").stat().st_mode) == 0o600
+    assert server_names(renew_server_certificate(state, ["db.example"], clock=lambda: later)) == ["db.example"]
+    assert {path.name for path in (state / "keys").iterdir()} == {"server.key", "server.pem", "storage.key"}
 
 
 def test_a_missing_data_directory_is_named(state: Path) -> None:

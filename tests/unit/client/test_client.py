@@ -26,8 +26,7 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
-from equipoise.operator_client import Operator
-from equipoise.profile import Profile, begin_profile, complete_profile, read_enrolment
+from equipoise.profile import Profile
 from equipoise.queries import Among
 from equipoise.schema import Attribute, Schema
 from equipoise.synopsis import write_csv
@@ -309,8 +308,6 @@ def test_a_profile_is_private(profile: Path) -> None:
     assert Profile.load(profile).target == "127.0.0.1:7443"
     assert "PRIVATE" not in repr(Profile.load(profile))
     assert profile.stat().st_mode & 0o777 == 0o700
-    with pytest.raises(InvalidArgument, match="exists already"):
-        begin_profile(profile, b"another key")
     (profile / "key.pem").chmod(0o640)
     with pytest.raises(InvalidArgument, match="others may open it"):
         Profile.load(profile)
@@ -330,41 +327,6 @@ def test_a_damaged_or_foreign_part_of_a_profile_is_named(profile: Path, tmp_path
 
 @pytest.mark.parametrize("text", ["target = 1\nname = 'x'", "name = 'x'", "target =", "\xff"])
 def test_a_malformed_profile_is_refused_by_name(tmp_path: Path, text: str) -> None:
-    directory = tmp_path / "profile"
-    begin_profile(directory, b"key")
-    (directory / "profile.toml").write_bytes(text.encode("latin-1"))
+    (tmp_path / "profile.toml").write_bytes(text.encode("latin-1"))
     with pytest.raises(InvalidArgument, match=r"profile\.toml"):
-        Profile.load(directory)
-
-
-def test_an_admission_whose_answer_was_lost_is_sent_again_as_it_was(tmp_path: Path) -> None:
-    directory = tmp_path / "ida"
-    operator = Operator(Connection(grpc.insecure_channel("127.0.0.1:1"), "127.0.0.1:1"))
-    with operator, pytest.raises(Unavailable):
-        operator.add_analyst("ida", directory, "r1")
-    first = read_enrolment(directory)
-    assert first is not None
-    assert (first.name, first.request_id) == ("ida", "r1")
-    key = (directory / "key.pem").read_bytes()
-    with operator:
-        # The key and the request are what the server may have signed, so nothing else may take their place.
-        with pytest.raises(InvalidArgument, match="waits for the answer to another request, to admit ida"):
-            operator.add_analyst("eve", directory)
-        with pytest.raises(InvalidArgument, match="waits for the answer"):
-            operator.add_analyst("ida", directory, "r2")
-        with pytest.raises(Unavailable):
-            operator.add_analyst("ida", directory)
-    assert read_enrolment(directory) == first
-    assert (directory / "key.pem").read_bytes() == key
-    complete_profile(directory, "127.0.0.1:1", "ida", b"certificate", b"authority")
-    assert read_enrolment(directory) is None
-    assert not (directory / "pending.json").exists()
-
-
-@pytest.mark.parametrize(
-    "content", ["", "[]", '{"name": "ida"}', '{"name": 1, "request_id": 2, "signing_request": 3}']
-)
-def test_a_damaged_admission_is_named(tmp_path: Path, content: str) -> None:
-    (tmp_path / "pending.json").write_text(content)
-    with pytest.raises(InvalidArgument, match=r"pending\.json"):
-        read_enrolment(tmp_path)
+        Profile.load(tmp_path)

@@ -1,0 +1,86 @@
+"""How somebody gets a profile, renews it, and sees whether it works."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise.client import Client
+from equipoise.commands.analyst import read_text
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson
+from equipoise.commands.options import Profile as ProfileOption
+from equipoise.commands.printing import print_json, print_line
+from equipoise.enrolment import (
+    REQUEST,
+    Bundle,
+    authority_fingerprint,
+    begin,
+    install,
+    is_profile,
+    key_fingerprint,
+)
+from equipoise.errors import InvalidArgument
+from equipoise.profile import Profile
+
+SOON = timedelta(days=30)
+
+
+def enroll(
+    bundle: Annotated[
+        Path | None, typer.Option(help="The bundle that your operator sent back: makes the profile complete.")
+    ] = None,
+    renew: Annotated[bool, typer.Option(help="Ask for a new certificate, for a new key, of a profile.")] = False,
+    profile: ProfileOption = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Get a profile: make a key here and a request for your operator, then install the bundle that comes back.
+
+    The key never leaves this machine. The request holds nothing secret, but must reach your operator as it is:
+    compare the fingerprint by telephone, for one. The same again with --renew before the certificate expires; the
+    old one works until the new one is installed.
+    """
+    if bundle is not None:
+        _install(profile, bundle, as_json)
+        return
+    if is_profile(profile) and not renew:
+        raise InvalidArgument(str(profile), "is complete; to ask for a new certificate, say --renew")
+    if renew and not is_profile(profile):
+        raise InvalidArgument(str(profile), "holds no profile to renew")
+    request = begin(profile)
+    compared = key_fingerprint(request)
+    if as_json:
+        print_json({"request": profile / REQUEST, "fingerprint": compared})
+        return
+    print_line(f"Send {profile / REQUEST} to your operator, who can compare its fingerprint with you:")
+    print_line(f"  {compared}")
+    print_line(f"When the bundle comes: equipoise enroll --bundle FILE --profile {profile}")
+
+
+def whoami(profile: ProfileOption = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """Say who the server takes you for, and until when your certificate is good. A way to try a new profile."""
+    until = Profile.load(profile).expire_time
+    with Client.from_profile(profile) as client:
+        identity = client.identity()
+    if as_json:
+        print_json({"name": identity.name, "role": identity.role, "certified_until": until})
+        return
+    print_line(f"{identity.name}, {identity.role}, certified until {until:%Y-%m-%d}")
+    if until - datetime.now(UTC) < SOON:
+        print_line("That is soon; ask for another certificate with: equipoise enroll --renew")
+
+
+def _install(profile: Path, file: Path, as_json: bool) -> None:
+    received = Bundle.from_json(read_text(file))
+    install(profile, received)
+    installed = Profile.load(profile)
+    facts = {"profile": profile, "name": installed.name, "target": installed.target}
+    facts |= {"certified_until": installed.expire_time, "authority": authority_fingerprint(installed.authority)}
+    if as_json:
+        print_json(facts)
+        return
+    print_line(f"{profile} is the profile of {installed.name}, certified until {installed.expire_time:%Y-%m-%d}.")
+    print_line(f"It trusts servers that this authority certified: {facts['authority']}")
+    print_line(f"Try it: equipoise whoami --profile {profile}")
