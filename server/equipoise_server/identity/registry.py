@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cryptography import x509
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated
 from equipoise_server.identity.authority import certificate_to_pem
@@ -76,6 +76,11 @@ class Registry:
         if row is None or row.revoked is not None:
             raise NotAuthenticated("the certificate is not, or no longer, in force")
         return Caller(name, Role(row.role))
+
+    def count(self) -> int:
+        """How many identities there are, of all roles."""
+        with self.store.read() as connection:
+            return int(connection.execute(select(func.count()).select_from(identities)).scalar_one())
 
     def list(self, role: Role, page_size: int, page_token: str) -> tuple[list[str], str]:
         """Names with a role, in alphabetical order, and the token of the next page (empty on the last).

@@ -1,13 +1,14 @@
 """How every call is surrounded: a guard is a context manager that is entered before the call is looked at.
 
-    call -> hide errors -> authenticate -> authorise -> limit -> the method
+    call -> hide errors -> measure -> authenticate -> authorise -> limit -> the method
 
-The same guard serves unary and streaming methods, so that there is no second way in.
+The same guard serves unary and streaming methods, so that there is no second way in. Those that stream write to the
+context.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -53,16 +54,10 @@ def surround(handler: Handler, guard: Guard, method: str) -> Handler:
     inner: Any = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
     uploads = handler.request_streaming
 
-    async def single(request: Any, context: Context) -> Any:
+    async def behaviour(request: Any, context: Context) -> Any:
         async with guard(Call(method, uploads, context)):
             return await inner(request, context)
 
-    async def stream(request: Any, context: Context) -> AsyncIterator[Any]:
-        async with guard(Call(method, uploads, context)):
-            async for response in inner(request, context):
-                yield response
-
-    behaviour: Any = stream if handler.response_streaming else single
     make: Any = {
         (False, False): grpc.unary_unary_rpc_method_handler,
         (False, True): grpc.unary_stream_rpc_method_handler,

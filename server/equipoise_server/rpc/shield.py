@@ -15,10 +15,11 @@ import grpc
 import structlog
 from grpc import aio
 
-from equipoise.errors import EquipoiseError, InternalError
+from equipoise.errors import EquipoiseError, InternalError, TooFast
 from equipoise_server.rpc.guards import Call, Context
 
 REASON_KEY = "equipoise-reason"
+RETRY_KEY = "equipoise-retry-seconds"
 LONGEST_MESSAGE = 2000  # characters; the status line shares the limit on metadata
 _ANALYSTS = "/equipoise.v1.AnalystService/"
 
@@ -34,18 +35,25 @@ async def hide_errors(call: Call) -> AsyncIterator[None]:
         raise
     except InternalError as error:
         await _refuse_unexpected(call, error)
+    except TooFast as error:
+        # Logged where it is limited, so that a flood of calls is not a flood of lines.
+        await refuse(call.context, error)
     except EquipoiseError as error:
         _log.info("refused", method=call.method, status=error.status, reason=error.reason)
-        await refuse(call.context, grpc.StatusCode[error.status], error.reason, error.message)
+        await refuse(call.context, error)
     except Exception as error:
         await _refuse_unexpected(call, error)
 
 
-async def refuse(context: Context, status: grpc.StatusCode, reason: str, message: str) -> None:
-    """Ends a call; never returns."""
+async def refuse(context: Context, error: EquipoiseError) -> None:
+    """Ends a call with one of our errors; never returns."""
+    message = error.message
     if len(message) > LONGEST_MESSAGE:
         message = message[: LONGEST_MESSAGE - 1] + "…"
-    await context.abort(status, message, trailing_metadata=((REASON_KEY, reason),))
+    trailing: tuple[tuple[str, str], ...] = ((REASON_KEY, error.reason),)
+    if isinstance(error, TooFast) and error.retry_seconds:
+        trailing = (*trailing, (RETRY_KEY, f"{error.retry_seconds:.3f}"))
+    await context.abort(grpc.StatusCode[error.status], message, trailing_metadata=trailing)
 
 
 async def _refuse_unexpected(call: Call, error: Exception) -> None:
@@ -56,7 +64,7 @@ async def _refuse_unexpected(call: Call, error: Exception) -> None:
         detail["detail"] = str(error)
     _log.error("unexpected", method=call.method, reference=reference, kind=type(error).__name__, **detail)
     message = f"something unexpected happened; the server's log has it under {reference}"
-    await refuse(call.context, grpc.StatusCode.INTERNAL, InternalError.reason, message)
+    await refuse(call.context, InternalError(message))
 
 
 def _places(described: traceback.TracebackException) -> list[str]:
