@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
+import structlog
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
@@ -34,6 +35,8 @@ from equipoise_server.rpc.threads import Threads
 
 NOT_READ = "the stream was not read for too long; resume it after what you received"
 NOT_BROUGHT = "the rest of the upload did not come in time"
+
+_log = structlog.get_logger("equipoise.rpc")
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,7 @@ def _handler(method: MethodDescriptor, answer: Any, row: Row, serving: Serving) 
                     return
             # What was read for the stream is let go of before the end is sent, which itself waits for the reader,
             # or for its connection to end; so long the stream counts as one of the caller's open calls.
+            _log.info("stalled", method=method.name, caller=caller.name)
             await refuse(context, Unavailable(NOT_READ))
 
     async def upload(raws: AsyncIterator[bytes], _: Context) -> bytes:
