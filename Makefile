@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test audit-fast audit crash crash-full lint drift wheel bench protos clean
+.PHONY: help demo test audit-fast audit crash crash-full load lint drift wheel bench protos clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1: \2/p' Makefile
@@ -27,6 +27,9 @@ crash: $(VENV)/test.stamp  ## a real server killed at every named point and at r
 
 crash-full: $(VENV)/test.stamp  ## 300 random kills on each store: about half an hour
 	$(BIN)/python -m pytest tests/crash/test_random_kills.py -s --kills 300
+
+load: $(VENV)/test.stamp  ## 1,000 unread streams, 10,000 cancelled ones, floods of submits, on a real server: minutes
+	$(BIN)/python -m pytest tests/load -s --unread 1000 --cancelled 10000
 
 lint: $(VENV)/lint.stamp $(VENV)/test.stamp  ## style, types, import rules
 	$(BIN)/ruff check .

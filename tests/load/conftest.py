@@ -13,14 +13,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cancelled", type=int, default=CANCELLED, help="how many streams are cancelled")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def unread(request: pytest.FixtureRequest) -> int:
     """What `--unread` says; few where all tests run, since pytest reads this file too late to ask."""
     number: int = request.config.getoption("--unread", UNREAD)
     return number
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def cancelled(request: pytest.FixtureRequest) -> int:
     """What `--cancelled` says, likewise."""
     number: int = request.config.getoption("--cancelled", CANCELLED)

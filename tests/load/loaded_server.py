@@ -23,6 +23,7 @@ SIDE = 128
 SCHEMA = Schema(tuple(Attribute(name, tuple(str(i) for i in range(SIDE))) for name in ("row", "column")))
 # 16,384 answers: a stream several times as long as what a connection takes without being read.
 TABLE: tuple[Statement, ...] = (Marginal(("row", "column")),)
+ANALYSTS = ("bob", "eve")
 CALLS_AT_ONCE = 100  # on one connection, as the server is configured by default
 
 
@@ -36,7 +37,7 @@ def serving(state: Path, settings: Sequence[str], script: str = SCRIPT) -> Itera
         yield server
 
 
-async def opened(operator: operator_pb2_grpc.OperatorServiceStub, *analysts: str) -> str:
+async def opened(operator: operator_pb2_grpc.OperatorServiceStub, request_id: str = "open") -> str:
     """A round with a share for each analyst, answered by plain noise, which takes no time."""
     cap = types_pb2.Budget(epsilon=20.0, delta=1e-3)
     budget = types_pb2.Budget(epsilon=8.0, delta=1e-4)
@@ -57,9 +58,9 @@ async def opened(operator: operator_pb2_grpc.OperatorServiceStub, *analysts: str
         analyst_budget=budget,
         beta=0.05,
         mechanism="gaussian",
-        shares=[types_pb2.Share(analyst=name, statements=1, queries=SIDE**2) for name in analysts],
+        shares=[types_pb2.Share(analyst=name, statements=1, queries=SIDE**2) for name in ANALYSTS],
     )
-    response = await operator.OpenRound(operator_pb2.OpenRoundRequest(terms=terms, request_id="open"))
+    response = await operator.OpenRound(operator_pb2.OpenRoundRequest(terms=terms, request_id=request_id))
     return str(response.detail.round.id)
 
 

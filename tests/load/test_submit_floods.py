@@ -40,7 +40,7 @@ async def test_submit_floods_are_refused_and_nothing_is_charged(tmp_path: Path) 
             auditor = auditor_pb2_grpc.AuditorServiceStub(await connect(server.auditor()))
             bob = analyst_pb2_grpc.AnalystServiceStub(await connect(bob_s))
             eve = analyst_pb2_grpc.AnalystServiceStub(await connect(eve_s))
-            round_id = await opened(operator, "bob", "eve")
+            round_id = await opened(operator)
 
             async def books() -> tuple[bytes, ...]:
                 accounts = await operator.ListAccounts(operator_pb2.ListAccountsRequest(dataset="grid"))
