@@ -118,7 +118,7 @@ class Config(BaseSettings):
         default=8,
         ge=2,
         le=256,
-        description="How many look-ups run at once. They go to the callers in turn, at most a quarter to each.",
+        description="How many look-ups run at once. They go to the callers in turn, a quarter of them at most to each.",
     )
     working_threads: int = Field(
         default=4,

@@ -6,6 +6,7 @@ log either, so for calls to the analysts' service the exception's own text is le
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import traceback
 from collections.abc import AsyncIterator
@@ -53,7 +54,11 @@ async def refuse(context: Context, error: EquipoiseError) -> None:
     trailing: tuple[tuple[str, str], ...] = ((REASON_KEY, error.reason),)
     if isinstance(error, TooFast) and error.retry_seconds:
         trailing = (*trailing, (RETRY_KEY, f"{error.retry_seconds:.3f}"))
-    await context.abort(grpc.StatusCode[error.status], message, trailing_metadata=trailing)
+    try:
+        await context.abort(grpc.StatusCode[error.status], message, trailing_metadata=trailing)
+    except aio.UsageError:
+        # The end of a stream that was not read is on its way already, and waits for the reader: let it.
+        raise asyncio.CancelledError from None
 
 
 async def _refuse_unexpected(call: Call, error: Exception) -> None:

@@ -114,3 +114,13 @@ async def test_cancellation_and_aborts_pass_through() -> None:
             async with hide_errors(Call("/x/Y", False, cast(Context, context))):
                 raise error
         assert context.ended == []
+
+
+async def test_a_call_whose_end_is_on_its_way_gets_no_second_one() -> None:
+    class Ending(FakeContext):
+        async def abort(self, *_: object, **__: object) -> NoReturn:
+            raise aio.UsageError("Abort already called!")
+
+    with pytest.raises(asyncio.CancelledError):
+        async with hide_errors(Call("/x/Y", False, cast(Context, Ending()))):
+            raise errors.NotAuthenticated("revoked")
