@@ -118,7 +118,7 @@ class Config(BaseSettings):
         default=8,
         ge=2,
         le=256,
-        description="How many look-ups run at once. They go to the callers in turn, a quarter of them at most to each.",
+        description="How many look-ups run at once. Callers take turns, each has a quarter of them at most.",
     )
     working_threads: int = Field(
         default=4,
