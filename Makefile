@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test audit-fast audit crash crash-full soak lint drift wheel bench protos clean
+.PHONY: help demo test audit-fast audit crash crash-full soak load lint drift wheel bench protos clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1: \2/p' Makefile
@@ -33,6 +33,9 @@ STORE ?= sqlite
 
 soak: $(VENV)/test.stamp  ## a real server used for MINUTES (30) on STORE (sqlite, postgresql) must not grow
 	$(BIN)/python -m pytest tests/soak/test_soak.py -s --soak-minutes $(MINUTES) --soak-store $(STORE)
+
+load: $(VENV)/test.stamp  ## 1,000 unread streams, 10,000 cancelled ones, floods of submits, on a real server: minutes
+	$(BIN)/python -m pytest tests/load -s --unread 1000 --cancelled 10000
 
 lint: $(VENV)/lint.stamp $(VENV)/test.stamp  ## style, types, import rules
 	$(BIN)/ruff check .

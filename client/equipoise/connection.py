@@ -1,7 +1,8 @@
 """One channel to one server: deadlines, retries, and gRPC's errors as ours.
 
 Every call that changes something carries a `request_id`, and the server answers a repeated one with its first
-answer. So a call whose answer was lost is simply sent again, for longer than a server takes to be started again.
+answer. So a call whose answer was lost is simply sent again, for longer than a server takes to be started again,
+and one that came too early waits as it was told.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from equipoise.errors import (
     InternalError,
     NotAuthenticated,
     NotServed,
+    TooFast,
     TooLarge,
     Unavailable,
     from_reason,
@@ -27,6 +29,7 @@ from equipoise.errors import (
 from equipoise.profile import Profile
 
 REASON_KEY = "equipoise-reason"
+RETRY_KEY = "equipoise-retry-seconds"
 DEADLINE_SECONDS = 120.0
 ATTEMPTS = 17  # in a row without any progress: about 15 seconds
 FIRST_PAUSE_SECONDS = 0.2  # each is twice as long as the one before
@@ -126,17 +129,22 @@ class Connection:
 
     def _pause_or_raise(self, error: grpc.RpcError, failures: int) -> int:
         ours = self._translated(error)
-        if not isinstance(ours, Unavailable) or _ended_here(error) or failures + 1 >= ATTEMPTS:
+        told = ours.retry_seconds if isinstance(ours, TooFast) else 0.0
+        again = isinstance(ours, Unavailable) or 0 < told <= self._deadline
+        if not again or _ended_here(error) or failures + 1 >= ATTEMPTS:
             raise ours from None
-        time.sleep(min(FIRST_PAUSE_SECONDS * 2**failures, LONGEST_PAUSE_SECONDS))
+        time.sleep(max(told, min(FIRST_PAUSE_SECONDS * 2**failures, LONGEST_PAUSE_SECONDS)))
         return failures + 1
 
     def _translated(self, error: grpc.RpcError) -> EquipoiseError:
         call = cast("_EndedCall", error)
         details = call.details() or ""
-        for key, value in call.trailing_metadata() or ():
-            if key == REASON_KEY and value in BY_REASON:
-                return from_reason(str(value), details)
+        trailing = dict(call.trailing_metadata() or ())
+        reason = str(trailing.get(REASON_KEY, ""))
+        if reason == TooFast.reason:
+            return TooFast(details, float(trailing.get(RETRY_KEY, 0)))
+        if reason in BY_REASON:
+            return from_reason(reason, details)
         place = self.target or "the server"
         match call.code():
             case grpc.StatusCode.UNAVAILABLE if "CERTIFICATE_VERIFY_FAILED" in details:

@@ -92,11 +92,15 @@ class TooLarge(EquipoiseError):
 
 
 class TooFast(EquipoiseError):
-    """The caller exceeds a rate limit."""
+    """The caller exceeds a rate limit; after `retry_seconds`, where they are not 0, it can try again."""
 
     status = "RESOURCE_EXHAUSTED"
     reason = "RATE"
-    advice = "Wait a little and try again."
+    advice = "Wait a little, have fewer calls open, and try again."
+
+    def __init__(self, message: str, retry_seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_seconds = retry_seconds
 
 
 class WrongState(EquipoiseError):

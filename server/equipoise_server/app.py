@@ -9,24 +9,23 @@ configuration of a running server takes any of them.
 from __future__ import annotations
 
 import asyncio
-import io
-import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TextIO, cast
 
 import grpc
 import structlog
 from grpc import aio
+from sqlalchemy import select
 
 from equipoise.errors import EquipoiseError, InvalidArgument
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2
 from equipoise_server.config import CONFIG_FILE, Config
 from equipoise_server.identity.authority import certificate_to_pem
 from equipoise_server.identity.registry import Registry
+from equipoise_server.logs import log_to_stderr
 from equipoise_server.rounds.clock import Clock, system_clock
 from equipoise_server.rounds.custody import SeedSource, system_seeds
 from equipoise_server.rounds.service import Rounds
@@ -34,26 +33,32 @@ from equipoise_server.rpc.analyst import AnalystMethods
 from equipoise_server.rpc.auditor import AuditorMethods
 from equipoise_server.rpc.authentication import authentication
 from equipoise_server.rpc.authorisation import check_role
+from equipoise_server.rpc.configured import call_limits, options
 from equipoise_server.rpc.guards import GuardInterceptor
+from equipoise_server.rpc.health import health_served
 from equipoise_server.rpc.limits import call_limit
-from equipoise_server.rpc.methods import bind
+from equipoise_server.rpc.methods import Serving, bind
+from equipoise_server.rpc.metrics import Metrics
 from equipoise_server.rpc.operator import OperatorMethods
 from equipoise_server.rpc.shield import hide_errors
 from equipoise_server.rpc.synopsis import Synopses
+from equipoise_server.rpc.threads import SharedThreads, Threads
+from equipoise_server.rpc.uploads import Uploads
 from equipoise_server.state import Deployment, create_state, open_deployment
 from equipoise_server.storage.crash_points import Hook, told
 from equipoise_server.storage.store import Store
 
 __all__ = ["create_state", "serve"]
 
-STDERR = 2
-THREADS = 16  # calls that wait for the store or compile a workload at the same time
-METADATA_BYTES = 16 * 1024
-IDENTITY_ONLY = 1  # the set of compression algorithms that has only the one that does nothing
+THREADS = 8  # for what is not done for one caller: finding out who calls, the schedule, the state of the store
 TAKE_OVER_SECONDS = 2  # how often a server looks for rounds whose server has died
 SCHEDULE_SECONDS = 0.5  # how late a round may be sealed; workloads are refused from the closing time itself on
 DAY_SECONDS = 86_400
-GRACE_SECONDS = 600  # how long a call may outlive its connection's renewal
+SERVICES = (
+    analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"],
+    operator_pb2.DESCRIPTOR.services_by_name["OperatorService"],
+    auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"],
+)
 
 _log = structlog.get_logger("equipoise.app")
 
@@ -74,14 +79,18 @@ async def serve(
     another server; several servers can share a PostgreSQL, and then the directory, too.
     """
     deployment = open_deployment(state, clock(), listen)
-    _log_to_stderr(deployment.config.log_level)
+    log_to_stderr(deployment.config.log_level)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "equipoise"))
     stopping = asyncio.Event()
     with deployment.held(), _stopped_by_signals(stopping), told(crash_hook):
         store = await asyncio.to_thread(deployment.open_store)
         try:
-            async with _rounds(deployment, store, seeds, clock) as rounds:
-                server = _server(deployment, store, rounds, clock, stopping)
+            async with (
+                _threads(deployment.config) as threads,
+                _rounds(deployment, store, seeds, clock) as rounds,
+                _watched(deployment, store, stopping) as metrics,
+            ):
+                server = _server(deployment, store, rounds, clock, stopping, threads, metrics)
                 port = _bind(server, deployment)
                 # Bound before recovery, so that a taken port is known at once; started after it, so that no
                 # call meets a round that has not been looked after.
@@ -103,6 +112,36 @@ async def serve(
         finally:
             await asyncio.to_thread(store.close)
     _log.info("stopped")
+
+
+@asynccontextmanager
+async def _threads(config: Config) -> AsyncIterator[Threads]:
+    threads = Threads(
+        SharedThreads(config.reading_threads, "reading"), SharedThreads(config.working_threads, "working")
+    )
+    try:
+        yield threads
+    finally:
+        await asyncio.to_thread(threads.close)
+
+
+@asynccontextmanager
+async def _watched(deployment: Deployment, store: Store, stopping: asyncio.Event) -> AsyncIterator[Metrics]:
+    """The metrics, offered with the health of the server where the configuration says."""
+    config, metrics = deployment.config, Metrics(store)
+
+    def look() -> None:
+        with store.read() as connection:
+            connection.execute(select(1))
+
+    names = [service.full_name for service in SERVICES]
+    async with (
+        metrics.served(config.metrics_listen) as metrics_port,
+        health_served(config.health_listen, names, look, stopping) as health_port,
+    ):
+        if metrics_port or health_port:
+            _log.info("watched", health_port=health_port, metrics_port=metrics_port)
+        yield metrics
 
 
 @asynccontextmanager
@@ -164,27 +203,34 @@ async def _tell_of_expiry(deployment: Deployment, clock: Clock) -> None:
 
 
 def _server(
-    deployment: Deployment, store: Store, rounds: Rounds, clock: Clock, stopping: asyncio.Event
+    deployment: Deployment,
+    store: Store,
+    rounds: Rounds,
+    clock: Clock,
+    stopping: asyncio.Event,
+    threads: Threads,
+    metrics: Metrics,
 ) -> aio.Server:
     config = deployment.config
     registry = Registry(store)
     guards = (
         hide_errors,
+        metrics.guard(),
         authentication(registry, config.deployment, clock),
         check_role,
-        call_limit(config.calls_per_caller, config.uploads_per_caller),
+        call_limit(call_limits(config)),
     )
-    server = aio.server(interceptors=[GuardInterceptor(guard) for guard in guards], options=_options(config))
+    server = aio.server(interceptors=[GuardInterceptor(guard) for guard in guards], options=options(config))
+    uploads = Uploads(config.workload_limit_bytes, config.upload_total_bytes, registry.count)
+    analyst, operator, auditor = SERVICES
     services = {
-        analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"]: AnalystMethods(
-            rounds, Synopses(rounds, store), config.workload_limit_bytes, stopping
+        analyst: AnalystMethods(rounds, Synopses(rounds, store), uploads, threads, stopping),
+        operator: OperatorMethods(
+            rounds, registry, deployment.authority, config.certificate_days, clock, threads, stopping
         ),
-        operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]: OperatorMethods(
-            rounds, registry, deployment.authority, config.certificate_days, clock, stopping
-        ),
-        auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]: AuditorMethods(rounds),
+        auditor: AuditorMethods(rounds),
     }
-    server.add_generic_rpc_handlers(tuple(bind(services)))
+    server.add_generic_rpc_handlers(tuple(bind(services, Serving(threads, config.stall_seconds))))
     return server
 
 
@@ -205,29 +251,6 @@ def _bind(server: aio.Server, deployment: Deployment) -> int:
     return port
 
 
-def _options(config: Config) -> list[tuple[str, int]]:
-    """gRPC's settings, where its own are unsafe for a server that strangers can reach."""
-    return [
-        # With port sharing, a second server would silently take half of the connections.
-        ("grpc.so_reuseport", 0),
-        ("grpc.max_receive_message_length", config.message_limit_bytes),
-        # A compressed message is held whole, unpacked, before its length is looked at. Nobody need compress.
-        ("grpc.compression_enabled_algorithms_bitset", IDENTITY_ONLY),
-        ("grpc.max_concurrent_streams", config.streams_per_connection),
-        ("grpc.max_metadata_size", METADATA_BYTES),
-        ("grpc.absolute_max_metadata_size", METADATA_BYTES),
-        ("grpc.server_handshake_timeout_ms", config.handshake_seconds * 1000),
-        ("grpc.max_connection_age_ms", config.connection_seconds * 1000),
-        ("grpc.max_connection_age_grace_ms", GRACE_SECONDS * 1000),
-        # A peer that has gone without a word is noticed, and one that floods with pings is cut off.
-        ("grpc.keepalive_time_ms", 60_000),
-        ("grpc.keepalive_timeout_ms", 20_000),
-        ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
-        ("grpc.http2.max_ping_strikes", 3),
-    ]
-
-
 @contextmanager
 def _stopped_by_signals(stopping: asyncio.Event) -> Iterator[None]:
     loop = asyncio.get_running_loop()
@@ -239,27 +262,3 @@ def _stopped_by_signals(stopping: asyncio.Event) -> Iterator[None]:
     finally:
         for number in signals:
             loop.remove_signal_handler(number)
-
-
-def _log_to_stderr(level: str) -> None:
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _StandardError())),
-    )
-
-
-class _StandardError(io.TextIOBase):
-    """Standard error, which no answer may depend on: what cannot be written, as where a disk is full, is dropped.
-
-    Unbuffered, as what waits in a buffer would be written again, and fail again, at the end of the process.
-    """
-
-    def write(self, text: str) -> int:
-        with suppress(OSError):
-            os.write(STDERR, text.encode())
-        return len(text)

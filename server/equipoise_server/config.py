@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -65,20 +65,104 @@ class Config(BaseSettings):
     workload_limit_bytes: int = Field(
         default=64 * 2**20, ge=2**10, le=2**31 - 1, description="The largest workload, over all its messages."
     )
+    metadata_limit_bytes: int = Field(
+        default=16 * 2**10, ge=2**12, le=2**20, description="The largest metadata of one call."
+    )
+    upload_total_bytes: int = Field(
+        default=4 * 2**30,
+        ge=2**20,
+        le=2**50,
+        description="How many bytes of workloads are received or checked at once. Every registered identity has an "
+        "equal part of it, whether it uses it or not, so that nobody's uploads refuse another's.",
+    )
     calls_per_caller: int = Field(
         default=32, ge=2, le=10_000, description="How many calls one caller may have open at once."
     )
     uploads_per_caller: int = Field(
         default=2, ge=1, le=1_000, description="How many of these may be uploads of workloads."
     )
+    connections_per_caller: int = Field(
+        default=8, ge=1, le=10_000, description="Over how many connections one caller's open calls may be spread."
+    )
     streams_per_connection: int = Field(
         default=100, ge=2, le=10_000, description="How many calls one connection may carry at once."
+    )
+    connections: int = Field(
+        default=1000,
+        ge=2,
+        le=1_000_000,
+        description="How many connections there may be at once; the process needs 200 descriptors more.",
+    )
+    reads_per_second: int = Field(
+        default=100, ge=1, le=1_000_000, description="How often one caller may look something up, on average."
+    )
+    streams_per_second: int = Field(
+        default=20, ge=1, le=1_000_000, description="How often one caller may open a stream or a watch, on average."
+    )
+    uploads_per_second: int = Field(
+        default=10, ge=1, le=1_000_000, description="How often one caller may upload a workload, on average."
+    )
+    changes_per_second: int = Field(
+        default=50,
+        ge=1,
+        le=1_000_000,
+        description="How often one caller may change or plan something otherwise, on average.",
+    )
+    burst_seconds: int = Field(
+        default=10,
+        ge=1,
+        le=3600,
+        description="After how long without calls one caller may make all those of that time at once.",
+    )
+    reading_threads: int = Field(
+        default=8,
+        ge=2,
+        le=256,
+        description="How many look-ups run at once. Callers take turns, each has a quarter of them at most.",
+    )
+    working_threads: int = Field(
+        default=4,
+        ge=2,
+        le=256,
+        description="How many workloads, plans and changes are checked or made at once, given out likewise.",
+    )
+    stall_seconds: int = Field(
+        default=60,
+        ge=1,
+        le=3600,
+        description="How long a reader may take nothing of its stream, or an upload bring nothing.",
     )
     handshake_seconds: int = Field(
         default=10, ge=1, le=300, description="How long a new connection may take to prove who it is."
     )
+    idle_seconds: int = Field(
+        default=300, ge=1, le=86_400, description="After how long without a call a connection is closed."
+    )
     connection_seconds: int = Field(
         default=3600, ge=60, le=86_400, description="After how long a connection is renewed; clients resume."
+    )
+    connection_grace_seconds: int = Field(
+        default=600, ge=0, le=86_400, description="How long a call may outlive its connection's renewal."
+    )
+    keepalive_seconds: int = Field(
+        default=60,
+        ge=1,
+        le=3600,
+        description="After how long without a word a peer is asked whether it is still there; it has 20 seconds.",
+    )
+    ping_seconds: int = Field(
+        default=10,
+        ge=1,
+        le=3600,
+        description="How often a peer may ask the same; one that asks more often is disconnected.",
+    )
+    health_listen: str = Field(
+        default="",
+        description="Where to answer grpc.health.v1, HOST:PORT, without TLS or identity; empty: nowhere.",
+    )
+    metrics_listen: str = Field(
+        default="",
+        description="Where to offer metrics to Prometheus, HOST:PORT, without TLS or identity; empty: nowhere.",
     )
     drain_seconds: int = Field(
         default=10, ge=0, le=3600, description="How long calls may go on after the server was told to stop."
@@ -88,9 +172,11 @@ class Config(BaseSettings):
         description="The least severe messages that are logged, to standard error as JSON lines.",
     )
 
-    @field_validator("listen")
+    @field_validator("listen", "health_listen", "metrics_listen")
     @classmethod
-    def _listens_somewhere(cls, value: str) -> str:
+    def _listens_somewhere(cls, value: str, info: ValidationInfo) -> str:
+        if not value and info.field_name != "listen":
+            return value
         host, _, port = value.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65_535:
             raise ValueError("must be HOST:PORT with a port from 0 to 65535")

@@ -106,7 +106,13 @@ def test_processes_racing_for_the_last_budget_get_exactly_what_fits(store_url: s
 @pytest.fixture
 def state(tmp_path: Path, store_url: str) -> Path:
     """A state directory whose server lets one operator make every call at once."""
-    made = make_state(tmp_path / "state", [f"calls_per_caller = {2 * CLIENTS}"], store_url)
+    # All of one operator's, and at once: more than one caller is allowed elsewhere.
+    settings = [
+        f"calls_per_caller = {2 * CLIENTS}",
+        f"connections_per_caller = {2 * CLIENTS}",
+        f"working_threads = {CLIENTS}",
+    ]
+    made = make_state(tmp_path / "state", settings, store_url)
     write_table(made / "data")
     return made
 

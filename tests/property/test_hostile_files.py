@@ -19,9 +19,10 @@ from property.mutations import nearly
 
 from equipoise import messages, wire
 from equipoise.accounting import Cost
+from equipoise.enrolment import Bundle
 from equipoise.errors import DataLoss, InvalidArgument, NotFound
 from equipoise.ledger_export import exported
-from equipoise.profile import Profile, complete_profile, read_enrolment
+from equipoise.profile import Profile
 from equipoise.schema import Attribute, Schema
 from equipoise.statements import statements_from_json
 from equipoise.v1 import analyst_pb2, types_pb2
@@ -68,9 +69,9 @@ SETTINGS = b'target = "127.0.0.1:7443"\nname = "ann"\n'
 @pytest.fixture(scope="module")
 def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("profile")
-    (directory / "key.pem").write_bytes(FILES["key.pem"])
+    for name, content in {**FILES, "profile.toml": SETTINGS}.items():
+        (directory / name).write_bytes(content)
     (directory / "key.pem").chmod(0o600)
-    complete_profile(directory, "127.0.0.1:7443", "ann", FILES["certificate.pem"], FILES["ca.pem"])
     assert Profile.load(directory).name == "ann"
     return directory
 
@@ -108,13 +109,15 @@ def test_damaged_profiles_are_named(profile: Path, content: bytes) -> None:
     with_file(profile / "profile.toml", content, lambda: Profile.load(profile))
 
 
-@given(damaged(json.dumps({"name": "ann", "request_id": "a", "signing_request": "b"}).encode()))
-@example(b"[" * 100_000)
-@example(b'{"name": 1, "request_id": [], "signing_request": "\\u00e9"}')
-def test_damaged_enrolments_are_named(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    directory = tmp_path_factory.getbasetemp() / "enrolment"
-    directory.mkdir(exist_ok=True)
-    with_file(directory / "pending.json", content, lambda: read_enrolment(directory))
+BUNDLE = Bundle("ann", "127.0.0.1:7443", FILES["certificate.pem"], FILES["ca.pem"])
+
+
+@given(damaged(BUNDLE.to_json().encode()).map(lambda content: content.decode("utf-8", "replace")))
+@example("[" * 100_000)
+@example('{"version": 1, "name": 1, "target": [], "certificate": "\u00e9", "authority": ""}')
+def test_damaged_bundles_are_named(content: str) -> None:
+    with contextlib.suppress(InvalidArgument):
+        Bundle.from_json(content)
 
 
 @given(damaged(render(make_config(deployment="here")).encode()))

@@ -33,12 +33,16 @@ from equipoise_server.rpc import authentication
 from equipoise_server.rpc.analyst import AnalystMethods
 from equipoise_server.rpc.auditor import AuditorMethods
 from equipoise_server.rpc.guards import Context, surround
-from equipoise_server.rpc.methods import bind
+from equipoise_server.rpc.methods import Serving, bind
 from equipoise_server.rpc.operator import OperatorMethods
 from equipoise_server.rpc.shield import LONGEST_MESSAGE, REASON_KEY, hide_errors
 from equipoise_server.rpc.synopsis import Synopses
+from equipoise_server.rpc.threads import SharedThreads, Threads
+from equipoise_server.rpc.uploads import Uploads
 
 ANALYST, OPERATOR, AUDITOR = (f"/equipoise.v1.{name}Service" for name in ("Analyst", "Operator", "Auditor"))
+
+STALL_SECONDS = 60.0
 
 
 class Aborted(aio.AbortError):
@@ -56,6 +60,9 @@ class FakeContext:
     ) -> NoReturn:
         self.ended.append((status, message, dict(trailing_metadata)))
         raise Aborted
+
+    async def write(self, message: bytes) -> None:
+        """Every message is read at once."""
 
 
 @dataclass(frozen=True)
@@ -75,21 +82,24 @@ class Served:
         self.bench = bench
         self.round_id = bench.opened(replace(TERMS, mechanism="gaussian", options={}))
         rounds, now = bench.rounds, bench.clock
-        operators = OperatorMethods(
-            rounds, Registry(bench.store), Authority.create("here", now()), 10, now, stopping
-        )
+        registry = Registry(bench.store)
+        self._shared = SharedThreads(2, "hostile")
+        threads = Threads(self._shared, self._shared)
+        uploads = Uploads(10_000, 2**20, registry.count)
+        operators = OperatorMethods(rounds, registry, Authority.create("here", now()), 10, now, threads, stopping)
         implementations = {
             analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"]: AnalystMethods(
-                rounds, Synopses(rounds, bench.store), 10_000, stopping
+                rounds, Synopses(rounds, bench.store), uploads, threads, stopping
             ),
             operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]: operators,
             auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]: AuditorMethods(rounds),
         }
-        self._services = bind(implementations)
+        self._services = bind(implementations, Serving(threads, STALL_SECONDS))
         self._runner = asyncio.Runner()
 
     def close(self) -> None:
         self._runner.close()
+        self._shared.close()
         self.bench.stop()
 
     def check(self, method: str, *requests: bytes) -> None:
@@ -114,11 +124,8 @@ class Served:
 
         asked = sent() if handler.request_streaming else requests[0]
         try:
-            if handler.response_streaming:
-                async for _ in handler.unary_stream(asked, cast(Context, context)):
-                    pass
-            else:
-                await (handler.stream_unary or handler.unary_unary)(asked, cast(Context, context))
+            answer = handler.unary_stream or handler.stream_unary or handler.unary_unary
+            await answer(asked, cast(Context, context))
         except Aborted:
             pass
 

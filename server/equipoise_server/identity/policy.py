@@ -1,4 +1,4 @@
-"""The policy table: one row for every method, saying who may call it and whether it is served yet.
+"""The policy table: one row for every method, saying who may call it, on what, how often, and what is recorded.
 
 A method without a row keeps the server from starting, so that none is ever reachable by oversight.
 """
@@ -7,70 +7,96 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from equipoise.errors import InvalidArgument, PermissionDenied
 from equipoise_server.identity.names import Role
 
 
+class Ownership(StrEnum):
+    """Which things a caller may name. What it may not name answers like what does not exist."""
+
+    SELF = "self"  # none: the call is about the caller
+    SHARE = "share"  # a round, or the dataset of a round, in which the caller has a share
+    DEPLOYMENT = "deployment"  # whatever there is
+
+
+class Rate(StrEnum):
+    """Which of the caller's token buckets a call takes from; see `rpc.limits`."""
+
+    READ = "read"
+    STREAM = "stream"
+    UPLOAD = "upload"
+    CHANGE = "change"
+
+
 @dataclass(frozen=True)
 class Row:
-    """Who may call a method. What is not served yet answers UNIMPLEMENTED, after the role is checked."""
+    """The policy of one method.
+
+    `event` is the name under which each call is logged with its caller, empty where it is not: looking leaves no
+    trace. What is not served yet answers UNIMPLEMENTED, after the role is checked.
+    """
 
     roles: frozenset[Role]
+    owned: Ownership
+    rate: Rate
+    event: str = ""
     served: bool = True
 
 
-_ANYONE = Row(frozenset(Role))
-_ANALYST = Row(frozenset({Role.ANALYST}))
-_OPERATOR = Row(frozenset({Role.OPERATOR}))
-_AUDITOR = Row(frozenset({Role.AUDITOR}))
-_ANALYST_LATER = Row(frozenset({Role.ANALYST}), served=False)
-_OPERATOR_LATER = Row(frozenset({Role.OPERATOR}), served=False)
-_AUDITOR_LATER = Row(frozenset({Role.AUDITOR}), served=False)
+_ANYONE = frozenset(Role)
+_ANALYST = frozenset({Role.ANALYST})
+_OPERATOR = frozenset({Role.OPERATOR})
+_AUDITOR = frozenset({Role.AUDITOR})
+
+_SELF, _SHARE, _ALL = Ownership.SELF, Ownership.SHARE, Ownership.DEPLOYMENT
+_READ, _STREAM, _UPLOAD, _CHANGE = Rate.READ, Rate.STREAM, Rate.UPLOAD, Rate.CHANGE
+_LATER = False  # in the place of `served`
 
 POLICY: Mapping[str, Row] = {
-    "/equipoise.v1.AnalystService/GetIdentity": _ANYONE,
-    "/equipoise.v1.AnalystService/GetDataset": _ANALYST,
-    "/equipoise.v1.AnalystService/ListAnalystRounds": _ANALYST,
-    "/equipoise.v1.AnalystService/GetAnalystRound": _ANALYST,
-    "/equipoise.v1.AnalystService/WatchAnalystRound": _ANALYST,
-    "/equipoise.v1.AnalystService/SubmitWorkload": _ANALYST,
-    "/equipoise.v1.AnalystService/DryRunWorkload": _ANALYST,
-    "/equipoise.v1.AnalystService/WithdrawWorkload": _ANALYST,
-    "/equipoise.v1.AnalystService/StreamResults": _ANALYST,
-    "/equipoise.v1.AnalystService/DownloadSynopsis": _ANALYST,
-    "/equipoise.v1.AnalystService/GetEvidence": _ANALYST_LATER,
-    "/equipoise.v1.AnalystService/ListSessions": _ANALYST_LATER,
-    "/equipoise.v1.AnalystService/AskQueries": _ANALYST_LATER,
-    "/equipoise.v1.OperatorService/RegisterDataset": _OPERATOR,
-    "/equipoise.v1.OperatorService/RetireDataset": _OPERATOR,
-    "/equipoise.v1.OperatorService/ListDatasets": _OPERATOR,
-    "/equipoise.v1.OperatorService/AddAnalyst": _OPERATOR,
-    "/equipoise.v1.OperatorService/ListAnalysts": _OPERATOR,
-    "/equipoise.v1.OperatorService/RevokeAnalyst": _OPERATOR,
-    "/equipoise.v1.OperatorService/RenewAnalyst": _OPERATOR,
-    "/equipoise.v1.OperatorService/DeleteAnalyst": _OPERATOR,
-    "/equipoise.v1.OperatorService/PlanRound": _OPERATOR,
-    "/equipoise.v1.OperatorService/OpenRound": _OPERATOR,
-    "/equipoise.v1.OperatorService/ListRounds": _OPERATOR,
-    "/equipoise.v1.OperatorService/GetRound": _OPERATOR,
-    "/equipoise.v1.OperatorService/WatchRound": _OPERATOR,
-    "/equipoise.v1.OperatorService/SealRound": _OPERATOR,
-    "/equipoise.v1.OperatorService/RunRound": _OPERATOR,
-    "/equipoise.v1.OperatorService/ReleaseRound": _OPERATOR,
-    "/equipoise.v1.OperatorService/AbortRound": _OPERATOR,
-    "/equipoise.v1.OperatorService/ListAccounts": _OPERATOR,
-    "/equipoise.v1.OperatorService/ListAccountHistory": _OPERATOR,
-    "/equipoise.v1.OperatorService/SetCap": _OPERATOR,
-    "/equipoise.v1.OperatorService/OpenSession": _OPERATOR_LATER,
-    "/equipoise.v1.OperatorService/CloseSession": _OPERATOR_LATER,
-    "/equipoise.v1.AuditorService/ListAuditRounds": _AUDITOR,
-    "/equipoise.v1.AuditorService/ListJournal": _AUDITOR,
-    "/equipoise.v1.AuditorService/GetCheckpoint": _AUDITOR_LATER,
-    "/equipoise.v1.AuditorService/ListLogEntries": _AUDITOR_LATER,
-    "/equipoise.v1.AuditorService/GetInclusionProof": _AUDITOR_LATER,
-    "/equipoise.v1.AuditorService/GetConsistencyProof": _AUDITOR_LATER,
-    "/equipoise.v1.AuditorService/GetSealedSeed": _AUDITOR_LATER,
+    "/equipoise.v1.AnalystService/GetIdentity": Row(_ANYONE, _SELF, _READ),
+    "/equipoise.v1.AnalystService/GetDataset": Row(_ANALYST, _SHARE, _READ),
+    "/equipoise.v1.AnalystService/ListAnalystRounds": Row(_ANALYST, _SELF, _READ),
+    "/equipoise.v1.AnalystService/GetAnalystRound": Row(_ANALYST, _SHARE, _READ),
+    "/equipoise.v1.AnalystService/WatchAnalystRound": Row(_ANALYST, _SHARE, _STREAM),
+    "/equipoise.v1.AnalystService/SubmitWorkload": Row(_ANALYST, _SHARE, _UPLOAD, "workload_submitted"),
+    "/equipoise.v1.AnalystService/DryRunWorkload": Row(_ANALYST, _SHARE, _UPLOAD),
+    "/equipoise.v1.AnalystService/WithdrawWorkload": Row(_ANALYST, _SHARE, _CHANGE, "workload_withdrawn"),
+    "/equipoise.v1.AnalystService/StreamResults": Row(_ANALYST, _SHARE, _STREAM),
+    "/equipoise.v1.AnalystService/DownloadSynopsis": Row(_ANALYST, _SHARE, _STREAM),
+    "/equipoise.v1.AnalystService/GetEvidence": Row(_ANALYST, _SHARE, _READ, "", _LATER),
+    "/equipoise.v1.AnalystService/ListSessions": Row(_ANALYST, _SELF, _READ, "", _LATER),
+    "/equipoise.v1.AnalystService/AskQueries": Row(_ANALYST, _SHARE, _STREAM, "", _LATER),
+    "/equipoise.v1.OperatorService/RegisterDataset": Row(_OPERATOR, _ALL, _CHANGE, "dataset_registered"),
+    "/equipoise.v1.OperatorService/RetireDataset": Row(_OPERATOR, _ALL, _CHANGE, "dataset_retired"),
+    "/equipoise.v1.OperatorService/ListDatasets": Row(_OPERATOR, _ALL, _READ),
+    "/equipoise.v1.OperatorService/AddAnalyst": Row(_OPERATOR, _ALL, _CHANGE, "analyst_added"),
+    "/equipoise.v1.OperatorService/ListAnalysts": Row(_OPERATOR, _ALL, _READ),
+    "/equipoise.v1.OperatorService/RevokeAnalyst": Row(_OPERATOR, _ALL, _CHANGE, "analyst_revoked"),
+    "/equipoise.v1.OperatorService/RenewAnalyst": Row(_OPERATOR, _ALL, _CHANGE, "analyst_renewed"),
+    "/equipoise.v1.OperatorService/DeleteAnalyst": Row(_OPERATOR, _ALL, _CHANGE, "analyst_deleted"),
+    "/equipoise.v1.OperatorService/PlanRound": Row(_OPERATOR, _ALL, _CHANGE),
+    "/equipoise.v1.OperatorService/OpenRound": Row(_OPERATOR, _ALL, _CHANGE, "round_opened"),
+    "/equipoise.v1.OperatorService/ListRounds": Row(_OPERATOR, _ALL, _READ),
+    "/equipoise.v1.OperatorService/GetRound": Row(_OPERATOR, _ALL, _READ),
+    "/equipoise.v1.OperatorService/WatchRound": Row(_OPERATOR, _ALL, _STREAM),
+    "/equipoise.v1.OperatorService/SealRound": Row(_OPERATOR, _ALL, _CHANGE, "round_sealed"),
+    "/equipoise.v1.OperatorService/RunRound": Row(_OPERATOR, _ALL, _CHANGE, "round_started"),
+    "/equipoise.v1.OperatorService/ReleaseRound": Row(_OPERATOR, _ALL, _CHANGE, "round_released"),
+    "/equipoise.v1.OperatorService/AbortRound": Row(_OPERATOR, _ALL, _CHANGE, "round_aborted"),
+    "/equipoise.v1.OperatorService/ListAccounts": Row(_OPERATOR, _ALL, _READ),
+    "/equipoise.v1.OperatorService/ListAccountHistory": Row(_OPERATOR, _ALL, _READ),
+    "/equipoise.v1.OperatorService/SetCap": Row(_OPERATOR, _ALL, _CHANGE, "cap_set"),
+    "/equipoise.v1.OperatorService/OpenSession": Row(_OPERATOR, _ALL, _CHANGE, "session_opened", _LATER),
+    "/equipoise.v1.OperatorService/CloseSession": Row(_OPERATOR, _ALL, _CHANGE, "session_closed", _LATER),
+    "/equipoise.v1.AuditorService/ListAuditRounds": Row(_AUDITOR, _ALL, _READ),
+    "/equipoise.v1.AuditorService/ListJournal": Row(_AUDITOR, _ALL, _READ),
+    "/equipoise.v1.AuditorService/GetCheckpoint": Row(_AUDITOR, _ALL, _READ, "", _LATER),
+    "/equipoise.v1.AuditorService/ListLogEntries": Row(_AUDITOR, _ALL, _READ, "", _LATER),
+    "/equipoise.v1.AuditorService/GetInclusionProof": Row(_AUDITOR, _ALL, _READ, "", _LATER),
+    "/equipoise.v1.AuditorService/GetConsistencyProof": Row(_AUDITOR, _ALL, _READ, "", _LATER),
+    "/equipoise.v1.AuditorService/GetSealedSeed": Row(_AUDITOR, _ALL, _READ, "seed_read", _LATER),
 }
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cryptography import x509
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import Connection, and_, func, select
 
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
 from equipoise_server.identity.authority import certificate_to_pem
@@ -134,6 +134,11 @@ class Registry:
         )
         with self.store.read() as connection:
             return set(connection.execute(query).scalars())
+
+    def count(self) -> int:
+        """How many identities there are, of all roles."""
+        with self.store.read() as connection:
+            return int(connection.execute(select(func.count()).select_from(identities)).scalar_one())
 
     def list(self, roles: Collection[Role], page_size: int = 0, page_token: str = "") -> tuple[list[Identity], str]:
         """Those with one of `roles` by name, and the token of the next page (empty on the last).

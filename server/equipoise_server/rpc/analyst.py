@@ -14,7 +14,8 @@ from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rpc import messages
 from equipoise_server.rpc.synopsis import Synopses
-from equipoise_server.rpc.uploads import collect
+from equipoise_server.rpc.threads import Threads
+from equipoise_server.rpc.uploads import Uploads
 from equipoise_server.rpc.watching import watch
 
 CHUNKS_AT_ONCE = 16  # read from the store together, about 300 KiB
@@ -26,7 +27,8 @@ class AnalystMethods:
 
     rounds: Rounds
     synopses: Synopses
-    workload_limit_bytes: int
+    uploads: Uploads
+    threads: Threads
     stopping: asyncio.Event
 
     def get_identity(self, caller: Caller, _: analyst_pb2.GetIdentityRequest) -> analyst_pb2.GetIdentityResponse:
@@ -60,25 +62,29 @@ class AnalystMethods:
         self, caller: Caller, request: analyst_pb2.WatchAnalystRoundRequest
     ) -> AsyncIterator[analyst_pb2.WatchAnalystRoundResponse]:
         """Streams a round whenever its visible state changes; ends when its results can be read."""
-        async for shown in watch(lambda: self._look(caller, request.round_id), self.stopping):
+        async for shown in watch(
+            lambda: self.threads.reading.run(caller.name, self._look, caller, request.round_id), self.stopping
+        ):
             yield analyst_pb2.WatchAnalystRoundResponse(round=shown)
 
     async def submit_workload(
         self, caller: Caller, requests: AsyncIterator[analyst_pb2.SubmitWorkloadRequest]
     ) -> analyst_pb2.SubmitWorkloadResponse:
         """Submits, or until sealing replaces, the caller's workload."""
-        header, workload = await collect(requests, self.workload_limit_bytes)
-        record = await asyncio.to_thread(
-            self.rounds.submit, caller.name, header.round_id, header.request_id, workload
-        )
+        async with self.uploads.collected(caller.name, requests) as (header, workload):
+            record = await self.threads.working.run(
+                caller.name, self.rounds.submit, caller.name, header.round_id, header.request_id, workload
+            )
         return analyst_pb2.SubmitWorkloadResponse(receipt=messages.receipt(record))
 
     async def dry_run_workload(
         self, caller: Caller, requests: AsyncIterator[analyst_pb2.DryRunWorkloadRequest]
     ) -> analyst_pb2.DryRunWorkloadResponse:
         """Checks a workload and predicts its error without leaving a trace."""
-        header, workload = await collect(requests, self.workload_limit_bytes)
-        record = await asyncio.to_thread(self.rounds.dry_run, caller.name, header.round_id, workload)
+        async with self.uploads.collected(caller.name, requests) as (header, workload):
+            record = await self.threads.working.run(
+                caller.name, self.rounds.dry_run, caller.name, header.round_id, workload
+            )
         return analyst_pb2.DryRunWorkloadResponse(
             statements=record.statements,
             queries=record.queries,
@@ -101,8 +107,8 @@ class AnalystMethods:
         """Streams the caller's results after a sequence number, from the store, byte for byte."""
         after = request.after_sequence
         # Between pages nothing is held open: a reader that stops reading costs memory for one page only.
-        while chunks := await asyncio.to_thread(
-            self.rounds.results, caller.name, request.round_id, after, CHUNKS_AT_ONCE
+        while chunks := await self.threads.reading.run(
+            caller.name, self.rounds.results, caller.name, request.round_id, after, CHUNKS_AT_ONCE
         ):
             for chunk in chunks:
                 yield analyst_pb2.StreamResultsResponse(chunk=chunk)
@@ -113,7 +119,7 @@ class AnalystMethods:
     ) -> AsyncIterator[analyst_pb2.DownloadSynopsisResponse]:
         """Streams the round's synopsis after a number of records."""
         pages = self.synopses.pages(caller.name, request.round_id, request.after_records)
-        while (page := await asyncio.to_thread(next, pages, None)) is not None:
+        while (page := await self.threads.reading.run(caller.name, next, pages, None)) is not None:
             yield analyst_pb2.DownloadSynopsisResponse(cells=page.cells, records=page.records)
 
     def _shares_in(self, caller: Caller, dataset: str) -> bool:

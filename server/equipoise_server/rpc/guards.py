@@ -1,8 +1,9 @@
 """How every call is surrounded: a guard is a context manager that is entered before the call is looked at.
 
-    call -> hide errors -> authenticate -> authorise -> limit -> the method
+    call -> hide errors -> measure -> authenticate -> authorise -> limit -> the method
 
-The same guard serves unary and streaming methods, so that there is no second way in.
+The same guard serves unary and streaming methods, so that there is no second way in. Those that stream write to the
+context.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def surround(handler: Handler, guard: Guard, method: str) -> Handler:
     inner: Any = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
     uploads = handler.request_streaming
 
-    async def guarded(request: Any, context: Context) -> Any:
+    async def behaviour(request: Any, context: Context) -> Any:
         async with guard(Call(method, uploads, context)):
             return await inner(request, context)
 
@@ -63,5 +64,5 @@ def surround(handler: Handler, guard: Guard, method: str) -> Handler:
         (True, False): grpc.stream_unary_rpc_method_handler,
         (True, True): grpc.stream_stream_rpc_method_handler,
     }[handler.request_streaming, handler.response_streaming]
-    rebuilt: Handler = make(guarded, handler.request_deserializer, handler.response_serializer)
+    rebuilt: Handler = make(behaviour, handler.request_deserializer, handler.response_serializer)
     return rebuilt

@@ -1,35 +1,100 @@
-"""What one caller may take of the server. Each caller is counted alone: nobody's calls limit another's."""
+"""What one caller may take of the server. Each caller is counted alone: nobody's calls limit another's.
+
+So a refusal depends on nothing but the caller's own calls and the configuration, and its text is always the same.
+"""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import structlog
 
 from equipoise.errors import TooFast
+from equipoise_server.identity.policy import POLICY, Rate, Row
 from equipoise_server.rpc.authentication import current_caller
+from equipoise_server.rpc.buckets import Bucket
 from equipoise_server.rpc.guards import Call, Guard
 
+TOO_MANY = "too many calls of yours are open at once"
+TOO_OFTEN = "too many calls of yours in a short time"
+TOO_SPREAD = "your calls come over too many connections at once"
+SECONDS_BETWEEN_WARNINGS = 60
 
-def call_limit(calls_per_caller: int, uploads_per_caller: int) -> Guard:
-    """The guard that limits how many calls, and how many uploads among them, a caller has open at once."""
-    calls: Counter[str] = Counter()
-    uploads: Counter[str] = Counter()
+_log = structlog.get_logger("equipoise.rpc")
+
+
+@dataclass(frozen=True)
+class CallLimits:
+    """What each caller may do: rates are calls a second on average, `burst_seconds` of them at once."""
+
+    calls: int
+    uploads: int
+    connections: int
+    rates: Mapping[Rate, float]
+    burst_seconds: float
+
+
+@dataclass
+class _Account:
+    """What one caller does now. Accounts stay: there are no more of them than registered identities."""
+
+    buckets: dict[Rate, Bucket]
+    calls: int = 0
+    uploads: int = 0
+    connections: Counter[str] = field(default_factory=Counter)
+    warned: float = float("-inf")
+
+
+def call_limit(
+    limits: CallLimits, policy: Mapping[str, Row] = POLICY, clock: Callable[[], float] = time.monotonic
+) -> Guard:
+    """The guard that refuses a call, with `TooFast`, beyond the limits of its caller."""
+    accounts: dict[str, _Account] = {}
+
+    def account(name: str) -> _Account:
+        if name not in accounts:
+            now, burst = clock(), limits.burst_seconds
+            accounts[name] = _Account(
+                {kind: Bucket(rate, max(1, rate * burst), now) for kind, rate in limits.rates.items()}
+            )
+        return accounts[name]
+
+    def check(own: _Account, call: Call, peer: str) -> None:
+        # The rate first: calls that are refused for another reason cost the server, too.
+        wait = own.buckets[policy[call.method].rate].take(clock())
+        if wait:
+            raise TooFast(TOO_OFTEN, retry_seconds=wait)
+        if own.calls >= limits.calls or (call.uploads and own.uploads >= limits.uploads):
+            raise TooFast(TOO_MANY)
+        if peer not in own.connections and len(own.connections) >= limits.connections:
+            raise TooFast(TOO_SPREAD)
 
     @asynccontextmanager
     async def limit(call: Call) -> AsyncIterator[None]:
-        name = current_caller().name
-        if calls[name] >= calls_per_caller or (call.uploads and uploads[name] >= uploads_per_caller):
-            raise TooFast("too many calls of yours are open at once")
-        calls[name] += 1
-        uploads[name] += call.uploads
+        name, peer = current_caller().name, call.context.peer()
+        own = account(name)
+        try:
+            check(own, call, peer)
+        except TooFast as refusal:
+            # Once a minute, so that a flood of calls is not a flood of lines.
+            if clock() - own.warned >= SECONDS_BETWEEN_WARNINGS:
+                own.warned = clock()
+                _log.warning("limited", caller=name, problem=refusal.message)
+            raise
+        own.calls += 1
+        own.uploads += call.uploads
+        own.connections[peer] += 1
         try:
             yield
         finally:
-            calls[name] -= 1
-            uploads[name] -= call.uploads
-            if not calls[name]:
-                # Callers come and go; the tables keep only those who are here.
-                del calls[name], uploads[name]
+            own.calls -= 1
+            own.uploads -= call.uploads
+            own.connections[peer] -= 1
+            if not own.connections[peer]:
+                del own.connections[peer]
 
     return limit

@@ -3,11 +3,11 @@
 A method `GetRound` is answered by `get_round(caller, request)`:
 
 - one request, one response: a plain function, run in a thread;
-- one request, a stream: an async generator, of which every message is written before the next is made;
+- one request, a stream: an async generator, whose messages are written as fast as they are read;
 - a stream, one response: an async function that is given an async iterator of requests.
 
 Requests are parsed here, inside all guards, and not by gRPC: so a malformed one is refused like any other error
-and only after the caller's role has been checked.
+and only after the caller's role has been checked. They are parsed in a thread: one may take long.
 """
 
 from __future__ import annotations
@@ -16,21 +16,39 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
+import structlog
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from equipoise.errors import InvalidArgument, NotServed
+from equipoise.errors import InvalidArgument, NotServed, Unavailable
 from equipoise_server.identity.policy import POLICY, Row, check_policy
+from equipoise_server.rpc.audit import recorded
 from equipoise_server.rpc.authentication import current_caller
 from equipoise_server.rpc.guards import Context, Handler
+from equipoise_server.rpc.shield import refuse
+from equipoise_server.rpc.threads import Threads
+
+NOT_READ = "the stream was not read for too long; resume it after what you received"
+NOT_BROUGHT = "the rest of the upload did not come in time"
+
+_log = structlog.get_logger("equipoise.rpc")
+
+
+@dataclass(frozen=True)
+class Serving:
+    """How calls are answered: in which threads, and how long a stream may stand still."""
+
+    threads: Threads
+    stall_seconds: float
 
 
 def bind(
-    services: Mapping[ServiceDescriptor, object], policy: Mapping[str, Row] = POLICY
+    services: Mapping[ServiceDescriptor, object], serving: Serving, policy: Mapping[str, Row] = POLICY
 ) -> list[grpc.GenericRpcHandler]:
     """The handlers of some services. Raises `InvalidArgument` unless the policy has a row for each method.
 
@@ -41,8 +59,8 @@ def bind(
         grpc.method_handlers_generic_handler(
             service.full_name,
             {
-                method.name: _handler(method, getattr(implementation, _snake(method.name)))
-                if policy[full_name(method)].served
+                method.name: _handler(method, getattr(implementation, _snake(method.name)), row, serving)
+                if (row := policy[full_name(method)]).served
                 else _unserved(method)
                 for method in service.methods
             },
@@ -56,22 +74,51 @@ def full_name(method: MethodDescriptor) -> str:
     return f"/{method.containing_service.full_name}/{method.name}"
 
 
-def _handler(method: MethodDescriptor, answer: Any) -> Handler:
+def _handler(method: MethodDescriptor, answer: Any, row: Row, serving: Serving) -> Handler:
     request_class = GetMessageClass(method.input_type)
+    threads = serving.threads.of(row.rate)
 
     async def unary(raw: bytes, _: Context) -> bytes:
-        response = await asyncio.to_thread(answer, current_caller(), _parse(request_class, raw))
-        return _serialize(response)
+        caller = current_caller()
+        with recorded(row, caller) as entry:
+
+            def answered() -> bytes:
+                request = _parse(request_class, raw)
+                entry.note(request)
+                response: Message = answer(caller, request)
+                entry.note(response)
+                return response.SerializeToString()
+
+            return await threads.run(caller.name, answered)
 
     async def stream(raw: bytes, context: Context) -> None:
-        # Written here, not handed to gRPC: what waits for a slow reader waits inside the guards, who may end it.
-        async with aclosing(answer(current_caller(), _parse(request_class, raw))) as responses:
-            async for response in responses:
-                await context.write(_serialize(response))
+        caller = current_caller()
+        with recorded(row, caller) as entry:
+            request = await threads.run(caller.name, _parse, request_class, raw)
+            entry.note(request)
+            async with aclosing(answer(caller, request)) as responses:
+                async for response in responses:
+                    if not await _written(context, response.SerializeToString(), serving.stall_seconds):
+                        break
+                else:
+                    return
+            # What was read for the stream is let go of before the end is sent, which itself waits for the reader,
+            # or for its connection to end; so long the stream counts as one of the caller's open calls.
+            _log.info("stalled", method=method.name, caller=caller.name)
+            await refuse(context, Unavailable(NOT_READ))
 
-    async def upload(requests: AsyncIterator[bytes], _: Context) -> bytes:
-        parsed = (_parse(request_class, raw) async for raw in requests)
-        return _serialize(await answer(current_caller(), parsed))
+    async def upload(raws: AsyncIterator[bytes], _: Context) -> bytes:
+        caller = current_caller()
+        with recorded(row, caller) as entry:
+
+            async def requests() -> AsyncIterator[Message]:
+                async for raw in _brought(raws, serving.stall_seconds):
+                    request = await threads.run(caller.name, _parse, request_class, raw)
+                    entry.note(request)
+                    yield request
+
+            response: Message = await answer(caller, requests())
+            return response.SerializeToString()
 
     if method.client_streaming:
         return _made(grpc.stream_unary_rpc_method_handler, upload)
@@ -93,6 +140,30 @@ def _made(make: Any, behaviour: Any) -> Handler:
     return handler
 
 
+async def _written(context: Context, message: bytes, seconds: float) -> bool:
+    """Whether the reader made room for the message in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            await context.write(message)
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _brought(messages: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
+    """The messages, as long as each comes in time; else `Unavailable`."""
+    received = aiter(messages)
+    while True:
+        try:
+            async with asyncio.timeout(seconds):
+                message = await anext(received, None)
+        except TimeoutError:
+            raise Unavailable(NOT_BROUGHT) from None
+        if message is None:
+            return
+        yield message
+
+
 def _parse(request_class: type[Message], raw: bytes) -> Message:
     try:
         request = request_class.FromString(raw)
@@ -112,10 +183,6 @@ def _check_texts(message: Message, path: str) -> None:
                 _check_texts(each, f"{path}{field.name}.")
             elif "\0" in each:
                 raise InvalidArgument(path + field.name, "must not have NUL characters")
-
-
-def _serialize(response: Message) -> bytes:
-    return response.SerializeToString()
 
 
 def _snake(name: str) -> str:

@@ -21,6 +21,7 @@ from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rpc import messages
 from equipoise_server.rpc.terms import budget_from_message, terms_from_message
+from equipoise_server.rpc.threads import Threads
 from equipoise_server.rpc.watching import watch
 from equipoise_server.storage.requests import make_request
 
@@ -34,6 +35,7 @@ class OperatorMethods:
     authority: Authority
     certificate_days: int
     clock: Clock
+    threads: Threads
     stopping: asyncio.Event
 
     def register_dataset(
@@ -143,10 +145,12 @@ class OperatorMethods:
         return operator_pb2.GetRoundResponse(detail=self._detail(self.rounds.get(request.round_id)))
 
     async def watch_round(
-        self, _: Caller, request: operator_pb2.WatchRoundRequest
+        self, caller: Caller, request: operator_pb2.WatchRoundRequest
     ) -> AsyncIterator[operator_pb2.WatchRoundResponse]:
         """Streams a round whenever its state or progress changes, until it has ended."""
-        async for shown in watch(lambda: self._look(request.round_id), self.stopping):
+        async for shown in watch(
+            lambda: self.threads.reading.run(caller.name, self._look, request.round_id), self.stopping
+        ):
             yield operator_pb2.WatchRoundResponse(detail=shown)
 
     def seal_round(self, caller: Caller, request: operator_pb2.SealRoundRequest) -> operator_pb2.SealRoundResponse:

@@ -16,10 +16,11 @@ import grpc
 import structlog
 from grpc import aio
 
-from equipoise.errors import EquipoiseError, InternalError
+from equipoise.errors import EquipoiseError, InternalError, TooFast
 from equipoise_server.rpc.guards import Call, Context
 
 REASON_KEY = "equipoise-reason"
+RETRY_KEY = "equipoise-retry-seconds"
 LONGEST_MESSAGE = 2000  # bytes, on the wire up to three times as many; the status line shares the limit on metadata
 CUT = "…"
 _ANALYSTS = "/equipoise.v1.AnalystService/"
@@ -39,16 +40,26 @@ async def hide_errors(call: Call) -> AsyncIterator[None]:
     except aio.BaseError:
         # What gRPC raises besides is that the server was stopped before the caller had sent all: nobody listens.
         raise asyncio.CancelledError from None
+    except TooFast as error:
+        # Logged where it is limited, so that a flood of calls is not a flood of lines.
+        await refuse(call.context, error)
     except EquipoiseError as error:
         _log.info("refused", method=call.method, status=error.status, reason=error.reason)
-        await refuse(call.context, grpc.StatusCode[error.status], error.reason, error.message)
+        await refuse(call.context, error)
     except Exception as error:
         await _refuse_unexpected(call, error)
 
 
-async def refuse(context: Context, status: grpc.StatusCode, reason: str, message: str) -> None:
-    """Ends a call; never returns."""
-    await context.abort(status, sendable(message), trailing_metadata=((REASON_KEY, reason),))
+async def refuse(context: Context, error: EquipoiseError) -> None:
+    """Ends a call with one of our errors; never returns."""
+    trailing: tuple[tuple[str, str], ...] = ((REASON_KEY, error.reason),)
+    if isinstance(error, TooFast) and error.retry_seconds:
+        trailing = (*trailing, (RETRY_KEY, f"{error.retry_seconds:.3f}"))
+    try:
+        await context.abort(grpc.StatusCode[error.status], sendable(error.message), trailing_metadata=trailing)
+    except aio.UsageError:
+        # The end of a stream that was not read is on its way already, and waits for the reader: let it.
+        raise asyncio.CancelledError from None
 
 
 def sendable(message: str) -> str:
@@ -67,7 +78,7 @@ async def _refuse_unexpected(call: Call, error: Exception) -> None:
         detail["detail"] = str(error)
     _log.error("unexpected", method=call.method, reference=reference, kind=type(error).__name__, **detail)
     message = f"something unexpected happened; the server's log has it under {reference}"
-    await refuse(call.context, grpc.StatusCode.INTERNAL, InternalError.reason, message)
+    await refuse(call.context, InternalError(message))
 
 
 def _places(described: traceback.TracebackException) -> list[str]:

@@ -1,33 +1,71 @@
-"""Workloads arrive as a header and then pieces of bytes."""
+"""Workloads arrive as a header and then pieces of bytes, and are held in memory until they have been checked."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
-from equipoise.errors import InvalidArgument, TooLarge
+from equipoise.errors import InvalidArgument, TooFast, TooLarge
 from equipoise.v1 import analyst_pb2
 
 UploadRequest = analyst_pb2.SubmitWorkloadRequest | analyst_pb2.DryRunWorkloadRequest
 
+TOO_LARGE_A_PART = "the workload is larger than your part of what the server can receive at once"
+TOO_MUCH = "too much of yours is being received at once"
 
-async def collect(
-    requests: AsyncIterator[UploadRequest], limit_bytes: int
-) -> tuple[analyst_pb2.SubmitHeader, bytes]:
-    """The header and the joined pieces. Raises `InvalidArgument` for a wrong order, `TooLarge` beyond the limit."""
-    header: analyst_pb2.SubmitHeader | None = None
-    pieces = bytearray()
-    async for request in requests:
-        part = request.WhichOneof("part")
-        if part is None:
-            raise InvalidArgument("part", "must be a header or a piece")
-        if (part == "header") is (header is not None):
-            raise InvalidArgument("header", "must be sent first, and once")
-        if part == "header":
-            header = request.header
-        else:
-            if len(pieces) + len(request.piece) > limit_bytes:
-                raise TooLarge(f"the workload is larger than {limit_bytes:,} bytes")
-            pieces += request.piece
-    if header is None:
-        raise InvalidArgument("header", "must be sent first, and once")
-    return header, bytes(pieces)
+
+class Uploads:
+    """The workloads that are being received or checked.
+
+    Together they hold no more than `total_bytes`: every identity that there is has an equal part of them, used or
+    not. So whether an upload is refused does not depend on what others do, and the sum always fits. `identities`
+    gives their number; a workload is no larger than `workload_bytes` either.
+    """
+
+    def __init__(self, workload_bytes: int, total_bytes: int, identities: Callable[[], int]) -> None:
+        self._workload_bytes = workload_bytes
+        self._total_bytes = total_bytes
+        self._identities = identities
+        self._held: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def collected(
+        self, caller: str, requests: AsyncIterator[UploadRequest]
+    ) -> AsyncIterator[tuple[analyst_pb2.SubmitHeader, bytes]]:
+        """The header and the joined pieces, whose bytes count until the context is left.
+
+        Raises `InvalidArgument` for a wrong order, `TooLarge` for a workload beyond the limit or the caller's part,
+        `TooFast` where only with others of the caller's.
+        """
+        part = self._total_bytes // max(1, await asyncio.to_thread(self._identities))
+        held = 0
+        header: analyst_pb2.SubmitHeader | None = None
+        pieces = bytearray()
+        try:
+            async for request in requests:
+                which = request.WhichOneof("part")
+                if which is None:
+                    raise InvalidArgument("part", "must be a header or a piece")
+                if (which == "header") is (header is not None):
+                    raise InvalidArgument("header", "must be sent first, and once")
+                if which == "header":
+                    header = request.header
+                    continue
+                if held + len(request.piece) > self._workload_bytes:
+                    raise TooLarge(f"the workload is larger than {self._workload_bytes:,} bytes")
+                if held + len(request.piece) > part:
+                    raise TooLarge(TOO_LARGE_A_PART)
+                if self._held[caller] + len(request.piece) > part:
+                    raise TooFast(TOO_MUCH)
+                held += len(request.piece)
+                self._held[caller] += len(request.piece)
+                pieces += request.piece
+            if header is None:
+                raise InvalidArgument("header", "must be sent first, and once")
+            workload = bytes(pieces)
+            pieces.clear()
+            yield header, workload
+        finally:
+            self._held[caller] -= held

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
 from equipoise.errors import Unavailable
@@ -15,16 +15,16 @@ Shown = TypeVar("Shown", types_pb2.Round, types_pb2.RoundDetail)
 
 
 async def watch(
-    look: Callable[[], tuple[Shown, bool]], stopping: asyncio.Event, poll_seconds: float = POLL_SECONDS
+    look: Callable[[], Awaitable[tuple[Shown, bool]]], stopping: asyncio.Event, poll_seconds: float = POLL_SECONDS
 ) -> AsyncIterator[Shown]:
     """What `look` shows, whenever it differs from before, until `look` says that it was the last.
 
-    `look` runs in a thread. Raises `Unavailable` when the server is told to stop: watchers have no end of
+    Raises `Unavailable` when the server is told to stop: watchers have no end of
     their own, and would otherwise hold the server back until it cuts them off.
     """
     previous: Shown | None = None
     while True:
-        shown, last = await asyncio.to_thread(look)
+        shown, last = await look()
         if shown != previous:
             yield shown
             previous = shown

@@ -32,6 +32,8 @@ def test_every_field_is_described_above_its_line() -> None:
 def test_defaults_are_loopback_and_the_default_port(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, 'deployment = "here"'))
     assert config.listen == "127.0.0.1:7443"
+    # No address is opened that nobody asked for.
+    assert (config.health_listen, config.metrics_listen) == ("", "")
     assert config.workload_limit_bytes == 64 * 2**20
     assert config.message_limit_bytes == 4 * 2**20
 
@@ -48,6 +50,9 @@ def test_relative_paths_start_at_the_state_directory(tmp_path: Path) -> None:
         ("", "deployment"),
         ('deployment = "here"\nlisten = "7443"', "listen"),
         ('deployment = "here"\nlisten = "localhost:70000"', "listen"),
+        ('deployment = "here"\nlisten = ""', "listen"),
+        ('deployment = "here"\nmetrics_listen = "9464"', "metrics_listen"),
+        ('deployment = "here"\nhealth_listen = ":9464"', "health_listen"),
         ('deployment = "here"\nrelease_grid_seconds = 0', "release_grid_seconds"),
         ('deployment = "here"\nrelease_grid_second = 60', "release_grid_second"),
         ('deployment = "here"\nversion = 2', "version"),

@@ -11,8 +11,8 @@ import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from equipoise.connection import REASON_KEY, Connection
-from equipoise.errors import EquipoiseError
+from equipoise.connection import REASON_KEY, RETRY_KEY, Connection
+from equipoise.errors import EquipoiseError, TooFast
 from equipoise.v1 import analyst_pb2
 
 SERVICE: ServiceDescriptor = analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"]
@@ -21,7 +21,8 @@ Answer = Callable[[Any, Any], Any]
 
 def refuse(context: Any, error: EquipoiseError) -> NoReturn:
     """Ends a call as a real server would."""
-    context.set_trailing_metadata(((REASON_KEY, error.reason),))
+    told = ((RETRY_KEY, str(error.retry_seconds)),) if isinstance(error, TooFast) else ()
+    context.set_trailing_metadata(((REASON_KEY, error.reason), *told))
     context.abort(grpc.StatusCode[error.status], error.message)
     raise AssertionError
 

@@ -23,6 +23,7 @@ from equipoise.errors import (
     InternalError,
     InvalidArgument,
     NotServed,
+    TooFast,
     Unavailable,
     WrongState,
 )
@@ -222,6 +223,34 @@ def test_a_refusal_is_not_repeated() -> None:
     with connected({"GetAnalystRound": show}) as connection, pytest.raises(WrongState):
         Client(connection).round(ROUND)
     assert len(calls) == 1
+
+
+def test_one_that_came_too_early_waits_as_it_was_told() -> None:
+    calls = 0
+
+    def get_identity(_: Any, context: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            refuse(context, TooFast("too often", retry_seconds=0.01))
+        return analyst_pb2.GetIdentityResponse(name="ann", role=types_pb2.ROLE_ANALYST)
+
+    with connected({"GetIdentity": get_identity}) as connection:
+        assert Client(connection).identity().name == "ann"
+    assert calls == 2
+
+
+def test_one_that_has_too_much_open_is_told_at_once() -> None:
+    calls = 0
+
+    def get_identity(_: Any, context: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        refuse(context, TooFast("too many are open"))
+
+    with connected({"GetIdentity": get_identity}) as connection, pytest.raises(TooFast, match="open"):
+        Client(connection).identity()
+    assert calls == 1
 
 
 def test_what_is_not_there_is_said_so() -> None:

@@ -7,7 +7,7 @@ import pytest
 from equipoise.errors import InvalidArgument, PermissionDenied
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2
 from equipoise_server.identity.names import Role
-from equipoise_server.identity.policy import POLICY, Row, authorise, check_policy
+from equipoise_server.identity.policy import POLICY, Ownership, Rate, Row, authorise, check_policy
 
 SERVICES = {
     Role.ANALYST: analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"],
@@ -42,7 +42,24 @@ def test_each_method_is_for_its_own_role(method: str) -> None:
 
 
 def test_a_method_that_is_not_in_the_table_is_for_nobody() -> None:
-    table = {"/x/Y": Row(frozenset(Role))}
+    table = {"/x/Y": Row(frozenset(Role), Ownership.SELF, Rate.READ)}
     authorise(Role.ANALYST, "/x/Y", table)
     with pytest.raises(PermissionDenied):
         authorise(Role.OPERATOR, "/x/Z", table)
+
+
+def test_analysts_may_name_only_what_they_have_a_share_in() -> None:
+    for method, row in POLICY.items():
+        assert (row.owned is Ownership.DEPLOYMENT) is (Role.ANALYST not in row.roles), method
+
+
+def test_every_change_is_recorded_under_a_name_of_its_own() -> None:
+    events = {method: row.event for method, row in POLICY.items() if row.event}
+    assert len(set(events.values())) == len(events)
+    unrecorded = {
+        method.rpartition("/")[2]
+        for method, row in POLICY.items()
+        if row.rate in (Rate.CHANGE, Rate.UPLOAD) and not row.event
+    }
+    # These two change nothing.
+    assert unrecorded == {"PlanRound", "DryRunWorkload"}

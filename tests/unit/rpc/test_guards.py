@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import grpc
@@ -13,18 +14,14 @@ from equipoise.errors import PermissionDenied
 from equipoise_server.rpc.guards import Call, Context, Guard, Handler, surround
 
 
-class Sink:
-    """Where streams are written to."""
+@dataclass
+class FakeContext:
+    """Keeps what is written to a stream."""
 
-    def __init__(self) -> None:
-        self.written: list[str] = []
+    written: list[str] = field(default_factory=list)
 
-    async def write(self, part: str) -> None:
-        self.written.append(part)
-
-
-def context(sink: Sink) -> Context:
-    return cast(Context, sink)
+    async def write(self, message: str) -> None:
+        self.written.append(message)
 
 
 def recording(log: list[str], name: str) -> Guard:
@@ -68,13 +65,13 @@ async def test_guards_are_entered_in_order_and_left_at_the_end(kind: str) -> Non
     behaviour = getattr(handler, kind)
     assert handler.request_streaming is uploads
     before = [f"outer in /x/Y {uploads}", f"inner in /x/Y {uploads}"]
-    sink = Sink()
-    answer = await behaviour("q", context(sink))
+    context = FakeContext()
+    answer = await behaviour("q", cast(Context, context))
     if kind.endswith("unary"):
         assert answer == "q"
         assert log == [*before, "q", "inner out", "outer out"]
     else:
-        assert sink.written == ["q1", "q2"]
+        assert context.written == ["q1", "q2"]
         assert log == [*before, "1", "2", "inner out", "outer out"]
 
 
@@ -88,7 +85,6 @@ async def test_a_refusing_guard_keeps_the_method_from_running() -> None:
         yield
 
     for kind, handler in handlers(log).items():
-        behaviour = getattr(surround(handler, refusing, "/x/Y"), kind)
         with pytest.raises(PermissionDenied):
-            await behaviour("q", context(Sink()))
+            await getattr(surround(handler, refusing, "/x/Y"), kind)("q", cast(Context, FakeContext()))
     assert log == []

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 from google.protobuf.message import Message
 
-from equipoise.errors import InvalidArgument, NotServed
+from equipoise.errors import InvalidArgument, NotServed, Unavailable
 from equipoise.v1 import auditor_pb2, operator_pb2, types_pb2
 from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.policy import POLICY, Row
 from equipoise_server.rpc import authentication
 from equipoise_server.rpc.guards import Context
-from equipoise_server.rpc.methods import _parse, bind
+from equipoise_server.rpc.methods import Serving, _brought, _parse, bind
+from equipoise_server.rpc.threads import SharedThreads, Threads
 
 SERVICE = auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]
 PREFIX = "/equipoise.v1.AuditorService/"
@@ -35,8 +38,15 @@ class Answers:
         return auditor_pb2.ListJournalResponse()
 
 
-def handler_of(method: str, implementation: object, policy: dict[str, Row]) -> Any:
-    (service,) = bind({SERVICE: implementation}, policy)
+@pytest.fixture
+def serving() -> Iterator[Serving]:
+    threads = Threads(SharedThreads(2, "reading"), SharedThreads(2, "working"))
+    yield Serving(threads, stall_seconds=0.05)
+    threads.close()
+
+
+def handler_of(method: str, implementation: object, policy: dict[str, Row], serving: Serving) -> Any:
+    (service,) = bind({SERVICE: implementation}, serving, policy)
 
     class Details:
         def __init__(self) -> None:
@@ -46,9 +56,9 @@ def handler_of(method: str, implementation: object, policy: dict[str, Row]) -> A
     return service.service(Details())
 
 
-async def test_a_request_is_parsed_answered_and_serialized_inside_the_handler() -> None:
+async def test_a_request_is_parsed_answered_and_serialized_inside_the_handler(serving: Serving) -> None:
     authentication._CALLER.set(Caller("eve", Role.AUDITOR))
-    handler = handler_of("ListAuditRounds", Answers(), ROWS)
+    handler = handler_of("ListAuditRounds", Answers(), ROWS, serving)
     assert handler.request_deserializer is None
     raw = await handler.unary_unary(auditor_pb2.ListAuditRoundsRequest(page_size=7).SerializeToString(), CONTEXT)
     assert auditor_pb2.ListAuditRoundsResponse.FromString(raw).next_page_token == "eve 7"
@@ -76,19 +86,32 @@ def test_texts_that_one_of_the_stores_cannot_hold_are_refused_for_both(message: 
         _parse(type(message), message.SerializeToString())
 
 
-def test_a_method_without_a_row_keeps_the_server_from_starting() -> None:
+def test_a_method_without_a_row_keeps_the_server_from_starting(serving: Serving) -> None:
     missing = {name: row for name, row in ROWS.items() if not name.endswith("ListJournal")}
     with pytest.raises(InvalidArgument, match=r"no row for .*ListJournal"):
-        bind({SERVICE: Answers()}, missing)
+        bind({SERVICE: Answers()}, serving, missing)
 
 
-def test_a_served_method_without_an_answer_keeps_the_server_from_starting() -> None:
+def test_a_served_method_without_an_answer_keeps_the_server_from_starting(serving: Serving) -> None:
     name = PREFIX + "GetCheckpoint"
     with pytest.raises(AttributeError, match="get_checkpoint"):
-        bind({SERVICE: Answers()}, ROWS | {name: replace(ROWS[name], served=True)})
+        bind({SERVICE: Answers()}, serving, ROWS | {name: replace(ROWS[name], served=True)})
 
 
-async def test_what_is_not_served_says_so() -> None:
-    handler = handler_of("GetSealedSeed", Answers(), ROWS)
+async def test_what_is_not_served_says_so(serving: Serving) -> None:
+    handler = handler_of("GetSealedSeed", Answers(), ROWS, serving)
     with pytest.raises(NotServed, match="GetSealedSeed is not served by this version"):
         await handler.stream_unary(None, CONTEXT)
+
+
+async def test_an_upload_that_brings_nothing_is_ended() -> None:
+    async def stalled() -> AsyncIterator[bytes]:
+        yield b"a"
+        yield b"b"
+        await asyncio.Event().wait()
+
+    brought = _brought(stalled(), 0.05)
+    assert await anext(brought) == b"a"
+    assert await anext(brought) == b"b"
+    with pytest.raises(Unavailable, match="did not come in time"):
+        await anext(brought)

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from equipoise import errors
 from equipoise_server.rpc.guards import Call, Context
-from equipoise_server.rpc.shield import LONGEST_MESSAGE, REASON_KEY, hide_errors
+from equipoise_server.rpc.shield import LONGEST_MESSAGE, REASON_KEY, RETRY_KEY, hide_errors
 
 SECRET = "weights of carrier UA"
 
@@ -55,6 +55,13 @@ async def test_our_errors_keep_status_reason_and_text(kind: type[errors.Equipois
         "statements[3]: unknown",
         {REASON_KEY: kind.reason},
     )
+
+
+async def test_who_is_too_fast_is_told_when_to_try_again_and_fills_no_log() -> None:
+    with capture_logs() as logged:
+        _, _, trailing = await fail(errors.TooFast("too often", retry_seconds=0.25))
+    assert trailing == {REASON_KEY: "RATE", RETRY_KEY: "0.250"}
+    assert logged == []
 
 
 @pytest.mark.parametrize("error", [ValueError(SECRET), KeyError(SECRET), errors.InternalError(SECRET)])
@@ -128,3 +135,13 @@ async def test_a_call_that_the_server_s_end_cut_off_is_no_error_of_the_program()
     assert (context.ended, logs) == ([], [])
     for error in (aio.UsageError(), aio.InternalError()):
         assert (await fail(error))[0] is grpc.StatusCode.INTERNAL
+
+
+async def test_a_call_whose_end_is_on_its_way_gets_no_second_one() -> None:
+    class Ending(FakeContext):
+        async def abort(self, *_: object, **__: object) -> NoReturn:
+            raise aio.UsageError("Abort already called!")
+
+    with pytest.raises(asyncio.CancelledError):
+        async with hide_errors(Call("/x/Y", False, cast(Context, Ending()))):
+            raise errors.NotAuthenticated("revoked")

@@ -1,14 +1,15 @@
-"""Workloads in pieces: order, limit, content."""
+"""Workloads in pieces: order, limits, content."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import pytest
 
-from equipoise.errors import InvalidArgument, TooLarge
+from equipoise.errors import InvalidArgument, TooFast, TooLarge
 from equipoise.v1 import analyst_pb2
-from equipoise_server.rpc.uploads import collect
+from equipoise_server.rpc.uploads import Uploads
 
 HEADER = analyst_pb2.SubmitWorkloadRequest(header=analyst_pb2.SubmitHeader(round_id="r", request_id="q"))
 
@@ -22,13 +23,19 @@ async def sent(*requests: analyst_pb2.SubmitWorkloadRequest) -> AsyncIterator[an
         yield request
 
 
+def uploads(workload_bytes: int = 100, total_bytes: int = 10**6, identities: int = 3) -> Uploads:
+    return Uploads(workload_bytes, total_bytes, lambda: identities)
+
+
 async def test_pieces_are_joined() -> None:
-    header, content = await collect(sent(HEADER, piece(b"ab"), piece(b""), piece(b"c")), 3)
-    assert (header.round_id, header.request_id, content) == ("r", "q", b"abc")
+    requests = sent(HEADER, piece(b"ab"), piece(b""), piece(b"c"))
+    async with uploads(3).collected("ann", requests) as (header, content):
+        assert (header.round_id, header.request_id, content) == ("r", "q", b"abc")
 
 
 async def test_a_header_alone_is_an_empty_workload() -> None:
-    assert (await collect(sent(HEADER), 3))[1] == b""
+    async with uploads().collected("ann", sent(HEADER)) as (_, content):
+        assert content == b""
 
 
 @pytest.mark.parametrize(
@@ -44,10 +51,12 @@ async def test_a_header_alone_is_an_empty_workload() -> None:
 )
 async def test_any_other_order_is_refused(requests: tuple[analyst_pb2.SubmitWorkloadRequest, ...]) -> None:
     with pytest.raises(InvalidArgument):
-        await collect(sent(*requests), 100)
+        async with uploads().collected("ann", sent(*requests)):
+            pass
 
 
-async def test_the_limit_holds_over_all_pieces_and_stops_reading() -> None:
+@pytest.mark.parametrize(("limits", "named"), [((100, 10**6), "100 bytes"), ((10**6, 300), "your part")])
+async def test_the_limit_holds_over_all_pieces_and_stops_reading(limits: tuple[int, int], named: str) -> None:
     read = 0
 
     async def endless() -> AsyncIterator[analyst_pb2.SubmitWorkloadRequest]:
@@ -57,6 +66,21 @@ async def test_the_limit_holds_over_all_pieces_and_stops_reading() -> None:
             read += 1
             yield piece(b"0123456789")
 
-    with pytest.raises(TooLarge, match="100 bytes"):
-        await collect(endless(), 100)
+    with pytest.raises(TooLarge, match=named):
+        async with uploads(*limits).collected("ann", endless()):
+            pass
     assert read == 11
+
+
+async def test_the_parts_of_all_callers_fit_the_total_and_nobody_is_in_anothers() -> None:
+    limited = uploads(workload_bytes=60, total_bytes=300, identities=3)
+    async with AsyncExitStack() as stack:
+        for caller in ("ann", "bob", "eve"):
+            for size in (60, 40):
+                await stack.enter_async_context(limited.collected(caller, sent(HEADER, piece(b"x" * size))))
+        for caller in ("ann", "bob", "eve"):
+            with pytest.raises(TooFast):
+                await stack.enter_async_context(limited.collected(caller, sent(HEADER, piece(b"x"))))
+    # All is given back, also by those that were refused.
+    async with limited.collected("ann", sent(HEADER, piece(b"x" * 60))), limited.collected("ann", sent(HEADER)):
+        pass

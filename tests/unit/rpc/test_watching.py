@@ -14,7 +14,7 @@ from equipoise_server.rpc.watching import watch
 async def test_changes_only_and_an_end() -> None:
     looks = iter([("a", False), ("a", False), ("b", False), ("b", False), ("c", True)])
 
-    def look() -> tuple[types_pb2.Round, bool]:
+    async def look() -> tuple[types_pb2.Round, bool]:
         name, last = next(looks)
         return types_pb2.Round(id=name), last
 
@@ -23,8 +23,11 @@ async def test_changes_only_and_an_end() -> None:
 
 
 async def test_ends_when_the_server_stops() -> None:
+    async def look() -> tuple[types_pb2.Round, bool]:
+        return types_pb2.Round(id="a"), False
+
     stopping = asyncio.Event()
-    shown = watch(lambda: (types_pb2.Round(id="a"), False), stopping, poll_seconds=60)
+    shown = watch(look, stopping, poll_seconds=60)
     assert (await anext(shown)).id == "a"
     stopping.set()
     with pytest.raises(Unavailable):

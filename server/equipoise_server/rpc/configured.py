@@ -1,0 +1,51 @@
+"""What the configuration says, as gRPC and the limits want it."""
+
+from __future__ import annotations
+
+from equipoise_server.config import Config
+from equipoise_server.identity.policy import Rate
+from equipoise_server.rpc.limits import CallLimits
+
+KEEPALIVE_ANSWER_SECONDS = 20  # how long a peer has to say that it is still there
+
+
+def call_limits(config: Config) -> CallLimits:
+    """What each caller may do."""
+    return CallLimits(
+        calls=config.calls_per_caller,
+        uploads=config.uploads_per_caller,
+        connections=config.connections_per_caller,
+        rates={
+            Rate.READ: config.reads_per_second,
+            Rate.STREAM: config.streams_per_second,
+            Rate.UPLOAD: config.uploads_per_second,
+            Rate.CHANGE: config.changes_per_second,
+        },
+        burst_seconds=config.burst_seconds,
+    )
+
+
+def options(config: Config) -> list[tuple[str, int]]:
+    """gRPC's settings, where its own are unsafe for a server that strangers can reach."""
+    return [
+        # With port sharing, a second server would silently take half of the connections.
+        ("grpc.so_reuseport", 0),
+        ("grpc.max_receive_message_length", config.message_limit_bytes),
+        ("grpc.max_concurrent_streams", config.streams_per_connection),
+        ("grpc.max_metadata_size", config.metadata_limit_bytes),
+        ("grpc.absolute_max_metadata_size", config.metadata_limit_bytes),
+        ("grpc.max_allowed_incoming_connections", config.connections),
+        ("grpc.server_handshake_timeout_ms", config.handshake_seconds * 1000),
+        ("grpc.max_connection_idle_ms", config.idle_seconds * 1000),
+        ("grpc.max_connection_age_ms", config.connection_seconds * 1000),
+        ("grpc.max_connection_age_grace_ms", config.connection_grace_seconds * 1000),
+        # Nothing compressed is received, so a small message never becomes a large one; nor is it sent, so the size
+        # of a message does not follow its content.
+        ("grpc.compression_enabled_algorithms_bitset", 1),
+        # A peer that has gone without a word is noticed, and one that floods with pings is cut off.
+        ("grpc.keepalive_time_ms", config.keepalive_seconds * 1000),
+        ("grpc.keepalive_timeout_ms", KEEPALIVE_ANSWER_SECONDS * 1000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", config.ping_seconds * 1000),
+        ("grpc.http2.max_ping_strikes", 3),
+    ]

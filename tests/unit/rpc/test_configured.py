@@ -1,0 +1,83 @@
+"""What the configuration limits is limited by gRPC itself, before a call of ours begins."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import grpc
+import pytest
+from grpc import aio
+
+from equipoise_server.config import make_config
+from equipoise_server.identity.policy import Rate
+from equipoise_server.rpc.configured import call_limits, options
+
+CONFIG = make_config(deployment="here", connections=2, metadata_limit_bytes=4096, message_limit_bytes=2**16)
+METHOD = "/x.Y/Z"
+PATIENCE = 30
+
+
+async def echo(request: bytes, _: Any) -> bytes:
+    return request
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[int]:
+    """A server with the configured options, on a port without TLS."""
+    server = aio.server(options=options(CONFIG))
+    make: Any = grpc.unary_unary_rpc_method_handler
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("x.Y", {"Z": make(echo)}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield port
+    finally:
+        await server.stop(None)
+
+
+def connection(port: int) -> aio.Channel:
+    return aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)])
+
+
+async def status(channel: aio.Channel, request: bytes, **arguments: Any) -> str:
+    call: Any = channel.unary_unary(METHOD)
+    try:
+        assert await call(request, timeout=PATIENCE, **arguments) == request
+    except aio.AioRpcError as error:
+        return str(error.code().name)
+    return "OK"
+
+
+async def test_large_messages_large_metadata_and_compressed_messages_are_refused() -> None:
+    async with served() as port, connection(port) as channel:
+        for request, arguments, expected in (
+            (b"x" * 2**15, {}, "OK"),
+            (b"x" * 2**17, {}, "RESOURCE_EXHAUSTED"),
+            (b"x", {"metadata": (("k", "v" * 2**13),)}, "RESOURCE_EXHAUSTED"),
+            # A thousandth of what it would become.
+            (b"x" * 2**15, {"compression": grpc.Compression.Gzip}, "UNIMPLEMENTED"),
+        ):
+            assert await status(channel, request, **arguments) == expected
+        assert await status(channel, b"x") == "OK"
+
+
+async def test_connections_are_limited_and_free_again_when_they_end() -> None:
+    async with served() as port, AsyncExitStack() as stack:
+        channels = [await stack.enter_async_context(connection(port)) for _ in range(3)]
+        assert [await status(channel, b"x") for channel in channels] == ["OK", "OK", "UNAVAILABLE"]
+        await channels[0].close()
+        assert await status(channels[2], b"x", wait_for_ready=True) == "OK"
+
+
+async def test_a_port_is_not_shared_with_another_server() -> None:
+    async with served() as port:
+        second = aio.server(options=options(CONFIG))
+        with pytest.raises(RuntimeError):
+            second.add_insecure_port(f"127.0.0.1:{port}")
+        await second.stop(None)
+
+
+def test_every_kind_of_call_has_a_rate() -> None:
+    assert call_limits(CONFIG).rates.keys() == set(Rate)

@@ -1,0 +1,99 @@
+"""Shared threads: nobody has more than a share, nobody waits for all that another has asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from equipoise_server.rpc.threads import SharedThreads
+
+PATIENCE = 30
+
+
+@asynccontextmanager
+async def shared(threads: int) -> AsyncIterator[SharedThreads]:
+    made = SharedThreads(threads, "test")
+    try:
+        yield made
+    finally:
+        await asyncio.to_thread(made.close)
+
+
+async def test_results_and_errors_come_back() -> None:
+    async with shared(2) as threads:
+        assert await threads.run("ann", int, "7") == 7
+        with pytest.raises(ValueError, match="invalid literal"):
+            await threads.run("ann", int, "x")
+        assert await threads.run("ann", int, "8") == 8
+
+
+async def test_a_caller_has_a_quarter_of_the_threads_however_much_it_asks_for() -> None:
+    async with shared(8) as threads:
+        going, release, begun = asyncio.get_running_loop(), threading.Event(), asyncio.Semaphore(0)
+
+        def work() -> None:
+            going.call_soon_threadsafe(begun.release)
+            release.wait(PATIENCE)
+
+        try:
+            many = [asyncio.create_task(threads.run("eve", work)) for _ in range(50)]
+            for _ in range(2):
+                await asyncio.wait_for(begun.acquire(), PATIENCE)
+            # Others are answered at once, and one of eve's further tasks would have begun before them.
+            for name in ("ann", "bob"):
+                assert await asyncio.wait_for(threads.run(name, int, "1"), PATIENCE) == 1
+            assert begun.locked()
+        finally:
+            release.set()
+        await asyncio.gather(*many)
+
+
+async def test_waiting_callers_take_turns() -> None:
+    order: list[str] = []
+    async with shared(1) as threads:
+        release = threading.Event()
+        try:
+            first = asyncio.create_task(threads.run("eve", release.wait, PATIENCE))
+            await asyncio.sleep(0)
+            names = ["eve", "eve", "eve", "ann", "ann", "bob"]
+            tasks = [asyncio.create_task(threads.run(name, order.append, name)) for name in names]
+            await asyncio.sleep(0)
+        finally:
+            release.set()
+        await asyncio.gather(first, *tasks)
+    assert order == ["eve", "ann", "bob", "eve", "ann", "eve"]
+
+
+async def test_cancelled_tasks_leave_their_places() -> None:
+    async with shared(1) as threads:
+        release = threading.Event()
+        try:
+            running = asyncio.create_task(threads.run("eve", release.wait, PATIENCE))
+            waiting = [asyncio.create_task(threads.run("eve", int, "1")) for _ in range(5)]
+            later = asyncio.create_task(threads.run("ann", int, "2"))
+            await asyncio.sleep(0)
+            for task in (*waiting, running):
+                task.cancel()
+            ended = await asyncio.gather(*waiting, running, return_exceptions=True)
+            assert all(isinstance(each, asyncio.CancelledError) for each in ended)
+            # The thread itself cannot be interrupted: it is not given away before it is free.
+            assert not later.done()
+        finally:
+            release.set()
+        assert await asyncio.wait_for(later, PATIENCE) == 2
+        assert await asyncio.wait_for(threads.run("eve", int, "3"), PATIENCE) == 3
+
+
+async def test_a_task_cancelled_at_the_moment_of_its_turn_passes_it_on() -> None:
+    async with shared(1) as threads:
+        for _ in range(20):
+            first = asyncio.create_task(threads.run("eve", int, "1"))
+            second = asyncio.create_task(threads.run("ann", int, "2"))
+            await asyncio.sleep(0)
+            first.cancel()
+            assert await asyncio.wait_for(second, PATIENCE) == 2
+            await asyncio.gather(first, return_exceptions=True)
