@@ -174,6 +174,11 @@ def templates(round_id: str) -> dict[str, Message]:
         f"{OPERATOR}/RetireDataset": operator_pb2.RetireDatasetRequest(name="nothing", request_id="a"),
         f"{OPERATOR}/ListDatasets": operator_pb2.ListDatasetsRequest(page_size=1, page_token="a"),
         f"{OPERATOR}/AddAnalyst": operator_pb2.AddAnalystRequest(name="eve", signing_request=CSR, request_id="a"),
+        f"{OPERATOR}/RevokeAnalyst": operator_pb2.RevokeAnalystRequest(name="none", request_id="a"),
+        f"{OPERATOR}/RenewAnalyst": operator_pb2.RenewAnalystRequest(
+            name="eve", signing_request=CSR, request_id="a"
+        ),
+        f"{OPERATOR}/DeleteAnalyst": operator_pb2.DeleteAnalystRequest(name="none", request_id="a"),
         f"{OPERATOR}/ListAnalysts": operator_pb2.ListAnalystsRequest(page_size=1, page_token="ann"),
         f"{OPERATOR}/PlanRound": operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE),
         f"{OPERATOR}/OpenRound": operator_pb2.OpenRoundRequest(terms=TERMS_MESSAGE, request_id="a"),
