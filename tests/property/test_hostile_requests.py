@@ -127,6 +127,7 @@ class Served:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     directory = tmp_path_factory.mktemp("hostile")
     made = Served(Bench(directory, f"sqlite:///{directory / 'test.db'}"))
+    (directory / "data" / "made.csv").write_text("colour,size\nred,s\n")
     yield made
     made.close()
 
@@ -157,7 +158,7 @@ def templates(round_id: str) -> dict[str, Message]:
         f"{ANALYST}/DownloadSynopsis": analyst_pb2.DownloadSynopsisRequest(round_id=round_id, after_records=1),
         f"{OPERATOR}/RegisterDataset": operator_pb2.RegisterDatasetRequest(
             name="made",
-            source="shop.csv",
+            source="made.csv",
             schema=schema_to_message(SCHEMA),
             data_cap=CAP,
             analyst_cap=CAP,
