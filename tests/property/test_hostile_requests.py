@@ -143,6 +143,8 @@ TERMS_MESSAGE = client_messages.terms_message(
         mechanism="laplace",
     )
 )
+HALF_A_PAIR = operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE)
+HALF_A_PAIR.terms.options = '{"\\ud800": 1}'
 CSR = signing_request(new_key())
 
 
@@ -208,7 +210,7 @@ def test_no_request_is_unexpected(served: Served, data: st.DataObject) -> None:
 
 @given(nearly(operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE)))
 @settings(max_examples=2 * settings().max_examples)
-@example(operator_pb2.PlanRoundRequest(terms=operator_pb2.RoundTerms(options='{"\\ud800": 1}')).SerializeToString())
+@example(HALF_A_PAIR.SerializeToString())
 def test_no_terms_are_unexpected(served: Served, raw: bytes) -> None:
     served.check(f"{OPERATOR}/PlanRound", raw)
 
