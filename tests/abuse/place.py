@@ -87,8 +87,9 @@ class Place:
 def place(directory: Path) -> Iterator[Place]:
     """The place, made anew; at the end the server stops in order, as if nothing had been."""
     state = make_state(directory / "state", SETTINGS)
-    rows = [f"{('red', 'green')[row % 2]},{row % 20 / 10}" for row in range(400)]
-    (state / "data" / "shop.csv").write_text("\n".join(["colour,price", *rows]) + "\n")
+    for records, table in enumerate(("shop", "unshared", "unregistered"), start=400):
+        rows = [f"{('red', 'green')[row % 2]},{row % 20 / 10}" for row in range(records)]
+        (state / "data" / f"{table}.csv").write_text("\n".join(["colour,price", *rows]) + "\n")
     with running(state) as server:
         found = furnished(server)
         yield found
@@ -105,7 +106,7 @@ def furnished(server: ServerProcess) -> Place:
         operator = Operator(way)
         cap = Budget(50.0, 1e-3)
         for dataset in ("shop", "unshared"):
-            operator.register_dataset(dataset, "shop.csv", SCHEMA, cap, cap)
+            operator.register_dataset(dataset, f"{dataset}.csv", SCHEMA, cap, cap)
         shared = operator.open(terms("ann", "mal")).round.id
         others = operator.open(terms("ann")).round.id
     return Place(server, server.operator(), server.auditor(), ann, mal, shared, others)

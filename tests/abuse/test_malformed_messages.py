@@ -376,7 +376,7 @@ def test_malformed_terms_open_nothing(here: Place, method: str) -> None:
 def register_with(**changed: object) -> bytes:
     cap = types_pb2.Budget(epsilon=1.0, delta=1e-6)
     request = operator_pb2.RegisterDatasetRequest(
-        name="made", source="shop.csv", schema=schema_to_message(SCHEMA), data_cap=cap, analyst_cap=cap
+        name="made", source="unregistered.csv", schema=schema_to_message(SCHEMA), data_cap=cap, analyst_cap=cap
     )
     request.request_id = "malformed"
     for name, value in changed.items():
@@ -426,8 +426,8 @@ REGISTRATIONS: dict[str, bytes] = {
             "/etc/passwd",
             "../equipoise.db",
             "a/" * 5000,
-            "shop.csv/x",
-            "SHOP.CSV",
+            "unregistered.csv/x",
+            "UNREGISTERED.CSV",
             "~/x",
         )
     },

@@ -134,6 +134,7 @@ class Served:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     directory = tmp_path_factory.mktemp("hostile")
     made = Served(Bench(directory, f"sqlite:///{directory / 'test.db'}"))
+    (directory / "data" / "made.csv").write_text("colour,size\nred,s\n")
     yield made
     made.close()
 
@@ -149,6 +150,8 @@ TERMS_MESSAGE = client_messages.terms_message(
         mechanism="laplace",
     )
 )
+HALF_A_PAIR = operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE)
+HALF_A_PAIR.terms.options = '{"\\ud800": 1}'
 CSR = signing_request(new_key())
 
 
@@ -164,7 +167,7 @@ def templates(round_id: str) -> dict[str, Message]:
         f"{ANALYST}/DownloadSynopsis": analyst_pb2.DownloadSynopsisRequest(round_id=round_id, after_records=1),
         f"{OPERATOR}/RegisterDataset": operator_pb2.RegisterDatasetRequest(
             name="made",
-            source="shop.csv",
+            source="made.csv",
             schema=schema_to_message(SCHEMA),
             data_cap=CAP,
             analyst_cap=CAP,
@@ -219,7 +222,7 @@ def test_no_request_is_unexpected(served: Served, data: st.DataObject) -> None:
 
 @given(nearly(operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE)))
 @settings(max_examples=2 * settings().max_examples)
-@example(operator_pb2.PlanRoundRequest(terms=operator_pb2.RoundTerms(options='{"\\ud800": 1}')).SerializeToString())
+@example(HALF_A_PAIR.SerializeToString())
 def test_no_terms_are_unexpected(served: Served, raw: bytes) -> None:
     served.check(f"{OPERATOR}/PlanRound", raw)
 
