@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from grpc import aio
-from integration.server_process import Credentials, Refusal, ServerProcess, eventually, refusal_of
+from integration.server_process import HURRIED, Credentials, Refusal, ServerProcess, eventually, refusal_of
 from load.loaded_server import CALLS_AT_ONCE, Monitor, narrow_channel, opened, released, serving, uploaded
 
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2_grpc
@@ -73,8 +73,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, unread: int) -> Iterator[Pla
         f"calls_per_caller = {unread}",
         f"connections_per_caller = {connections_for(unread) + 1}",
         f"stall_seconds = {STALL_SECONDS}",
-        "streams_per_second = 1000000",
-        "reads_per_second = 1000000",
+        *HURRIED,
     ]
     with serving(tmp_path_factory.mktemp("streams") / "state", settings, SCRIPT) as server:
         yield asyncio.run(prepared(server))

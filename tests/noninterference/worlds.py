@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf.timestamp_pb2 import Timestamp
 from integration.rounds_bench import SCHEMA, write_table
 from integration.server_process import (
+    HURRIED,
     Credentials,
     ServerProcess,
     key_to_pem,
@@ -175,7 +176,7 @@ def world(
     place: Path, begin: datetime, rounds: Sequence[RoundOf], fault: str = "pass", seed: int = 1
 ) -> Iterator[World]:
     """A new server with its dataset and its people; no round is open yet."""
-    state = make_state(place, ['log_level = "debug"'], clock=lambda: begin)
+    state = make_state(place, ['log_level = "debug"', *HURRIED], clock=lambda: begin)
     write_table(state / "data")
     set_clock(state, begin)
     with (

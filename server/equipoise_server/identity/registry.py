@@ -136,9 +136,10 @@ class Registry:
             return set(connection.execute(query).scalars())
 
     def count(self) -> int:
-        """How many identities there are, of all roles."""
+        """How many identities there are, of all roles; the deleted are none."""
+        query = select(func.count()).select_from(identities).where(identities.c.deleted.is_(None))
         with self.store.read() as connection:
-            return int(connection.execute(select(func.count()).select_from(identities)).scalar_one())
+            return int(connection.execute(query).scalar_one())
 
     def list(self, roles: Collection[Role], page_size: int = 0, page_token: str = "") -> tuple[list[Identity], str]:
         """Those with one of `roles` by name, and the token of the next page (empty on the last).
