@@ -13,7 +13,7 @@ from equipoise import wire
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise_server.identity.authority import Authority
 from equipoise_server.identity.enrolment import requested_key
-from equipoise_server.identity.names import Caller, Role
+from equipoise_server.identity.names import Caller, Role, check_name
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.datasets import Counting
@@ -203,6 +203,7 @@ class OperatorMethods:
 
     def _certified(self, name: str, signing_request: bytes) -> tuple[x509.Certificate, datetime]:
         """A certificate that counts once it is in the registry, and when it was made."""
+        check_name(name)
         now = self.clock()
         key = requested_key(signing_request)
         return self.authority.issue_identity(name, key, now, self.certificate_days), now
