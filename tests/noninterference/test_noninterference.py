@@ -116,10 +116,12 @@ def lived(place: Path, rounds: Sequence[RoundOf], conducts: Sequence[Conduct]) -
 
 
 def nothing_of_analysts_is_logged(made: World) -> None:
-    """Neither names nor contents of questions, at the level that tells most."""
+    """What was asked is nowhere, at the level that tells most; who did something, in the audit trail only."""
     log = made.server.log()
     assert "refused" in log
-    assert not re.findall(r"\b(ann|bob|cyd|eve|colour|green|red|xl)\b", log)
+    assert not re.findall(r"\b(colour|green|red|xl)\b", log)
+    beside = [line for line in log.splitlines() if '"outcome"' not in line]
+    assert not re.findall(r"\b(ann|bob|cyd|eve)\b", "\n".join(beside))
 
 
 def difference(view: View, other: View) -> tuple[Seen, Seen] | None:
