@@ -519,20 +519,19 @@ def added(*more: Header) -> list[Header]:
 
 Framed = Callable[[bytes], tuple[list[Header], bytes]]
 WELL_FORMED: Framed = lambda asked: (call_headers(LOOK), message(asked))  # noqa: E731
-# With the number of gRPC's own status: what it refuses never reaches a method of ours.
-REFUSED_FRAMES: dict[str, tuple[Framed, bytes]] = {
-    "well-formed": (WELL_FORMED, b"0"),
-    "said to be compressed": (lambda asked: (added(GZIP), message(asked, 1)), b"12"),
-    "compressed": (lambda asked: (added(GZIP), message(gzip.compress(asked), 1)), b"12"),
-    "no te": (lambda asked: (changed(b"te"), message(asked)), b"2"),
-    "GET": (lambda asked: (changed(b":method", b"GET"), message(asked)), b"2"),
-    "no path": (lambda asked: (changed(b":path"), message(asked)), b"2"),
-    "a path of bytes": (lambda asked: (changed(b":path", b"/\xff\xfe"), message(asked)), b"2"),
-    "a path of a service only": (lambda asked: (changed(b":path", b"/"), message(asked)), b"12"),
-    "a long path": (lambda asked: (changed(b":path", b"/" + b"a" * 9000), message(asked)), b"12"),
-    "reset: an unknown compression": (lambda asked: (added((b"grpc-encoding", b"br")), message(asked, 1)), b""),
-    "reset: no text in a binary header": (lambda asked: (added((b"a-bin", b"!!!")), message(asked)), b""),
-    "reset: a capital in a header": (lambda asked: (added((b"A", b"a")), message(asked)), b""),
+# gRPC answers them with a status of its own, or resets them, as its version is; none reaches a method of ours.
+REFUSED_FRAMES: dict[str, Framed] = {
+    "said to be compressed": lambda asked: (added(GZIP), message(asked, 1)),
+    "compressed": lambda asked: (added(GZIP), message(gzip.compress(asked), 1)),
+    "no te": lambda asked: (changed(b"te"), message(asked)),
+    "GET": lambda asked: (changed(b":method", b"GET"), message(asked)),
+    "no path": lambda asked: (changed(b":path"), message(asked)),
+    "a path of bytes": lambda asked: (changed(b":path", b"/\xff\xfe"), message(asked)),
+    "a path of a service only": lambda asked: (changed(b":path", b"/"), message(asked)),
+    "a long path": lambda asked: (changed(b":path", b"/" + b"a" * 9000), message(asked)),
+    "an unknown compression": lambda asked: (added((b"grpc-encoding", b"br")), message(asked, 1)),
+    "no text in a binary header": lambda asked: (added((b"a-bin", b"!!!")), message(asked)),
+    "a capital in a header": lambda asked: (added((b"A", b"a")), message(asked)),
 }
 # gRPC waits for the rest of these, which never comes; they hold their stream until their own connection ends.
 UNFINISHED_FRAMES: dict[str, Framed] = {
@@ -550,10 +549,10 @@ def looked_at(here: Place) -> bytes:
 
 @pytest.mark.parametrize("name", REFUSED_FRAMES)
 def test_frames_that_no_library_writes_are_refused_alone(here: Place, name: str) -> None:
-    make, status = REFUSED_FRAMES[name]
     asked = looked_at(here)
-    first, second = endings(here.server.port, here.mal, [make(asked), WELL_FORMED(asked)])
-    assert first.status == status, first
+    first, second = endings(here.server.port, here.mal, [REFUSED_FRAMES[name](asked), WELL_FORMED(asked)])
+    assert first.ended in ("trailers", "reset"), first
+    assert (first.status != b"0", first.received) == (True, b""), first
     assert second.status == b"0", second
 
 
