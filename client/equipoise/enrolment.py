@@ -105,7 +105,8 @@ def install(directory: Path, bundle: Bundle) -> None:
     """Completes or renews a profile. Interrupted, it is simply done again; done twice, it changes nothing.
 
     A profile that is there keeps its server and its authority: only a certificate for the same name, by the same
-    authority, renews it. Raises `InvalidArgument` for every other, and where the key is not here.
+    authority, renews it. Raises `InvalidArgument` for every other, for a certificate that is not of the bundle's
+    name, and where the key is not here.
     """
     renewed = is_profile(directory)
     if renewed:
@@ -116,7 +117,7 @@ def install(directory: Path, bundle: Bundle) -> None:
     else:
         authority = bundle.authority
     holder = _key_of(directory, bundle.certificate)
-    check_chain("bundle: ", authority, bundle.certificate, read_key(holder))
+    check_chain("bundle: ", authority, bundle.certificate, read_key(holder), bundle.name)
     _replace(directory / AUTHORITY, authority)
     _replace(directory / CERTIFICATE, bundle.certificate)
     if not renewed:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import tomllib
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from equipoise.errors import InvalidArgument
 
 KEY, CERTIFICATE, AUTHORITY, SETTINGS = "key.pem", "certificate.pem", "ca.pem", "profile.toml"
+_IDENTITY = re.compile(r"equipoise://[^/]+/(?P<name>[^/]+)")
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Profile:
             certificate=read_file(directory / CERTIFICATE),
             _key=read_key(directory / KEY),
         )
-        check_chain(f"{directory}{os.sep}", profile.authority, profile.certificate, profile._key)
+        check_chain(f"{directory}{os.sep}", profile.authority, profile.certificate, profile._key, name)
         if profile.expire_time < datetime.now(UTC):
             problem = f"expired on {profile.expire_time:%Y-%m-%d}; ask for another with: equipoise enroll --renew"
             raise InvalidArgument(str(directory / CERTIFICATE), problem)
@@ -91,9 +93,10 @@ def settings_text(target: str, name: str) -> bytes:
     return f"target = {json.dumps(target)}\nname = {json.dumps(name)}\n".encode()
 
 
-def check_chain(place: str, authority: bytes, certificate: bytes, key: bytes) -> None:
+def check_chain(place: str, authority: bytes, certificate: bytes, key: bytes, name: str) -> None:
     """Finds here what a server would answer with a closed connection only, and names the part that is wrong.
 
+    Also a certificate of somebody else than `name`, with which a server would take the holder for that other.
     `place` comes before the part's name in the error. Raises `InvalidArgument`.
     """
     try:
@@ -115,6 +118,21 @@ def check_chain(place: str, authority: bytes, certificate: bytes, key: bytes) ->
     except (ValueError, TypeError, InvalidSignature):
         problem = f"was not issued by the authority in {AUTHORITY}; servers of that authority would refuse it"
         raise InvalidArgument(place + CERTIFICATE, problem) from None
+    if (certified := _certified_name(own)) != name:
+        problem = "carries no name, not that" if certified is None else f"is of {certified!a}, not"
+        raise InvalidArgument(place + CERTIFICATE, f"{problem} of {name!a}")
+
+
+def _certified_name(certificate: x509.Certificate) -> str | None:
+    """The name where servers look for it: in the only alternative name, equipoise://DEPLOYMENT/NAME."""
+    try:
+        alternatives = list(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError):
+        return None
+    if len(alternatives) != 1 or not isinstance(alternatives[0], x509.UniformResourceIdentifier):
+        return None
+    identity = _IDENTITY.fullmatch(alternatives[0].value)
+    return None if identity is None else identity["name"]
 
 
 def read_file(path: Path) -> bytes:

@@ -2,6 +2,8 @@
 
 Operators admit analysts over the network; nobody admits operators but here. All of it may be done while servers
 run: they look identities up on every call. The server's own certificate is read when a server starts.
+
+A store that was restored from an older copy is refused with `DataLoss` before anything is changed (`ledger.guard`).
 """
 
 from __future__ import annotations
@@ -114,6 +116,8 @@ def _registry(state: Path, clock: Clock) -> Iterator[tuple[Deployment, Registry]
     deployment = open_deployment(state, clock())
     store = deployment.open_store()
     try:
+        # Before anything is written: requests are counted, and one more could stand in for one that is missing.
+        deployment.guard.advance(store)
         yield deployment, Registry(store)
         # No copy of the store from before a revocation may be accepted, where the request is remembered.
         deployment.guard.advance(store)

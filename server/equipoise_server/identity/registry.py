@@ -58,13 +58,14 @@ class Registry:
     ) -> bytes:
         """Registers a new identity with its first certificate; gives the certificate that counts, in PEM.
 
-        The same `request` again changes nothing and gives the first certificate. Raises `AlreadyExists` for a
-        name that is taken, also by someone who was deleted, and for another request under the same id.
+        The same `request` again changes nothing and gives the first certificate, or raises `InvalidArgument` where
+        that is revoked by now. Raises `AlreadyExists` for a name that is taken, also by someone who was deleted,
+        and for another request under the same id.
         """
         check_name(name)
         with self.store.write() as connection:
             if request is not None and (answer := first_answer(connection, request)) is not None:
-                return _stored_certificate(connection, answer)
+                return _first_certificate(connection, answer)
             taken = connection.execute(select(identities.c.deleted).where(identities.c.name == name)).first()
             if taken is not None:
                 since = "is registered already" if taken.deleted is None else "was deleted; its name stays taken"
@@ -83,20 +84,19 @@ class Registry:
         """Adds a certificate to those of an identity with one of `roles`; gives the one that counts, in PEM.
 
         Also after a revocation, when it lets its holder in again: but not with a key that a revoked certificate
-        was for, which raises `InvalidArgument`. Raises `NotFound`, and `AlreadyExists` as `add` does.
+        was for, which raises `InvalidArgument`, also where the same request comes again. Raises `NotFound`, and
+        `AlreadyExists` as `add` does.
         """
         with self.store.write() as connection:
             if (answer := first_answer(connection, request)) is not None:
-                return _stored_certificate(connection, answer)
+                return _first_certificate(connection, answer)
             check_there(connection, name, roles)
             revoked = select(certificates.c.certificate).where(
                 certificates.c.name == name, certificates.c.revoked.is_not(None)
             )
             keys = [_parsed(pem).public_key() for pem in connection.execute(revoked).scalars()]
             if certificate.public_key() in keys:
-                raise InvalidArgument(
-                    "signing_request", "its key belongs to a revoked certificate; make a new key and request"
-                )
+                raise _revoked_key()
             pem = _insert_certificate(connection, name, certificate, now, request)
             reached(CrashPoint.RENEWAL_WRITTEN)
         reached(CrashPoint.RENEWAL_COMMITTED)
@@ -222,12 +222,21 @@ def _certified_until(connection: Connection, names: Collection[str]) -> dict[str
     return until
 
 
-def _stored_certificate(connection: Connection, serial: str) -> bytes:
-    query = select(certificates.c.certificate).where(certificates.c.serial == serial)
-    pem = connection.execute(query).scalar_one_or_none()
-    if pem is None:
+def _first_certificate(connection: Connection, serial: str) -> bytes:
+    query = select(certificates.c.certificate, certificates.c.revoked).where(certificates.c.serial == serial)
+    row = connection.execute(query).first()
+    if row is None:
         raise DataLoss("a certificate that was issued is not in the store")
-    return bytes(pem)
+    if row.revoked is not None:
+        # Whoever was given it would take a certificate that lets nobody in for a success.
+        raise _revoked_key()
+    return bytes(row.certificate)
+
+
+def _revoked_key() -> InvalidArgument:
+    return InvalidArgument(
+        "signing_request", "its key belongs to a revoked certificate; make a new key and request"
+    )
 
 
 def _parsed(pem: bytes) -> x509.Certificate:

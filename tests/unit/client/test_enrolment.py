@@ -127,6 +127,30 @@ def test_a_bundle_that_does_not_fit_is_refused_and_changes_nothing(tmp_path: Pat
     assert not is_profile(tmp_path / "other")
 
 
+@pytest.mark.parametrize("renewed", [False, True])
+def test_a_certificate_of_somebody_else_is_refused_whatever_the_bundle_says(tmp_path: Path, renewed: bool) -> None:
+    """Its holder would ask, be charged and be logged as that other."""
+    if renewed:
+        install(tmp_path, bundle(begin(tmp_path)))
+    request = begin(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    nobodys = AUTHORITY.issue_server(["ann"], requested_key(request), datetime.now(UTC))
+    for wrong, problem in (
+        (replace(bundle(request, "mallory"), name="ann"), "is of 'mallory', not of 'ann'"),
+        (replace(bundle(request), certificate=certificate_to_pem(nobodys)), "carries no name, not that of 'ann'"),
+    ):
+        with pytest.raises(InvalidArgument, match=rf"^bundle: certificate.*: {problem}$"):
+            install(tmp_path, wrong)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_profile_whose_certificate_is_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    install(tmp_path, bundle(begin(tmp_path)))
+    (tmp_path / "profile.toml").write_text('target = "db.example:7443"\nname = "bob"\n')
+    with pytest.raises(InvalidArgument, match=r"certificate\.pem: is of 'ann', not of 'bob'"):
+        Profile.load(tmp_path)
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "[]", "{}", '{"version": 2, "name": "a", "target": "b", "certificate": "c", "authority": "d"}']
@@ -141,7 +165,7 @@ def test_a_malformed_bundle_is_refused(text: str) -> None:
 
 
 def test_what_a_bundle_says_stays_text(tmp_path: Path) -> None:
-    hostile = replace(bundle(begin(tmp_path)), target='x"\nname = "operator', name='a"\\')
+    hostile = replace(bundle(begin(tmp_path)), target='x"\\\nname = "operator')
     install(tmp_path, hostile)
     loaded = Profile.load(tmp_path)
     assert (loaded.target, loaded.name) == (hostile.target, hostile.name)

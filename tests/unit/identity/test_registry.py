@@ -100,6 +100,19 @@ def test_after_a_revocation_only_a_new_key_lets_in_again(registry: Registry) -> 
     assert registry.caller("alice", fresh) == Caller("alice", Role.ANALYST)
 
 
+def test_a_request_whose_certificate_was_revoked_is_no_success_when_it_is_sent_again(registry: Registry) -> None:
+    issued, renewed = (AUTHORITY.issue_identity("alice", new_key().public_key(), NOW) for _ in range(2))
+    admission, renewal = (make_request("o", method, method, "alice") for method in ("add", "renew"))
+    registry.add("alice", Role.ANALYST, issued, NOW, admission)
+    registry.renew("alice", ANALYSTS, renewed, NOW, renewal)
+    registry.revoke("alice", ANALYSTS, NOW, make_request("o", "revoke", "revoke", "alice"))
+    problem = r"^signing_request: its key belongs to a revoked certificate"
+    with pytest.raises(InvalidArgument, match=problem):
+        registry.add("alice", Role.ANALYST, issued, NOW, admission)
+    with pytest.raises(InvalidArgument, match=problem):
+        registry.renew("alice", ANALYSTS, renewed, NOW, renewal)
+
+
 @pytest.mark.parametrize("name", ["nobody", "gone", "bob"])
 def test_who_is_not_there_was_deleted_or_is_no_analyst_is_not_found_in_the_same_words(
     registry: Registry, name: str
