@@ -28,7 +28,7 @@ class SharedThreads:
         self._executor = ThreadPoolExecutor(threads, name)
         self._free = threads
         self._share = max(1, threads // 4)
-        self._running: Counter[str] = Counter()  # of registered callers, so it does not grow without end
+        self._running: Counter[str] = Counter()  # of certified names, so it does not grow without end
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # in the order of whose turn it is
 
     async def run(
