@@ -17,15 +17,15 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from numpy.typing import NDArray
 
 from equipoise.boxes import MAX_DEPTH
-from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
+from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement
 from equipoise.schema import Schema, make_attribute
 from equipoise.v1 import types_pb2
+from equipoise.wire_format import not_a_workload, outline
 
 VERSION = 1
 ANSWERS_IN_CHUNK = 1024
 NO_BOUND = 1 << 62
-MAX_STATEMENT_BYTES = 1 << 20  # far beyond any that compiles, but for one that lists very many categories
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,23 +100,19 @@ def workload_to_bytes(statements: Sequence[Statement]) -> bytes:
 def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tuple[Statement, ...]:
     """Reads a Workload message. Raises `InvalidArgument`, naming for example `statements[3].predicate.among`.
 
-    Statements take many times their bytes once they are read, so they are counted and measured before: raises
-    `BudgetExhausted` for more than `most_statements`.
+    Statements take many times their bytes once they are read, so they are counted and measured before, and read
+    one at a time: raises `BudgetExhausted` for more than `most_statements`.
     """
-    message = types_pb2.Workload()
-    try:
-        message.ParseFromString(data)
-    except DecodeError:
-        raise InvalidArgument("workload", "is not a serialized Workload, or is nested too deeply") from None
-    if message.version != VERSION:
-        raise InvalidArgument("version", f"is {message.version}, but must be {VERSION}")
-    if most_statements is not None and len(message.statements) > most_statements:
-        asked = len(message.statements)
-        raise BudgetExhausted(f"the workload has {asked} statements, your share allows {most_statements}")
-    _refuse_unknown_fields(message, "")
-    if not message.statements:
+    found = outline(data, most_statements)
+    if found.version != VERSION:
+        raise InvalidArgument("version", f"is {found.version}, but must be {VERSION}")
+    if found.unknown_field is not None:
+        raise InvalidArgument("workload", f"has an unknown field with number {found.unknown_field}")
+    if not found.statements:
         raise InvalidArgument("statements", "are empty; a workload asks for something")
-    return tuple(_read_statement(each, f"statements[{i}]") for i, each in enumerate(message.statements))
+    return tuple(
+        _read_statement(data[start:stop], f"statements[{i}]") for i, (start, stop) in enumerate(found.statements)
+    )
 
 
 def results_to_chunks(
@@ -201,9 +197,13 @@ def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: st
             raise InvalidArgument(path, "is not a predicate")
 
 
-def _read_statement(message: types_pb2.Statement, path: str) -> Statement:
-    if message.ByteSize() > MAX_STATEMENT_BYTES:
-        raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
+def _read_statement(data: bytes, path: str) -> Statement:
+    message = types_pb2.Statement()
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        raise not_a_workload() from None
+    _refuse_unknown_fields(message, path)
     match message.WhichOneof("statement"):
         case "predicate":
             return _read_predicate(message.predicate, f"{path}.predicate", 1)
@@ -276,7 +276,7 @@ def _refuse_unknown_fields(message: Message, path: str) -> None:
     known.DiscardUnknownFields()
     if known.ByteSize() != size:
         where, number = next(_unknown_fields(message, path))
-        raise InvalidArgument(where or "workload", f"has an unknown field with number {number}")
+        raise InvalidArgument(where, f"has an unknown field with number {number}")
 
 
 def _unknown_fields(message: Message, path: str) -> Iterator[tuple[str, int]]:
@@ -286,7 +286,7 @@ def _unknown_fields(message: Message, path: str) -> Iterator[tuple[str, int]]:
     for descriptor, value in message.ListFields():
         if descriptor.message_type is None:
             continue
-        name = f"{path}.{descriptor.name}" if path else descriptor.name
+        name = f"{path}.{descriptor.name}"
         if isinstance(value, Message):
             yield from _unknown_fields(value, name)
         else:

@@ -50,7 +50,8 @@ from equipoise_server.storage.store import Store
 
 __all__ = ["create_state", "serve"]
 
-THREADS = 8  # for what is not done for one caller: finding out who calls, the schedule, the state of the store
+THREADS = 8  # for what is not done for one caller: the schedule, the state of the store
+AUTHENTICATING_THREADS = 8  # for finding out who calls
 TAKE_OVER_SECONDS = 2  # how often a server looks for rounds whose server has died
 SCHEDULE_SECONDS = 0.5  # how late a round may be sealed; workloads are refused from the closing time itself on
 DAY_SECONDS = 86_400
@@ -87,10 +88,11 @@ async def serve(
         try:
             async with (
                 _threads(deployment.config) as threads,
+                _authenticating() as authenticating,
                 _rounds(deployment, store, seeds, clock) as rounds,
                 _watched(deployment, store, stopping) as metrics,
             ):
-                server = _server(deployment, store, rounds, clock, stopping, threads, metrics)
+                server = _server(deployment, store, rounds, clock, stopping, threads, authenticating, metrics)
                 port = _bind(server, deployment)
                 # Bound before recovery, so that a taken port is known at once; started after it, so that no
                 # call meets a round that has not been looked after.
@@ -119,6 +121,15 @@ async def _threads(config: Config) -> AsyncIterator[Threads]:
     threads = Threads(
         SharedThreads(config.reading_threads, "reading"), SharedThreads(config.working_threads, "working")
     )
+    try:
+        yield threads
+    finally:
+        await asyncio.to_thread(threads.close)
+
+
+@asynccontextmanager
+async def _authenticating() -> AsyncIterator[SharedThreads]:
+    threads = SharedThreads(AUTHENTICATING_THREADS, "authenticating")
     try:
         yield threads
     finally:
@@ -209,6 +220,7 @@ def _server(
     clock: Clock,
     stopping: asyncio.Event,
     threads: Threads,
+    authenticating: SharedThreads,
     metrics: Metrics,
 ) -> aio.Server:
     config = deployment.config
@@ -216,7 +228,7 @@ def _server(
     guards = (
         hide_errors,
         metrics.guard(),
-        authentication(registry, config.deployment, clock),
+        authentication(registry, config.deployment, clock, authenticating),
         check_role,
         call_limit(call_limits(config)),
     )

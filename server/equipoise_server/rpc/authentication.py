@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -17,14 +16,16 @@ from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rpc.guards import Call, Context, Guard
 from equipoise_server.rpc.open_calls import OpenCalls
+from equipoise_server.rpc.threads import SharedThreads
 
 _CALLER: ContextVar[Caller] = ContextVar("caller")
 
 
-def authentication(registry: Registry, deployment: str, clock: Clock) -> Guard:
+def authentication(registry: Registry, deployment: str, clock: Clock, threads: SharedThreads) -> Guard:
     """The guard that finds the caller, and ends the call where its certificate is good no longer.
 
-    That the chain leads to our authority is checked by TLS before.
+    That the chain leads to our authority is checked by TLS before. Looking the name up comes before any limit of
+    calls, so names take turns in `threads`: whoever floods the server delays only calls under its own name.
     """
     open_calls = OpenCalls(registry, clock)
 
@@ -33,7 +34,7 @@ def authentication(registry: Registry, deployment: str, clock: Clock) -> Guard:
         certificate = _parsed(_peer_certificate(call.context))
         name = name_in_force(certificate, deployment, clock)
         # gRPC gives each call a task of its own, so this is seen by this call only.
-        _CALLER.set(await asyncio.to_thread(registry.caller, name, certificate))
+        _CALLER.set(await threads.run(name, registry.caller, name, certificate))
         async with open_calls.while_in_force(certificate):
             yield
 

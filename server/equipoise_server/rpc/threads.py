@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import ParamSpec, TypeVar
 
+from equipoise.errors import EquipoiseError, InternalError
 from equipoise_server.identity.policy import Rate
 
 Result = TypeVar("Result")
@@ -26,7 +28,7 @@ class SharedThreads:
         self._executor = ThreadPoolExecutor(threads, name)
         self._free = threads
         self._share = max(1, threads // 4)
-        self._running: Counter[str] = Counter()  # of registered callers, so it does not grow without end
+        self._running: Counter[str] = Counter()  # of certified names, so it does not grow without end
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # in the order of whose turn it is
 
     async def run(
@@ -36,21 +38,48 @@ class SharedThreads:
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
     ) -> Result:
-        """What `function` gives or raises, called in a thread when it is the caller's turn."""
+        """What `function` gives or raises, called in a thread when it is the caller's turn.
+
+        What it held is let go of with the call, and not when garbage is next collected: a caller that is refused
+        again and again would fill the memory. So a refusal, whose place in the code nobody logs, comes without
+        traceback and cause; only unexpected errors keep theirs.
+        """
         await self._turn(caller)
+        # In no variable: an error's traceback leads to this frame, which must not lead back to the error.
+        return await self._begun(caller, function, *args, **kwargs)
+
+    def _begun(
+        self,
+        caller: str,
+        function: Callable[Parameters, Result],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> asyncio.Future[Result]:
         loop = asyncio.get_running_loop()
+        outcome: asyncio.Future[Result] = loop.create_future()
+
+        def work() -> None:
+            try:
+                settle = partial(outcome.set_result, function(*args, **kwargs))
+            except BaseException as error:
+                if isinstance(error, EquipoiseError) and not isinstance(error, InternalError):
+                    error.__cause__ = error.__context__ = error.__traceback__ = None
+                settle = partial(outcome.set_exception, error)
+            loop.call_soon_threadsafe(ended, settle)
+
+        def ended(settle: Callable[[], None]) -> None:
+            self._end(caller)
+            # A call that is cancelled goes at once, its thread only when the function has ended.
+            if not outcome.cancelled():
+                settle()
+
         try:
-            task = self._executor.submit(function, *args, **kwargs)
+            # The executor's own future stays in a cycle with what asyncio would wrap it in.
+            self._executor.submit(work)
         except BaseException:
             self._end(caller)
             raise
-
-        def ended(_: Future[Result]) -> None:
-            loop.call_soon_threadsafe(self._end, caller)
-
-        # A call that is cancelled goes at once, its thread only when the function has ended.
-        task.add_done_callback(ended)
-        return await asyncio.wrap_future(task)
+        return outcome
 
     def close(self) -> None:
         """Waits until the threads have ended. Not to be called in the event loop's thread."""

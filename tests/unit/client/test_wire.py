@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from equipoise.boxes import MAX_DEPTH
-from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
 from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement
 from equipoise.schema import Attribute, Schema, bin_labels
 from equipoise.v1 import types_pb2
@@ -209,6 +209,42 @@ def test_unknown_fields_and_damaged_bytes_are_refused(data: bytes, at: str) -> N
     with pytest.raises(InvalidArgument) as caught:
         workload_from_bytes(data)
     assert caught.value.field == at
+
+
+ONE = field(2, field(2, field(1, b"delay")))
+LARGE = field(2, field(2, field(1, bytes(2**20))))
+
+
+@pytest.mark.parametrize(
+    ("data", "at"),
+    [
+        (b"\x08\x01" + ONE + LARGE, "statements[1]"),
+        (b"\x08\x01" * 17 + ONE, "workload"),
+        (b"\x08\x02\x78\x01", "version"),
+        (b"\x08\x01\x13\x14", "workload"),
+        (b"\x08\x01" + ONE + b"\x14", "workload"),
+        (b"\x08\x01\x02\x00", "workload"),
+        (b"\x08" + b"\xff" * 10 + b"\x01", "workload"),
+        (b"\x08\x01\x12\xff\xff\xff\xff\x0f", "workload"),
+        (b"\x08\x01\x12", "workload"),
+    ],
+)
+def test_what_encloses_statements_is_checked_before_they_are_read(data: bytes, at: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        workload_from_bytes(data, 2)
+    assert caught.value.field == at
+
+
+def test_the_last_version_counts_however_it_is_written() -> None:
+    assert workload_from_bytes(b"\x08\x07" + ONE + b"\x08\x81\x80\x80\x00") == (Marginal(("delay",)),)
+
+
+def test_no_more_statements_are_read_than_are_allowed() -> None:
+    assert len(workload_from_bytes(b"\x08\x01" + ONE * 3, 3)) == 3
+    # What comes behind the first too many is not even looked at, and those before it are not parsed.
+    for data in (ONE * 4, field(2, b"\xff") * 4, ONE * 4 + b"garbage"):
+        with pytest.raises(BudgetExhausted, match="more statements than the 3 of your share"):
+            workload_from_bytes(b"\x08\x01" + data, 3)
 
 
 def columns(count: int) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,10 +19,12 @@ from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rpc.authentication import authentication, current_caller
 from equipoise_server.rpc.guards import Call, Context
+from equipoise_server.rpc.threads import SharedThreads
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import certificates, identities
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PATIENCE = 30
 AUTHORITY = Authority.create("here", NOW)
 
 
@@ -30,10 +34,11 @@ class Deployment:
 
     registry: Registry
     certificate: x509.Certificate
+    threads: SharedThreads
     now: datetime = NOW
 
     async def caller(self, presented: Iterable[bytes]) -> Caller:
-        guard = authentication(self.registry, "here", lambda: self.now)
+        guard = authentication(self.registry, "here", lambda: self.now, self.threads)
         context = cast(Context, FakeContext({"x509_pem_cert": presented}))
         async with guard(Call("/x/Y", False, context)):
             return current_caller()
@@ -55,7 +60,9 @@ def deployment(tmp_path: Path) -> Iterator[Deployment]:
     issued = AUTHORITY.issue_identity("alice", new_key().public_key(), NOW, days=10)
     registry = Registry(store)
     registry.add("alice", Role.ANALYST, issued, NOW)
-    yield Deployment(registry, issued)
+    threads = SharedThreads(4, "authenticating")
+    yield Deployment(registry, issued, threads)
+    threads.close()
     store.close()
 
 
@@ -97,6 +104,20 @@ async def test_a_certificate_that_was_never_recorded_is_refused(deployment: Depl
     unrecorded = AUTHORITY.issue_identity("alice", new_key().public_key(), NOW)
     with pytest.raises(NotAuthenticated):
         await deployment.caller([certificate_to_pem(unrecorded)])
+
+
+async def test_a_flood_under_one_name_holds_up_no_other(deployment: Deployment) -> None:
+    """However many calls of eve's wait to be looked up, alice's is the next."""
+    release = threading.Event()
+    try:
+        flood = [asyncio.create_task(deployment.threads.run("eve", release.wait, PATIENCE)) for _ in range(100)]
+        await asyncio.sleep(0)
+        found = deployment.caller([certificate_to_pem(deployment.certificate)])
+        assert await asyncio.wait_for(found, PATIENCE) == Caller("alice", Role.ANALYST)
+        assert not any(each.done() for each in flood)
+    finally:
+        release.set()
+    await asyncio.gather(*flood)
 
 
 async def test_no_two_or_unreadable_certificates_are_refused(deployment: Deployment) -> None:

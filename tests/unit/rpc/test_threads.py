@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
+from equipoise.errors import InternalError, InvalidArgument
 from equipoise_server.rpc.threads import SharedThreads
 
 PATIENCE = 30
@@ -29,6 +32,60 @@ async def test_results_and_errors_come_back() -> None:
         with pytest.raises(ValueError, match="invalid literal"):
             await threads.run("ann", int, "x")
         assert await threads.run("ann", int, "8") == 8
+
+
+class Large:
+    """What a function holds while it runs, such as a workload that has been parsed."""
+
+
+async def test_what_an_ended_function_held_needs_no_collector() -> None:
+    held: list[weakref.ref[Large]] = []
+
+    def answer() -> Large:
+        large = Large()
+        held.append(weakref.ref(large))
+        return large
+
+    def refuse() -> None:
+        large = answer()
+        try:
+            raise KeyError(large)
+        except KeyError as cause:
+            raise InvalidArgument("workload", "is wrong") from cause
+
+    async with shared(1) as threads:
+
+        async def refused() -> bool:
+            try:
+                await threads.run("eve", refuse)
+            except InvalidArgument:
+                return True
+            return False
+
+        gc.disable()
+        try:
+            assert await threads.run("eve", answer) is held[0]()
+            assert await refused()
+            # The one thread has let go of a task when it has begun the next.
+            await threads.run("eve", int, "1")
+            assert [each() for each in held] == [None, None]
+        finally:
+            gc.enable()
+
+
+async def test_only_unexpected_errors_keep_where_they_arose() -> None:
+    def fail(error: Exception) -> None:
+        raise error
+
+    async with shared(1) as threads:
+        for error, kept in (
+            (InvalidArgument("a", "is wrong"), False),
+            (InternalError("x"), True),
+            (OSError(), True),
+        ):
+            with pytest.raises(type(error)) as caught:
+                await threads.run("eve", fail, error)
+            assert (caught.traceback[-1].name == "fail") is kept
 
 
 async def test_a_caller_has_a_quarter_of_the_threads_however_much_it_asks_for() -> None:
