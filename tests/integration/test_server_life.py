@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -48,7 +47,8 @@ def test_check_says_what_is_there_also_while_serving(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_watches_at_once_and_the_server_cleanly(tmp_path: Path, number: int) -> None:
-    state = make_state(tmp_path / "state")
+    # Calls could go on by themselves for longer than anybody here waits.
+    state = make_state(tmp_path / "state", ["drain_seconds = 600"])
     (state / "data" / "shop.csv").write_text("colour,size\n" + "red,s\ngreen,m\n" * 200)
     with running(state) as server:
         credentials = {name: await server.admit(name) for name in ("ann", "bob")}
@@ -59,13 +59,10 @@ async def test_a_signal_ends_watches_at_once_and_the_server_cleanly(tmp_path: Pa
             request = analyst_pb2.WatchAnalystRoundRequest(round_id=opened.detail.round.id)
             watch = analyst_pb2_grpc.AnalystServiceStub(own).WatchAnalystRound(request)
             assert (await anext(aiter(watch))).round.state == types_pb2.ROUND_STATE_OPEN
-            begin = time.monotonic()
             server.process.send_signal(number)
             refused = await refusal_of(watch)
             assert (refused.status, refused.reason) == ("UNAVAILABLE", "UNAVAILABLE")
-            assert await asyncio.to_thread(wait_for_exit, server, 20) == 0
-            # Well before the time that calls are given to end by themselves.
-            assert time.monotonic() - begin < 8
+            assert await asyncio.to_thread(wait_for_exit, server, 60) == 0
     # What was stored is there again.
     with running(state) as server:
         async with server.channel(server.operator()) as channel:
