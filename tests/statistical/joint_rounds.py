@@ -108,7 +108,10 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
         with patch.object(Runner, "start", lambda _, job: jobs.append(job)):
             for side in (0, 1):
                 dataset = f"joint-{side}"
-                service.register_dataset(dataset, "joint.csv", case.schema, CAP, CAP, f"register {side}")
+                again = side == 1
+                service.register_dataset(
+                    dataset, "joint.csv", case.schema, CAP, CAP, f"register {side}", new_budgets=again
+                )
                 opened = service.open(replace(case.terms, dataset=dataset), f"open {side}").id
                 for name, workload in case.workloads(side).items():
                     service.submit(name, opened, f"{name} {side}", workload)

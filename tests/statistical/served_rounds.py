@@ -49,7 +49,11 @@ def served(place: Path, lived: Sequence[tuple[JointRound, int]]) -> list[Served]
             name: stack.enter_context(server.blocking_channel(admitted(operator, name)))
             for name in sorted({name for case, _ in lived for name in case.analysts})
         }
-        opened = [begun(operator, analysts, number, case, side) for number, (case, side) in enumerate(lived)]
+        tables = [case.table for case, _ in lived]
+        opened = [
+            begun(operator, analysts, number, case, side, again=case.table in tables[:number])
+            for number, (case, side) in enumerate(lived)
+        ]
         for first in range(0, len(opened), AT_ONCE):
             some = opened[first : first + AT_ONCE]
             for round_id in some:
@@ -69,8 +73,10 @@ def served(place: Path, lived: Sequence[tuple[JointRound, int]]) -> list[Served]
         ]
 
 
-def begun(operator: Any, analysts: dict[str, grpc.Channel], number: int, case: JointRound, side: int) -> str:
-    """The id of a new round that is sealed, on a new dataset."""
+def begun(
+    operator: Any, analysts: dict[str, grpc.Channel], number: int, case: JointRound, side: int, *, again: bool
+) -> str:
+    """The id of a new round that is sealed, on a new dataset; `again` where its table is another's already."""
     dataset, cap, terms = f"joint-{number}", budget(CAP), case.terms
     operator.RegisterDataset(
         operator_pb2.RegisterDatasetRequest(
@@ -80,6 +86,7 @@ def begun(operator: Any, analysts: dict[str, grpc.Channel], number: int, case: J
             data_cap=cap,
             analyst_cap=cap,
             request_id=fresh(),
+            new_budgets=again,
         )
     )
     wanted = operator_pb2.RoundTerms(

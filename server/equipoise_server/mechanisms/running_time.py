@@ -63,7 +63,7 @@ def fitting_steps(deviation: float, queries: float) -> float:
     The finer the noise, the later a fit stops: 20 steps at 10^-2, 45 at 10^-3 and 115 at 10^-4 on 35 tables of
     Adult. The fewer answers there are, the earlier: 31 at 10^-3 on one of the tables.
     """
-    few = math.pow(min(1.0, queries / 15_000), 0.06)
+    few = math.pow(min(1.0, queries / 15_000), 0.08)
     return min(400.0, max(5.0, 2.8 * math.pow(deviation, -0.4) * few))
 
 
