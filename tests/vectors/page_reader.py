@@ -70,7 +70,7 @@ def verifier_key(line: str) -> tuple[str, str, bytes]:
 
 
 def checkpoint(note: str, keys: list[str]) -> tuple[str, int, str]:
-    """Section 4: origin, size and root in hexadecimal of a checkpoint that just these keys signed, in this order."""
+    """Section 4: origin, size and root in hexadecimal of a checkpoint that just these keys signed, in order."""
     text, _, lines = note.rpartition("\n\n")
     signatures = [line.split(" ") for line in lines.splitlines()]
     for (name, hashed, public), (dash, signer, encoded) in zip(map(verifier_key, keys), signatures, strict=True):
