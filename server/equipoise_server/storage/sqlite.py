@@ -63,6 +63,8 @@ def engine(url: URL, writes: bool) -> Engine:
         _pragma(connection, "journal_mode", "WAL", "wal")
         _pragma(connection, "synchronous", "FULL", 2)
         if writes:
+            # What is erased, such as the seed of a round that has ended, is overwritten, not only forgotten.
+            _pragma(connection, "secure_delete", "ON", 1)
             _settle(connection)
         else:
             _pragma(connection, "query_only", "ON", 1)
