@@ -242,7 +242,7 @@ def _server(
         call_limit(call_limits(config)),
     )
     server = aio.server(interceptors=[GuardInterceptor(guard) for guard in guards], options=options(config))
-    uploads = Uploads(config.workload_limit_bytes, config.upload_total_bytes, registry.count)
+    uploads = Uploads(config.workload_limit_bytes, config.upload_total_bytes, registry.count, threads.reading)
 
     def log_keys() -> str:
         with store.read() as connection:
