@@ -47,6 +47,7 @@ from equipoise_server.rpc.uploads import Uploads
 from equipoise_server.state import Deployment, create_state, open_deployment
 from equipoise_server.storage.crash_points import Hook, told
 from equipoise_server.storage.store import Store
+from equipoise_server.transparency.sequencing import Sequencer
 
 __all__ = ["create_state", "serve"]
 
@@ -165,6 +166,8 @@ async def _rounds(deployment: Deployment, store: Store, seeds: SeedSource, clock
         seeds=seeds,
         release_grid_seconds=deployment.config.release_grid_seconds,
         guard=deployment.guard,
+        sequencer=Sequencer(store, deployment.guard, deployment.signer),
+        deployment=deployment.config.deployment,
         retention_days=deployment.config.retention_days,
     )
     try:

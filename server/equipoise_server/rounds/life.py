@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from equipoise_server.ledger import charges
 from equipoise_server.ledger.accounts import data_account
+from equipoise_server.rounds.recorded import step_taken
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.rows import read_round
 from equipoise_server.rounds.runs import discard
@@ -55,6 +56,7 @@ def take_step(
     _settle(connection, record, settlement, now)
     connection.execute(rounds.update().where(rounds.c.id == round_id).values(state=state.value, **columns))
     moved = read_round(connection, round_id)
+    step_taken(connection, moved, now)
     keep_answer(connection, request, _answer_to_json(moved), now)
     reached(WRITTEN[action])
     return moved

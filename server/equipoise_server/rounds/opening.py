@@ -14,7 +14,9 @@ from equipoise_server.mechanisms.interface import Plan, Share
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.custody import SeedSource, seal_seed
+from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.pending import pending_charges, pending_on
+from equipoise_server.rounds.recorded import round_opened
 from equipoise_server.rounds.records import RoundRecord, Terms
 from equipoise_server.rounds.rows import canonical, plan_to_json, read_dataset, read_round, terms_to_json
 from equipoise_server.rounds.states import RoundState
@@ -50,6 +52,7 @@ class Opening:
     """What opening a round needs besides its terms."""
 
     store: Store
+    tables: Datasets
     clock: Clock
     seeds: SeedSource
     storage_key: bytes
@@ -75,6 +78,7 @@ class Opening:
             if (known := first_answer(connection, request)) is not None:
                 return _as_opened(connection, known)
         plan = self.plan(terms)
+        self.tables.record_older(terms.dataset)
         terms = replace(terms, release_grid_seconds=terms.release_grid_seconds or self.release_grid_seconds)
         with self.store.write() as connection:
             if (known := first_answer(connection, request)) is not None:
@@ -85,8 +89,9 @@ class Opening:
                 raise WrongState("the dataset is retired: no new rounds")
             self._check_accounts(connection, terms, plan)
             round_id = self._insert(connection, terms, plan)
-            keep_answer(connection, request, round_id, self.clock())
             opened = read_round(connection, round_id)
+            round_opened(connection, opened, self.clock())
+            keep_answer(connection, request, round_id, self.clock())
             reached(CrashPoint.OPEN_WRITTEN)
         reached(CrashPoint.OPEN_COMMITTED)
         return opened

@@ -49,6 +49,7 @@ from equipoise_server.storage.requests import Request, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import rounds
 from equipoise_server.storage.times import to_microseconds
+from equipoise_server.transparency.sequencing import Sequencer
 
 log = structlog.get_logger(__name__)
 
@@ -77,6 +78,8 @@ class Rounds:
         release_grid_seconds: int = 60,
         *,
         guard: Guard,
+        sequencer: Sequencer,
+        deployment: str,
         retention_days: int = 0,
     ) -> None:
         self._store = store
@@ -86,9 +89,10 @@ class Rounds:
         self._datasets = Datasets(store, data_directory, clock)
         self._guard = guard
         self._retention_days = retention_days
-        self._opening = Opening(store, clock, seeds, storage_key, release_grid_seconds)
+        self._opening = Opening(store, self._datasets, clock, seeds, storage_key, release_grid_seconds)
         self._budgets = Budgets(store)
-        self._submissions = Submissions(store, clock)
+        self._sequencer = sequencer
+        self._submissions = Submissions(store, clock, sequencer.signer, deployment)
         self._runner = Runner(Runs(store, clock), store.claims())
         # An operator's step and what follows in memory (a worker started or ended) happen as one. Analysts
         # never wait for it.
@@ -219,20 +223,25 @@ class Rounds:
 
     # The analysts' side of a round
 
-    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes) -> ReceiptRecord:
+    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes) -> ReceiptRecord:
         """Accept a workload, or replace the analyst's earlier one, until the round is sealed.
 
+        `salt`: 32 random bytes of the analyst's, under which the workload is committed to.
         Raises `NotFound` without a share, `WrongState` when sealed, `InvalidArgument` naming the field of the
         workload, `BudgetExhausted` beyond the share, `AlreadyExists` for another request under the same id.
         """
-        receipt = self._submissions.submit(analyst, round_id, request_id, workload)
+        receipt = self._submissions.submit(analyst, round_id, request_id, workload, salt)
         self._asked.set()
         return receipt
 
-    def withdraw(self, analyst: str, round_id: str, request_id: str) -> None:
-        """Take the analyst's workload back. Raises `NotFound` without a share or a workload, `WrongState`."""
-        self._submissions.withdraw(analyst, round_id, request_id)
+    def withdraw(self, analyst: str, round_id: str, request_id: str) -> bytes:
+        """Take the analyst's workload back; a signed receipt of that.
+
+        Raises `NotFound` without a share or a workload, `WrongState`.
+        """
+        envelope = self._submissions.withdraw(analyst, round_id, request_id)
         self._asked.set()
+        return envelope
 
     def dry_run(self, analyst: str, round_id: str, workload: bytes) -> DryRun:
         """Check a workload as `submit` does, without leaving a trace."""
@@ -338,6 +347,7 @@ class Rounds:
             self._guard.advance(self._store)
         for round_id, step in steps:
             take_due_step(self, round_id, step)
+        self._sequencer.sequence(now)
         for round_id in old:
             with self._store.write() as connection:
                 expire(connection, round_id)
