@@ -17,13 +17,21 @@ from sqlalchemy import Connection, or_, select
 
 from equipoise.errors import WrongState
 from equipoise.records import Audience
+from equipoise.times import to_microseconds
 from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import check_there, mark_deleted
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer
-from equipoise_server.storage.tables import record_items, result_chunks, rounds, shares, stream_digests, submissions
-from equipoise_server.storage.times import to_microseconds
+from equipoise_server.storage.tables import (
+    record_items,
+    result_chunks,
+    rounds,
+    runs,
+    shares,
+    stream_digests,
+    submissions,
+)
 
 
 def delete_analyst(connection: Connection, name: str, request: Request, now: datetime) -> None:
@@ -42,9 +50,12 @@ def delete_analyst(connection: Connection, name: str, request: Request, now: dat
         )
     # Marked first: what was released is kept from removal as long as its analyst is there.
     mark_deleted(connection, name, now)
-    connection.execute(submissions.delete().where(submissions.c.analyst == name))
+    # By round, as these tables are kept by round: others' rows, of which there are more by far, are not looked at.
+    asked = select(shares.c.round_id).where(shares.c.analyst == name)
+    answered = select(runs.c.id).where(runs.c.round_id.in_(asked))
+    connection.execute(submissions.delete().where(submissions.c.round_id.in_(asked), submissions.c.analyst == name))
     for results in (result_chunks, stream_digests):
-        connection.execute(results.delete().where(results.c.analyst == name))
+        connection.execute(results.delete().where(results.c.run_id.in_(answered), results.c.analyst == name))
     # The hashes stay, and with them every record's root.
     about = (record_items.c.analyst == name) & (record_items.c.audience == Audience.ANALYST.value)
     connection.execute(record_items.update().where(about).values(salt=None, content=None))

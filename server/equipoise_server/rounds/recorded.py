@@ -17,6 +17,7 @@ from sqlalchemy import Connection, select
 
 from equipoise.accounting import Cost
 from equipoise.records import Audience, Item, Kind, make_item, synopsis_digest, workload_commitment
+from equipoise.times import to_microseconds
 from equipoise_server.ledger import charges, journal
 from equipoise_server.ledger.accounts import analyst_account
 from equipoise_server.mechanisms.interface import Share
@@ -25,7 +26,6 @@ from equipoise_server.rounds.rows import plan_to_json, read_audit_nonce, terms_t
 from equipoise_server.rounds.runs import CELL_BYTES, read_stream_digests, read_synopsis
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.tables import datasets, record_items, records, submissions
-from equipoise_server.storage.times import to_microseconds
 from equipoise_server.transparency.recording import find_root, record, record_root
 
 NOTHING_CHARGED = "none"  # the state of a charge of a round that was aborted before anything was reserved

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
 from equipoise.errors import WrongState
+from equipoise.times import to_microseconds
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.records import StreamDigest
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import result_chunks, rounds, runs, stream_digests, synopses
-from equipoise_server.storage.times import to_microseconds
 
 ID_BYTES = 16
 CELL_BYTES = 4  # of a synopsis's record, little endian

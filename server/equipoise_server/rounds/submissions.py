@@ -17,6 +17,7 @@ from sqlalchemy import Connection, func, select
 from equipoise.errors import BudgetExhausted, InvalidArgument, NotFound, OutOfRange, WrongState
 from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records import SALT_BYTES, workload_commitment
+from equipoise.times import from_microseconds, to_microseconds
 from equipoise.wire import workload_from_bytes
 from equipoise.workload import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.interface import Share
@@ -38,7 +39,6 @@ from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import result_chunks, rounds, shares, submissions
-from equipoise_server.storage.times import from_microseconds, to_microseconds
 from equipoise_server.transparency.signing import Signer
 
 CLOSED = "the round no longer accepts workloads"

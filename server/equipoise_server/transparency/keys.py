@@ -17,8 +17,8 @@ from sqlalchemy import Connection, Row, select
 
 from equipoise.errors import AlreadyExists, NotFound, WrongState
 from equipoise.records import Audience, Item, Kind, make_item
+from equipoise.times import from_microseconds, to_microseconds
 from equipoise_server.storage.tables import keys, records
-from equipoise_server.storage.times import from_microseconds, to_microseconds
 from equipoise_server.transparency.recording import record
 
 ID_DIGITS = 16

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, func, select
 
 from equipoise.errors import DataLoss
 from equipoise.records import Item, Kind, Record, make_record
+from equipoise.times import to_microseconds
 from equipoise_server.storage.tables import record_items, records
-from equipoise_server.storage.times import to_microseconds
 
 
 def record(

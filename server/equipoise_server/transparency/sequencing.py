@@ -19,12 +19,12 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, select
 
 from equipoise.errors import DataLoss
+from equipoise.times import to_microseconds
 from equipoise_server.ledger.guard import Guard
 from equipoise_server.storage import tree_heads
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import checkpoints, records
-from equipoise_server.storage.times import to_microseconds
 from equipoise_server.transparency import log
 from equipoise_server.transparency.signing import Signer
 
