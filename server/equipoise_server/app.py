@@ -169,6 +169,7 @@ async def _rounds(deployment: Deployment, store: Store, seeds: SeedSource, clock
         sequencer=Sequencer(store, deployment.guard, deployment.signer),
         deployment=deployment.config.deployment,
         retention_days=deployment.config.retention_days,
+        audit_window_days=deployment.config.audit_window_days,
     )
     try:
         yield rounds

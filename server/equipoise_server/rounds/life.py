@@ -52,7 +52,10 @@ def take_step(
         return _answer_from_json(connection, known)
     record = read_round(connection, round_id, locked=True)
     state, settlement = after(record.state, action)
-    columns = step(connection, record)
+    columns = dict(step(connection, record))
+    if state.ended:
+        # Only auditors are to know it from now on, and the key that the server has opens nothing of theirs.
+        columns["sealed_seed"] = b""
     _settle(connection, record, settlement, now)
     connection.execute(rounds.update().where(rounds.c.id == round_id).values(state=state.value, **columns))
     moved = read_round(connection, round_id)

@@ -25,7 +25,8 @@ from equipoise_server.rounds.terms import UNITS, charges_of, check_terms, settin
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import datasets, identities, rounds, shares
+from equipoise_server.storage.tables import datasets, identities, rounds, sealed_seeds, shares
+from equipoise_server.transparency.keys import Purpose, in_force
 
 ID_BYTES = 16
 
@@ -123,7 +124,8 @@ class Opening:
         dataset = read_dataset(connection, terms.dataset)
         # Random, so that an id says nothing about how many rounds there are.
         round_id = os.urandom(ID_BYTES).hex()
-        seed = seal_seed(round_id, self.seeds(), self.storage_key)
+        auditors = {key.id: key.public for key in in_force(connection, Purpose.AUDITOR)}
+        seed = seal_seed(round_id, self.seeds(), self.storage_key, auditors)
         connection.execute(
             rounds.insert().values(
                 id=round_id,
@@ -154,6 +156,10 @@ class Opening:
             for position, share in enumerate(terms.shares)
         ]
         connection.execute(shares.insert(), rows)
+        if seed.for_auditors:
+            sealed = seed.for_auditors.items()
+            rows = [{"round_id": round_id, "key_id": key_id, "sealed": each} for key_id, each in sealed]
+            connection.execute(sealed_seeds.insert(), rows)
         return round_id
 
 

@@ -79,7 +79,7 @@ def _end_rounds(connection: Connection, now: datetime) -> list[str]:
     for round_id in found:
         charges.spend(connection, round_id, now)
         discard(connection, round_id)
-        changed = {"state": RoundState.ABORTED.value, "abort_reason": RESTORED}
+        changed = {"state": RoundState.ABORTED.value, "abort_reason": RESTORED, "sealed_seed": b""}
         connection.execute(rounds.update().where(rounds.c.id == round_id).values(changed))
         step_taken(connection, read_round(connection, round_id), now)
     return found

@@ -42,6 +42,7 @@ from equipoise_server.rounds.rows import canonical, check_token, newest_first, r
 from equipoise_server.rounds.runner import NOTHING, Runner
 from equipoise_server.rounds.runs import Runs, completed, completed_run, discard, expire, kept_since_before
 from equipoise_server.rounds.schedule import due_steps, take_due_step
+from equipoise_server.rounds.seeds import Seeds, erase_older, kept_too_long
 from equipoise_server.rounds.states import Action, RoundState
 from equipoise_server.rounds.submissions import Submissions
 from equipoise_server.rounds.terms import check_reason
@@ -81,6 +82,7 @@ class Rounds:
         sequencer: Sequencer,
         deployment: str,
         retention_days: int = 0,
+        audit_window_days: int = 0,
     ) -> None:
         self._store = store
         self._storage_key = storage_key
@@ -89,6 +91,8 @@ class Rounds:
         self._datasets = Datasets(store, data_directory, clock)
         self._guard = guard
         self._retention_days = retention_days
+        self._audit_window = timedelta(days=audit_window_days)
+        self._seeds = Seeds(store, clock)
         self._opening = Opening(store, self._datasets, clock, seeds, storage_key, release_grid_seconds)
         self._budgets = Budgets(store)
         self._sequencer = sequencer
@@ -263,6 +267,26 @@ class Rounds:
         """
         return self._submissions.results(analyst, round_id, after_sequence, limit)
 
+    # Auditors
+
+    def set_audit_nonce(self, round_id: str, nonce: bytes, request_id: str, caller: str = "") -> None:
+        """Add 32 random bytes of an auditor's to an open round's randomness, once for all auditors.
+
+        Raises `NotFound`, `InvalidArgument`, `WrongState` once it is sealed, `AlreadyExists` where it has others.
+        """
+        request = make_request(f"auditor/{caller}", request_id, "set_audit_nonce", round_id, nonce)
+        self._seeds.set_nonce(round_id, nonce, request)
+        self._asked.set()
+
+    def sealed_seed(self, round_id: str, caller: str) -> Mapping[str, bytes]:
+        """An ended round's seed, sealed to each auditor's key, by the key's id. Raises `NotFound`, `WrongState`.
+
+        That it was read is in the log, and known to the guard, before anything is answered.
+        """
+        found = self._seeds.read(round_id, caller)
+        self._sequencer.sequence(self._clock())
+        return found
+
     # Analysts
 
     def delete_analyst(self, name: str, request_id: str, caller: str = "") -> None:
@@ -312,6 +336,8 @@ class Rounds:
         with self._store.read() as connection:
             check_accounts(connection)
         self._guard.advance(self._store)
+        with self._store.write() as connection:
+            erase_older(connection)
         self.take_over()
 
     def take_over(self) -> None:
@@ -342,6 +368,7 @@ class Rounds:
             steps = due_steps(connection, now)
             kept = timedelta(days=self._retention_days)
             old = kept_since_before(connection, now - kept) if kept else []
+            unneeded = kept_too_long(connection, now, self._audit_window)
         if self._asked.is_set():
             self._asked.clear()
             self._guard.advance(self._store)
@@ -352,6 +379,9 @@ class Rounds:
             with self._store.write() as connection:
                 expire(connection, round_id)
             log.info("results_expired", round_id=round_id)
+        for round_id in unneeded:
+            self._seeds.destroy(round_id)
+            log.info("seed_destroyed", round_id=round_id)
 
     def close(self) -> None:
         """End the workers. A round that was running stays RUNNING and is run again after the next start."""

@@ -33,6 +33,7 @@ from equipoise_server.data.source import load_histogram
 from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, Setting
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.records import StreamDigest
+from equipoise_server.rounds.seeds import bound_seed
 
 REPORT_SECONDS = 0.2  # progress is told at most this often within a phase
 CHUNKS_IN_PART = 64  # about 1.1 MB: the store's writer is not held for long, and memory stays constant
@@ -42,6 +43,7 @@ CHUNKS_IN_PART = 64  # about 1.1 MB: the store's writer is not held for long, an
 class Job:
     """Everything a run depends on. `schema` is JSON, `workloads` the submitted bytes in order of the shares.
 
+    `seed`: as it was committed to; the mechanism gets it bound to the rest. `audit_nonce`: the auditor's, if any.
     `data_digest`: of the table as it was registered; None where that was before there were records.
     """
 
@@ -52,6 +54,7 @@ class Job:
     plan: Plan
     workloads: Mapping[str, bytes]
     seed: bytes
+    audit_nonce: bytes | None = None
     data_digest: bytes | None = None
 
 
@@ -104,7 +107,8 @@ def compute_round(job: Job, progress: Progress) -> Outcome:
     loaded = load_histogram(job.table, schema)
     if loaded.records != job.setting.records:
         raise DataLoss(f"the table has {loaded.records} records, but {job.setting.records} when it was registered")
-    if job.data_digest is not None and data_digest(loaded.histogram) != job.data_digest:
+    digest = data_digest(loaded.histogram)
+    if job.data_digest is not None and digest != job.data_digest:
         raise DataLoss("the table's records are not those that it had when it was registered")
     progress("load", 1, 1)
     workloads = {}
@@ -116,7 +120,8 @@ def compute_round(job: Job, progress: Progress) -> Outcome:
         # The round's analysts must not see that nobody has asked: there is a synopsis, of a game without questions.
         workloads[job.setting.shares[0].analyst] = compile_workload((), schema)
     run = mechanism(job.plan.mechanism).run
-    outcome = run(job.setting, job.plan, loaded.histogram, workloads, job.seed, progress)
+    seed = bound_seed(job.seed, job.audit_nonce, digest, job.setting, job.plan)
+    outcome = run(job.setting, job.plan, loaded.histogram, workloads, seed, progress)
     return replace(outcome, answers={analyst: outcome.answers[analyst] for analyst in job.workloads})
 
 
