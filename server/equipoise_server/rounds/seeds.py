@@ -36,7 +36,7 @@ ENDINGS = (Kind.ROUND_RELEASED.value, Kind.ROUND_ABORTED.value)
 
 
 def bound_seed(seed: bytes, nonce: bytes | None, digest: bytes, setting: Setting, plan: Plan) -> bytes:
-    """What the mechanism draws from, 32 bytes: the committed seed under the auditor's nonce, for one table and plan.
+    """What the mechanism draws from, 32 bytes: the committed seed, under a nonce, for one table and plan.
 
     HKDF-SHA256 (RFC 5869) of the seed; salt: the nonce, or zeros; info: the data's `digest` and that of the public
     parameters. Assumption: HMAC-SHA256 is a pseudorandom function, also where its message is the secret (Krawczyk,
