@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
 from equipoise.queries import Marginal, Statement, attribute
 from equipoise.schema import Attribute, Schema
 from equipoise.wire import workload_to_bytes
@@ -19,6 +21,7 @@ from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables import identities
 from equipoise_server.transparency import keys
+from equipoise_server.transparency.keys import PublicKey, Purpose
 from equipoise_server.transparency.sequencing import Sequencer
 from equipoise_server.transparency.signing import Signer
 
@@ -29,6 +32,7 @@ KEY = bytes(range(32))
 SEED = b"a seed that only tests may choose"[:32]
 SALT = b"a salt that everybody may know ..."[:32]
 DEPLOYMENT = "bench"
+AUDITOR_KEY = X25519PrivateKey.from_private_bytes(bytes(range(32, 64)))
 CAP = Budget(20.0, 1e-3)
 COLOUR, SIZE = attribute("colour"), attribute("size")
 
@@ -72,7 +76,8 @@ def log_of(directory: Path, store: Store, guard: Guard, now: datetime) -> Sequen
     signer = Signer(directory, f"equipoise/{DEPLOYMENT}")
     with store.write() as connection:
         if not keys.is_started(connection):
-            keys.start_log(connection, [signer.make_key(now)], now)
+            auditor = PublicKey(Purpose.AUDITOR, AUDITOR_KEY.public_key().public_bytes_raw(), now)
+            keys.start_log(connection, [signer.make_key(now), auditor], now)
     return Sequencer(store, guard, signer)
 
 
