@@ -15,13 +15,13 @@ from datetime import datetime
 from sqlalchemy import Connection, or_, select
 
 from equipoise.errors import WrongState
+from equipoise.times import to_microseconds
 from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import check_there, mark_deleted
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer
 from equipoise_server.storage.tables import result_chunks, rounds, shares, submissions
-from equipoise_server.storage.times import to_microseconds
 
 
 def delete_analyst(connection: Connection, name: str, request: Request, now: datetime) -> None:
