@@ -18,8 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise.encoding import canonical_json, from_base64, from_hex, parse_canonical_json, read_object, to_base64
+from equipoise.envelopes import open_envelope
 from equipoise.errors import VerificationFailed
+from equipoise.receipts import RECEIPT_TYPE
 from equipoise.records import HASH_BYTES, SALT_BYTES
+from equipoise.signed_notes import VerifierKey, open_checkpoint
 
 FORMAT = "equipoise-evidence"
 VERSION = 1
@@ -132,6 +135,27 @@ class Evidence:
     def from_bytes(cls, data: bytes) -> Evidence:
         """The inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
         return cls.from_fields(parse_canonical_json(data, "the evidence"))
+
+
+def log_origin(deployment: str) -> str:
+    """What the log of a deployment is called, and the keys that sign for it."""
+    return f"equipoise/{deployment}"
+
+
+def needed_keys(keys: Sequence[VerifierKey], notes: Sequence[bytes], receipt: bytes | None) -> list[VerifierKey]:
+    """Those of the keys without which a signature of the checkpoints or of the receipt could not be verified."""
+
+    def explain(known: Sequence[VerifierKey]) -> bool:
+        try:
+            for note in notes:
+                open_checkpoint(note, known)
+            if receipt is not None:
+                open_envelope(receipt, RECEIPT_TYPE, known)
+        except VerificationFailed:
+            return False
+        return True
+
+    return [key for key in keys if not explain([other for other in keys if other != key])]
 
 
 def _record_fields(record: OpenedRecord) -> dict[str, Any]:

@@ -17,13 +17,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from equipoise.bundle import Bundle
-from equipoise.envelopes import open_envelope
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, VerificationFailed
-from equipoise.evidence import Evidence
+from equipoise.evidence import Evidence, log_origin, needed_keys
 from equipoise.history import Held, check_history
 from equipoise.proven_round import ProvenRound, check_inclusion, check_openings, proven_round
 from equipoise.queries import Statement
-from equipoise.receipts import RECEIPT_TYPE
 from equipoise.signed_notes import Checkpoint, VerifierKey, open_checkpoint
 from equipoise.verify_answers import check_bounds, check_charge, check_recomputed, read_stream, read_synopsis
 from equipoise.verify_asked import check_receipt, check_workload
@@ -132,7 +130,7 @@ def _open(data: bytes, papers: Papers, passed: Passed) -> _Opened:
         if list(evidence.keys) != sorted(set(evidence.keys)):
             raise VerificationFailed("the keys that signed are not in order, or are told twice")
         checkpoint = open_checkpoint(evidence.checkpoint, papers.keys, told)
-        if checkpoint.origin != f"equipoise/{evidence.deployment}":
+        if checkpoint.origin != log_origin(evidence.deployment):
             raise VerificationFailed(f"the log is {checkpoint.origin}, not that of {evidence.deployment}")
         found(f"{checkpoint.origin}, {checkpoint.size:,} leaves")
     with _numbered(Check.LOG, passed) as found:
@@ -185,17 +183,8 @@ def _numbered(check: Check, passed: Passed) -> Iterator[Found]:
 
 def _check_idle(evidence: Evidence, told: Sequence[VerifierKey]) -> None:
     """Raises `VerificationFailed` where a key is told that signed nothing; all signatures are known to be right."""
+    notes = [evidence.checkpoint, *([] if evidence.earlier is None else [evidence.earlier.checkpoint])]
+    needed = needed_keys(told, notes, evidence.receipt)
     for key in told:
-        try:
-            _open_all(evidence, [other for other in told if other != key])
-        except VerificationFailed:
-            continue
-        raise VerificationFailed(f"the key {key.label} is told, but signed nothing")
-
-
-def _open_all(evidence: Evidence, keys: Sequence[VerifierKey]) -> None:
-    open_checkpoint(evidence.checkpoint, keys)
-    if evidence.earlier is not None:
-        open_checkpoint(evidence.earlier.checkpoint, keys)
-    if evidence.receipt is not None:
-        open_envelope(evidence.receipt, RECEIPT_TYPE, keys)
+        if key not in needed:
+            raise VerificationFailed(f"the key {key.label} is told, but signed nothing")
