@@ -86,7 +86,9 @@ class Served:
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)
         uploads = Uploads(10_000, 2**20, registry.count, self._shared)
-        operators = OperatorMethods(rounds, registry, Authority.create("here", now()), 10, now, threads, stopping)
+        operators = OperatorMethods(
+            rounds, registry, Authority.create("here", now()), lambda: "", 10, now, threads, stopping
+        )
         implementations = {
             analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"]: AnalystMethods(
                 rounds, Synopses(rounds, bench.store), uploads, threads, stopping

@@ -67,6 +67,8 @@ def engine(url: URL, writes: bool) -> Engine:
         _pragma(connection, "synchronous", "FULL", 2)
         _pragma(connection, "cache_size", f"-{CACHE_KIBIBYTES}", -CACHE_KIBIBYTES)
         if writes:
+            # What is erased, such as the seed of a round that has ended, is overwritten, not only forgotten.
+            _pragma(connection, "secure_delete", "ON", 1)
             _settle(connection)
         else:
             _pragma(connection, "query_only", "ON", 1)
