@@ -16,6 +16,8 @@ from equipoise.encoding import from_base64, parse_canonical_json
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.profile import read_file
 from equipoise.receipts import ReceiptPayload
+from equipoise.records import workload_commitment
+from equipoise.views import Receipt
 
 RECEIPTS, CHECKPOINT = "receipts", "checkpoint"
 _ROUND = re.compile(r"[0-9a-zA-Z]{1,64}")
@@ -38,7 +40,7 @@ class Keepsakes:
         """
         path = self._receipt_file(round_id)
         held = _read(path)
-        if held is None or _accept_time(held) <= _accept_time(envelope):
+        if held is None or _unverified(held).accept_time <= _unverified(envelope).accept_time:
             _write(path, envelope)
 
     def checkpoint(self) -> bytes | None:
@@ -55,13 +57,23 @@ class Keepsakes:
         return self.directory / RECEIPTS / round_id
 
 
-def _accept_time(envelope: bytes) -> int:
+def check_accepted(receipt: Receipt, workload: bytes) -> None:
+    """Raises `VerificationFailed` unless the signed receipt commits to exactly these bytes.
+
+    Whose signature it is, `equipoise.verify` finds out, where the custodian's keys are trusted.
+    """
+    signed = _unverified(receipt.envelope)
+    if signed.round_id != receipt.round_id or signed.commitment != workload_commitment(receipt.salt, workload):
+        raise VerificationFailed("the receipt is for another workload than the one that was sent")
+
+
+def _unverified(envelope: bytes) -> ReceiptPayload:
     fields = parse_canonical_json(envelope, "a receipt")
     try:
         payload = from_base64(fields["payload"], "a receipt")
     except (TypeError, KeyError):
         raise VerificationFailed("a receipt is no envelope") from None
-    return ReceiptPayload.from_bytes(payload).accept_time
+    return ReceiptPayload.from_bytes(payload)
 
 
 def _read(path: Path) -> bytes | None:
