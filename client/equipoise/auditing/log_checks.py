@@ -37,11 +37,8 @@ def log_keys(steps: Iterable[Step], name: str) -> tuple[list[VerifierKey], list[
     known: list[VerifierKey] = []
     in_force: list[VerifierKey] = []
     for step in steps:
-        told = [
-            each for each in (*step.first.values(), *step.further) if each is not None and each["item"] == "key"
-        ]
-        for fields in told:
-            if fields["purpose"] != "log":
+        for fields in (*step.first.values(), *step.further):
+            if fields is None or fields["item"] != "key" or fields["purpose"] != "log":
                 continue
             key = VerifierKey(name, bytes.fromhex(fields["public"]))
             if (step.kind == "key-retired") != (key in in_force):

@@ -209,7 +209,7 @@ def check_seeds(recorded: Recorded, own: Own) -> None:
         recorded_reads = 0 if held is None else sum(read["auditor"] == own.name for read in held.reads)
         if recorded_reads < times:
             raise VerificationFailed(
-                f"the auditor read the seed of the round {round_id} {times} times, and {recorded_reads} are recorded"
+                f"the seed of the round {round_id} was read {times} times, of which {recorded_reads} are recorded"
             )
     commitments = [held.terms["seed_commitment"] for held in recorded.rounds.values()]
     if len(set(commitments)) != len(commitments):
