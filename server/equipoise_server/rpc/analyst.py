@@ -13,7 +13,7 @@ from equipoise_server.rounds.rows import NO_DATASET
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rpc import messages
-from equipoise_server.rpc.evidence import Evidences, awaited, pieces
+from equipoise_server.rpc.evidence import awaited, evidence_pieces, workload_pieces
 from equipoise_server.rpc.synopsis import Synopses
 from equipoise_server.rpc.threads import Threads
 from equipoise_server.rpc.uploads import Uploads
@@ -28,7 +28,6 @@ class AnalystMethods:
 
     rounds: Rounds
     synopses: Synopses
-    evidences: Evidences
     uploads: Uploads
     threads: Threads
     stopping: asyncio.Event
@@ -136,11 +135,11 @@ class AnalystMethods:
         """Streams what the caller needs to verify a round offline: the evidence, then the workload."""
         reading, round_id = self.threads.reading, request.round_id
         found = await awaited(
-            lambda: reading.run(caller.name, self.evidences.evidence, caller.name, round_id, request.since_size)
+            lambda: reading.run(caller.name, self.rounds.evidence, caller.name, round_id, request.since_size)
         )
-        for piece in pieces(found):
+        for piece in evidence_pieces(found):
             yield analyst_pb2.DownloadEvidenceResponse(evidence=piece)
-        workload = self.evidences.workload(caller.name, round_id)
+        workload = workload_pieces(self.rounds, caller.name, round_id)
         while (some := await reading.run(caller.name, next, workload, None)) is not None:
             yield analyst_pb2.DownloadEvidenceResponse(workload=some)
 
