@@ -90,6 +90,7 @@ class Bench:
     clock: HandClock = field(default_factory=HandClock)
     seed: bytes = SEED
     counting: Counting = RHOS_AND_PAIRS
+    audit_window_days: int = 0
 
     def __post_init__(self) -> None:
         (self.directory / "data").mkdir(exist_ok=True)
@@ -116,6 +117,7 @@ class Bench:
             sequencer=log_of(self.directory, self.store, self.guard, self.clock()),
             deployment=DEPLOYMENT,
             retention_days=30,
+            audit_window_days=self.audit_window_days,
         )
 
     def stop(self) -> None:
