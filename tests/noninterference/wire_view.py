@@ -95,7 +95,7 @@ def without(seen: Seen, names: Mapping[bytes, bytes]) -> Seen:
 
 
 def opened(seen: Seen) -> Seen:
-    """The same with signed receipts as what they say: the deployment's name is random, and so every signature looks."""
+    """The same with receipts as what they say: the deployment's name is random, and signatures look like it."""
     reading = {"SubmitWorkload": _open_receipt, "WithdrawWorkload": _open_withdrawal}.get(seen.method)
     return seen if reading is None else replace(seen, messages=tuple(map(reading, seen.messages)))
 
