@@ -267,11 +267,16 @@ def test_damage_is_named(bench: LogBench) -> None:
         "UPDATE records SET leaf = root WHERE log_index = 1": "its tiles are not those of its leaves",
         "UPDATE checkpoints SET root = (SELECT root FROM records WHERE log_index = 1) WHERE size = 2": "at size 2",
     }.items():
-        # The failure rolls the damage back.
-        with pytest.raises(DataLoss, match=problem), bench.store.write() as connection:
-            connection.execute(text(damage))
-            log.check_log(connection)
+        with pytest.raises(DataLoss, match=problem):
+            _check_with(bench.store, damage)
     with bench.store.read() as connection:
+        log.check_log(connection)
+
+
+def _check_with(store: Store, damage: str) -> None:
+    """The failure rolls the damage back."""
+    with store.write() as connection:
+        connection.execute(text(damage))
         log.check_log(connection)
 
 
