@@ -48,6 +48,7 @@ from equipoise_server.state import Deployment, create_state, open_deployment
 from equipoise_server.storage.crash_points import Hook, told
 from equipoise_server.storage.store import Store
 from equipoise_server.transparency.log import check_log
+from equipoise_server.transparency.sequencing import Sequencer
 
 __all__ = ["create_state", "serve"]
 
@@ -174,7 +175,10 @@ async def _rounds(deployment: Deployment, store: Store, seeds: SeedSource, clock
         seeds=seeds,
         release_grid_seconds=deployment.config.release_grid_seconds,
         guard=deployment.guard,
+        sequencer=Sequencer(store, deployment.guard, deployment.signer),
+        deployment=deployment.config.deployment,
         retention_days=deployment.config.retention_days,
+        audit_window_days=deployment.config.audit_window_days,
     )
     try:
         yield rounds

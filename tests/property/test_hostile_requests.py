@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from grpc import aio
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from integration.rounds_bench import ANN, SCHEMA, TERMS, Bench
+from integration.rounds_bench import ANN, SALT, SCHEMA, TERMS, Bench
 from integration.server_process import signing_request
 from property.mutations import nearly
 
@@ -236,7 +236,7 @@ WORKLOAD = types_pb2.Workload.FromString(workload_to_bytes(ANN))
 @settings(max_examples=2 * settings().max_examples)
 def test_no_workload_is_unexpected(served: Served, method: str, workload: bytes, data: st.DataObject) -> None:
     header = analyst_pb2.SubmitHeader(
-        round_id=served.round_id, request_id=f"request {data.draw(st.integers(0, 9))}"
+        round_id=served.round_id, request_id=f"request {data.draw(st.integers(0, 9))}", commitment_salt=SALT
     )
     cut = data.draw(st.integers(0, len(workload)))
     parts = [
