@@ -13,6 +13,7 @@
     |-- OutOfRange            a stream was resumed beyond its end
     |-- Unavailable           the server or its store cannot be reached; try again
     |-- DataLoss              stored records are damaged
+    |   `-- VerificationFailed    a record, proof or signature is not what it must be; no server sends it
     |-- NotServed             the server's version does not offer this yet
     `-- InternalError         anything unexpected; carries a random reference and no detail
 
@@ -141,6 +142,12 @@ class DataLoss(EquipoiseError):
     status = "DATA_LOSS"
     reason = "DATA_LOSS"
     advice = "Tell the operator; the runbook says how to restore."
+
+
+class VerificationFailed(DataLoss):
+    """A record, a proof or a signature is not what it must be: for whoever checks; no server answers with it."""
+
+    advice = "Keep the file as it is and ask the custodian; docs/formats.md says what is checked."
 
 
 class NotServed(EquipoiseError):

@@ -117,8 +117,8 @@ class Viewers:
         nowhere = analyst_pb2.GetAnalystRoundRequest(round_id=NOWHERE)
         self._call(viewer, first, f"{stage}, no such round", "GetAnalystRound", [nowhere])
         self._call(viewer, first, stage, "GetIdentity", [analyst_pb2.GetIdentityRequest()])
-        evidence = analyst_pb2.GetEvidenceRequest(round_id=first.round_id)
-        self._call(viewer, first, stage, "GetEvidence", [evidence])
+        evidence = analyst_pb2.DownloadEvidenceRequest(round_id=first.round_id)
+        self._call(viewer, first, stage, "DownloadEvidence", [evidence])
         self._call(viewer, first, stage, "ListSessions", [analyst_pb2.ListSessionsRequest()])
         self._call(viewer, first, stage, "AskQueries", [analyst_pb2.AskQueriesRequest(session_id=NOWHERE)])
 

@@ -413,12 +413,17 @@ class WithdrawWorkloadResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    ENVELOPE_FIELD_NUMBER: _builtins.int
+    envelope: _builtins.bytes
+    """A signed receipt, as of a workload, that says that none is in force."""
     def __init__(
         self,
+        *,
+        envelope: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["envelope", b"envelope"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -527,48 +532,60 @@ class DownloadSynopsisResponse(_message.Message):
 Global___DownloadSynopsisResponse: _TypeAlias = DownloadSynopsisResponse  # noqa: Y015
 
 @_typing.final
-class GetEvidenceRequest(_message.Message):
-    """What is sent to GetEvidence."""
+class DownloadEvidenceRequest(_message.Message):
+    """What is sent to DownloadEvidence."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ROUND_ID_FIELD_NUMBER: _builtins.int
+    SINCE_SIZE_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """The round."""
+    since_size: _builtins.int
+    """The size of a checkpoint that the caller holds already: a proof that the log has only grown since then comes
+    with the evidence. 0 for none.
+    """
     def __init__(
         self,
         *,
         round_id: _builtins.str = ...,
+        since_size: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id", "since_size", b"since_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___GetEvidenceRequest: _TypeAlias = GetEvidenceRequest  # noqa: Y015
+Global___DownloadEvidenceRequest: _TypeAlias = DownloadEvidenceRequest  # noqa: Y015
 
 @_typing.final
-class GetEvidenceResponse(_message.Message):
-    """What comes back from GetEvidence."""
+class DownloadEvidenceResponse(_message.Message):
+    """What comes back from DownloadEvidence."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    BUNDLE_FIELD_NUMBER: _builtins.int
-    bundle: _builtins.bytes
-    """A verification bundle."""
+    EVIDENCE_FIELD_NUMBER: _builtins.int
+    WORKLOAD_FIELD_NUMBER: _builtins.int
+    evidence: _builtins.bytes
+    """The next bytes of the evidence, JSON."""
+    workload: _builtins.bytes
+    """The next bytes of the workload."""
     def __init__(
         self,
         *,
-        bundle: _builtins.bytes = ...,
+        evidence: _builtins.bytes = ...,
+        workload: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["evidence", b"evidence", "part", b"part", "workload", b"workload"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bundle", b"bundle"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["evidence", b"evidence", "part", b"part", "workload", b"workload"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["evidence", "workload"]  # noqa: Y015
+    _WhichOneofArgType_part: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_part) -> _WhichOneofReturnType_part | None: ...
 
-Global___GetEvidenceResponse: _TypeAlias = GetEvidenceResponse  # noqa: Y015
+Global___DownloadEvidenceResponse: _TypeAlias = DownloadEvidenceResponse  # noqa: Y015
 
 @_typing.final
 class ListSessionsRequest(_message.Message):
@@ -686,19 +703,23 @@ class SubmitHeader(_message.Message):
 
     ROUND_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    COMMITMENT_SALT_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """The round."""
     request_id: _builtins.str
     """Chosen by the caller; the same request again gets the first answer."""
+    commitment_salt: _builtins.bytes
+    """32 random bytes of the caller's, under which the workload is committed to. Not used by DryRunWorkload."""
     def __init__(
         self,
         *,
         round_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        commitment_salt: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "round_id", b"round_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment_salt", b"commitment_salt", "request_id", b"request_id", "round_id", b"round_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -715,7 +736,7 @@ class Receipt(_message.Message):
     STATEMENTS_FIELD_NUMBER: _builtins.int
     QUERIES_FIELD_NUMBER: _builtins.int
     ACCEPT_TIME_FIELD_NUMBER: _builtins.int
-    SIGNATURE_FIELD_NUMBER: _builtins.int
+    ENVELOPE_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """The round."""
     workload_digest: _builtins.bytes
@@ -724,8 +745,8 @@ class Receipt(_message.Message):
     """Statements in the workload."""
     queries: _builtins.int
     """Linear queries in the workload."""
-    signature: _builtins.bytes
-    """The server's signature over the fields above; empty until receipts are signed."""
+    envelope: _builtins.bytes
+    """The signed receipt: a DSSE envelope, JSON."""
     @_builtins.property
     def accept_time(self) -> _timestamp_pb2.Timestamp:
         """When it was accepted."""
@@ -738,11 +759,11 @@ class Receipt(_message.Message):
         statements: _builtins.int = ...,
         queries: _builtins.int = ...,
         accept_time: _timestamp_pb2.Timestamp | None = ...,
-        signature: _builtins.bytes = ...,
+        envelope: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["accept_time", b"accept_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_time", b"accept_time", "queries", b"queries", "round_id", b"round_id", "signature", b"signature", "statements", b"statements", "workload_digest", b"workload_digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_time", b"accept_time", "envelope", b"envelope", "queries", b"queries", "round_id", b"round_id", "statements", b"statements", "workload_digest", b"workload_digest"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

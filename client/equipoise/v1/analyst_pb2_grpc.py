@@ -85,10 +85,10 @@ class AnalystServiceStub(object):
                 request_serializer=equipoise_dot_v1_dot_analyst__pb2.DownloadSynopsisRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_analyst__pb2.DownloadSynopsisResponse.FromString,
                 _registered_method=True)
-        self.GetEvidence = channel.unary_unary(
-                '/equipoise.v1.AnalystService/GetEvidence',
-                request_serializer=equipoise_dot_v1_dot_analyst__pb2.GetEvidenceRequest.SerializeToString,
-                response_deserializer=equipoise_dot_v1_dot_analyst__pb2.GetEvidenceResponse.FromString,
+        self.DownloadEvidence = channel.unary_stream(
+                '/equipoise.v1.AnalystService/DownloadEvidence',
+                request_serializer=equipoise_dot_v1_dot_analyst__pb2.DownloadEvidenceRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_analyst__pb2.DownloadEvidenceResponse.FromString,
                 _registered_method=True)
         self.ListSessions = channel.unary_unary(
                 '/equipoise.v1.AnalystService/ListSessions',
@@ -176,8 +176,8 @@ class AnalystServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetEvidence(self, request, context):
-        """Gives what an analyst needs to verify its results offline.
+    def DownloadEvidence(self, request, context):
+        """Streams what the caller needs to verify a round offline: the evidence first, then the workload that was used.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -250,10 +250,10 @@ def add_AnalystServiceServicer_to_server(servicer, server):
                     request_deserializer=equipoise_dot_v1_dot_analyst__pb2.DownloadSynopsisRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_analyst__pb2.DownloadSynopsisResponse.SerializeToString,
             ),
-            'GetEvidence': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetEvidence,
-                    request_deserializer=equipoise_dot_v1_dot_analyst__pb2.GetEvidenceRequest.FromString,
-                    response_serializer=equipoise_dot_v1_dot_analyst__pb2.GetEvidenceResponse.SerializeToString,
+            'DownloadEvidence': grpc.unary_stream_rpc_method_handler(
+                    servicer.DownloadEvidence,
+                    request_deserializer=equipoise_dot_v1_dot_analyst__pb2.DownloadEvidenceRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_analyst__pb2.DownloadEvidenceResponse.SerializeToString,
             ),
             'ListSessions': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSessions,
@@ -548,7 +548,7 @@ class AnalystService(object):
             _registered_method=True)
 
     @staticmethod
-    def GetEvidence(request,
+    def DownloadEvidence(request,
             target,
             options=(),
             channel_credentials=None,
@@ -558,12 +558,12 @@ class AnalystService(object):
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
+        return grpc.experimental.unary_stream(
             request,
             target,
-            '/equipoise.v1.AnalystService/GetEvidence',
-            equipoise_dot_v1_dot_analyst__pb2.GetEvidenceRequest.SerializeToString,
-            equipoise_dot_v1_dot_analyst__pb2.GetEvidenceResponse.FromString,
+            '/equipoise.v1.AnalystService/DownloadEvidence',
+            equipoise_dot_v1_dot_analyst__pb2.DownloadEvidenceRequest.SerializeToString,
+            equipoise_dot_v1_dot_analyst__pb2.DownloadEvidenceResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -36,8 +36,8 @@ class AnalystServiceStub:
     """Streams the caller's results after a sequence number, byte for byte the same each time."""
     DownloadSynopsis: _aio.UnaryStreamMultiCallable[_analyst_pb2.DownloadSynopsisRequest, _analyst_pb2.DownloadSynopsisResponse]
     """Streams the round's synopsis after a number of records, if its mechanism makes one."""
-    GetEvidence: _aio.UnaryUnaryMultiCallable[_analyst_pb2.GetEvidenceRequest, _analyst_pb2.GetEvidenceResponse]
-    """Gives what an analyst needs to verify its results offline."""
+    DownloadEvidence: _aio.UnaryStreamMultiCallable[_analyst_pb2.DownloadEvidenceRequest, _analyst_pb2.DownloadEvidenceResponse]
+    """Streams what the caller needs to verify a round offline: the evidence first, then the workload that was used."""
     ListSessions: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListSessionsRequest, _analyst_pb2.ListSessionsResponse]
     """Lists the online sessions in which the caller has a share."""
     AskQueries: _aio.StreamStreamMultiCallable[_analyst_pb2.AskQueriesRequest, _analyst_pb2.AskQueriesResponse]
@@ -127,12 +127,12 @@ class AnalystServiceServicer(metaclass=_abc_1.ABCMeta):
         """Streams the round's synopsis after a number of records, if its mechanism makes one."""
 
     @_abc_1.abstractmethod
-    def GetEvidence(
+    def DownloadEvidence(
         self,
-        request: _analyst_pb2.GetEvidenceRequest,
-        context: _aio.ServicerContext[_analyst_pb2.GetEvidenceRequest, _abc.Awaitable[_analyst_pb2.GetEvidenceResponse]],
-    ) -> _abc.Awaitable[_analyst_pb2.GetEvidenceResponse]:
-        """Gives what an analyst needs to verify its results offline."""
+        request: _analyst_pb2.DownloadEvidenceRequest,
+        context: _aio.ServicerContext[_analyst_pb2.DownloadEvidenceRequest, _abc.AsyncIterator[_analyst_pb2.DownloadEvidenceResponse]],
+    ) -> _abc.AsyncIterator[_analyst_pb2.DownloadEvidenceResponse]:
+        """Streams what the caller needs to verify a round offline: the evidence first, then the workload that was used."""
 
     @_abc_1.abstractmethod
     def ListSessions(

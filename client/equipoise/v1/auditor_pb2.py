@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from equipoise.v1 import types_pb2 as equipoise_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x65quipoise/v1/auditor.proto\x12\x0c\x65quipoise.v1\x1a\x18\x65quipoise/v1/types.proto\"?\n\x16ListAuditRoundsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"^\n\x17ListAuditRoundsResponse\x12*\n\x07\x64\x65tails\x18\x01 \x03(\x0b\x32\x19.equipoise.v1.RoundDetail\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\";\n\x12ListJournalRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"[\n\x13ListJournalResponse\x12+\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1a.equipoise.v1.JournalEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x16\n\x14GetCheckpointRequest\"+\n\x15GetCheckpointResponse\x12\x12\n\ncheckpoint\x18\x01 \x01(\x0c\">\n\x15ListLogEntriesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"B\n\x16ListLogEntriesResponse\x12\x0f\n\x07\x65ntries\x18\x01 \x03(\x0c\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"A\n\x18GetInclusionProofRequest\x12\x12\n\nleaf_index\x18\x01 \x01(\x04\x12\x11\n\ttree_size\x18\x02 \x01(\x04\"+\n\x19GetInclusionProofResponse\x12\x0e\n\x06hashes\x18\x01 \x03(\x0c\"@\n\x1aGetConsistencyProofRequest\x12\x10\n\x08old_size\x18\x01 \x01(\x04\x12\x10\n\x08new_size\x18\x02 \x01(\x04\"-\n\x1bGetConsistencyProofResponse\x12\x0e\n\x06hashes\x18\x01 \x03(\x0c\"(\n\x14GetSealedSeedRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\"\'\n\x15GetSealedSeedResponse\x12\x0e\n\x06sealed\x18\x01 \x01(\x0c\x32\xa7\x05\n\x0e\x41uditorService\x12^\n\x0fListAuditRounds\x12$.equipoise.v1.ListAuditRoundsRequest\x1a%.equipoise.v1.ListAuditRoundsResponse\x12R\n\x0bListJournal\x12 .equipoise.v1.ListJournalRequest\x1a!.equipoise.v1.ListJournalResponse\x12X\n\rGetCheckpoint\x12\".equipoise.v1.GetCheckpointRequest\x1a#.equipoise.v1.GetCheckpointResponse\x12[\n\x0eListLogEntries\x12#.equipoise.v1.ListLogEntriesRequest\x1a$.equipoise.v1.ListLogEntriesResponse\x12\x64\n\x11GetInclusionProof\x12&.equipoise.v1.GetInclusionProofRequest\x1a\'.equipoise.v1.GetInclusionProofResponse\x12j\n\x13GetConsistencyProof\x12(.equipoise.v1.GetConsistencyProofRequest\x1a).equipoise.v1.GetConsistencyProofResponse\x12X\n\rGetSealedSeed\x12\".equipoise.v1.GetSealedSeedRequest\x1a#.equipoise.v1.GetSealedSeedResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x65quipoise/v1/auditor.proto\x12\x0c\x65quipoise.v1\x1a\x18\x65quipoise/v1/types.proto\"?\n\x16ListAuditRoundsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"^\n\x17ListAuditRoundsResponse\x12*\n\x07\x64\x65tails\x18\x01 \x03(\x0b\x32\x19.equipoise.v1.RoundDetail\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\";\n\x12ListJournalRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"[\n\x13ListJournalResponse\x12+\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1a.equipoise.v1.JournalEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x16\n\x14GetCheckpointRequest\"+\n\x15GetCheckpointResponse\x12\x12\n\ncheckpoint\x18\x01 \x01(\x0c\">\n\x15ListLogEntriesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"B\n\x16ListLogEntriesResponse\x12\x0f\n\x07\x65ntries\x18\x01 \x03(\x0c\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\";\n\x12ListRecordsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"\\\n\x13ListRecordsResponse\x12,\n\x07records\x18\x01 \x03(\x0b\x32\x1b.equipoise.v1.RecordOpening\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"g\n\rRecordOpening\x12\r\n\x05index\x18\x01 \x01(\x04\x12\x0c\n\x04leaf\x18\x02 \x01(\x0c\x12(\n\x05items\x18\x03 \x03(\x0b\x32\x19.equipoise.v1.ItemOpening\x12\x0f\n\x07padding\x18\x04 \x03(\x0c\":\n\x0bItemOpening\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\x12\x0c\n\x04salt\x18\x02 \x01(\x0c\x12\x0c\n\x04hash\x18\x03 \x01(\x0c\"A\n\x18GetInclusionProofRequest\x12\x12\n\nleaf_index\x18\x01 \x01(\x04\x12\x11\n\ttree_size\x18\x02 \x01(\x04\"+\n\x19GetInclusionProofResponse\x12\x0e\n\x06hashes\x18\x01 \x03(\x0c\"@\n\x1aGetConsistencyProofRequest\x12\x10\n\x08old_size\x18\x01 \x01(\x04\x12\x10\n\x08new_size\x18\x02 \x01(\x04\"-\n\x1bGetConsistencyProofResponse\x12\x0e\n\x06hashes\x18\x01 \x03(\x0c\"K\n\x14SetAuditNonceRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\r\n\x05nonce\x18\x02 \x01(\x0c\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"\x17\n\x15SetAuditNonceResponse\"(\n\x14GetSealedSeedRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\"@\n\x15GetSealedSeedResponse\x12\'\n\x05seeds\x18\x01 \x03(\x0b\x32\x18.equipoise.v1.SealedSeed\",\n\nSealedSeed\x12\x0e\n\x06key_id\x18\x01 \x01(\t\x12\x0e\n\x06sealed\x18\x02 \x01(\x0c\x32\xd5\x06\n\x0e\x41uditorService\x12^\n\x0fListAuditRounds\x12$.equipoise.v1.ListAuditRoundsRequest\x1a%.equipoise.v1.ListAuditRoundsResponse\x12R\n\x0bListJournal\x12 .equipoise.v1.ListJournalRequest\x1a!.equipoise.v1.ListJournalResponse\x12X\n\rGetCheckpoint\x12\".equipoise.v1.GetCheckpointRequest\x1a#.equipoise.v1.GetCheckpointResponse\x12[\n\x0eListLogEntries\x12#.equipoise.v1.ListLogEntriesRequest\x1a$.equipoise.v1.ListLogEntriesResponse\x12R\n\x0bListRecords\x12 .equipoise.v1.ListRecordsRequest\x1a!.equipoise.v1.ListRecordsResponse\x12\x64\n\x11GetInclusionProof\x12&.equipoise.v1.GetInclusionProofRequest\x1a\'.equipoise.v1.GetInclusionProofResponse\x12j\n\x13GetConsistencyProof\x12(.equipoise.v1.GetConsistencyProofRequest\x1a).equipoise.v1.GetConsistencyProofResponse\x12X\n\rSetAuditNonce\x12\".equipoise.v1.SetAuditNonceRequest\x1a#.equipoise.v1.SetAuditNonceResponse\x12X\n\rGetSealedSeed\x12\".equipoise.v1.GetSealedSeedRequest\x1a#.equipoise.v1.GetSealedSeedResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -48,18 +48,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTLOGENTRIESREQUEST']._serialized_end=516
   _globals['_LISTLOGENTRIESRESPONSE']._serialized_start=518
   _globals['_LISTLOGENTRIESRESPONSE']._serialized_end=584
-  _globals['_GETINCLUSIONPROOFREQUEST']._serialized_start=586
-  _globals['_GETINCLUSIONPROOFREQUEST']._serialized_end=651
-  _globals['_GETINCLUSIONPROOFRESPONSE']._serialized_start=653
-  _globals['_GETINCLUSIONPROOFRESPONSE']._serialized_end=696
-  _globals['_GETCONSISTENCYPROOFREQUEST']._serialized_start=698
-  _globals['_GETCONSISTENCYPROOFREQUEST']._serialized_end=762
-  _globals['_GETCONSISTENCYPROOFRESPONSE']._serialized_start=764
-  _globals['_GETCONSISTENCYPROOFRESPONSE']._serialized_end=809
-  _globals['_GETSEALEDSEEDREQUEST']._serialized_start=811
-  _globals['_GETSEALEDSEEDREQUEST']._serialized_end=851
-  _globals['_GETSEALEDSEEDRESPONSE']._serialized_start=853
-  _globals['_GETSEALEDSEEDRESPONSE']._serialized_end=892
-  _globals['_AUDITORSERVICE']._serialized_start=895
-  _globals['_AUDITORSERVICE']._serialized_end=1574
+  _globals['_LISTRECORDSREQUEST']._serialized_start=586
+  _globals['_LISTRECORDSREQUEST']._serialized_end=645
+  _globals['_LISTRECORDSRESPONSE']._serialized_start=647
+  _globals['_LISTRECORDSRESPONSE']._serialized_end=739
+  _globals['_RECORDOPENING']._serialized_start=741
+  _globals['_RECORDOPENING']._serialized_end=844
+  _globals['_ITEMOPENING']._serialized_start=846
+  _globals['_ITEMOPENING']._serialized_end=904
+  _globals['_GETINCLUSIONPROOFREQUEST']._serialized_start=906
+  _globals['_GETINCLUSIONPROOFREQUEST']._serialized_end=971
+  _globals['_GETINCLUSIONPROOFRESPONSE']._serialized_start=973
+  _globals['_GETINCLUSIONPROOFRESPONSE']._serialized_end=1016
+  _globals['_GETCONSISTENCYPROOFREQUEST']._serialized_start=1018
+  _globals['_GETCONSISTENCYPROOFREQUEST']._serialized_end=1082
+  _globals['_GETCONSISTENCYPROOFRESPONSE']._serialized_start=1084
+  _globals['_GETCONSISTENCYPROOFRESPONSE']._serialized_end=1129
+  _globals['_SETAUDITNONCEREQUEST']._serialized_start=1131
+  _globals['_SETAUDITNONCEREQUEST']._serialized_end=1206
+  _globals['_SETAUDITNONCERESPONSE']._serialized_start=1208
+  _globals['_SETAUDITNONCERESPONSE']._serialized_end=1231
+  _globals['_GETSEALEDSEEDREQUEST']._serialized_start=1233
+  _globals['_GETSEALEDSEEDREQUEST']._serialized_end=1273
+  _globals['_GETSEALEDSEEDRESPONSE']._serialized_start=1275
+  _globals['_GETSEALEDSEEDRESPONSE']._serialized_end=1339
+  _globals['_SEALEDSEED']._serialized_start=1341
+  _globals['_SEALEDSEED']._serialized_end=1385
+  _globals['_AUDITORSERVICE']._serialized_start=1388
+  _globals['_AUDITORSERVICE']._serialized_end=2241
 # @@protoc_insertion_point(module_scope)

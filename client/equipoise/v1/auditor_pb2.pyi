@@ -221,6 +221,128 @@ class ListLogEntriesResponse(_message.Message):
 Global___ListLogEntriesResponse: _TypeAlias = ListLogEntriesResponse  # noqa: Y015
 
 @_typing.final
+class ListRecordsRequest(_message.Message):
+    """What is sent to ListRecords."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """At most this many; 0 for the default of 100, at most 1,000. Fewer come where they are large."""
+    page_token: _builtins.str
+    """Where the previous page ended; empty for the first."""
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRecordsRequest: _TypeAlias = ListRecordsRequest  # noqa: Y015
+
+@_typing.final
+class ListRecordsResponse(_message.Message):
+    """What comes back from ListRecords."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORDS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecordOpening]:
+        """The records."""
+
+    def __init__(
+        self,
+        *,
+        records: _abc.Iterable[Global___RecordOpening] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "records", b"records"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListRecordsResponse: _TypeAlias = ListRecordsResponse  # noqa: Y015
+
+@_typing.final
+class RecordOpening(_message.Message):
+    """A record with all of its items."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    LEAF_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
+    PADDING_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    """The place of its leaf in the log, from 0."""
+    leaf: _builtins.bytes
+    """The exact bytes of its leaf."""
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ItemOpening]:
+        """Its items, in their order."""
+
+    @_builtins.property
+    def padding(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """The hashes that fill the record up to its size, after the items."""
+
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+        leaf: _builtins.bytes = ...,
+        items: _abc.Iterable[Global___ItemOpening] | None = ...,
+        padding: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index", "items", b"items", "leaf", b"leaf", "padding", b"padding"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordOpening: _TypeAlias = RecordOpening  # noqa: Y015
+
+@_typing.final
+class ItemOpening(_message.Message):
+    """One item of a record."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTENT_FIELD_NUMBER: _builtins.int
+    SALT_FIELD_NUMBER: _builtins.int
+    HASH_FIELD_NUMBER: _builtins.int
+    content: _builtins.bytes
+    """Its exact bytes, JSON; empty where they were removed with the analyst they were about."""
+    salt: _builtins.bytes
+    """Its salt; empty with the content."""
+    hash: _builtins.bytes
+    """Its hash, RFC 6962's of a leaf: of the salt and the content."""
+    def __init__(
+        self,
+        *,
+        content: _builtins.bytes = ...,
+        salt: _builtins.bytes = ...,
+        hash: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "hash", b"hash", "salt", b"salt"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ItemOpening: _TypeAlias = ItemOpening  # noqa: Y015
+
+@_typing.final
 class GetInclusionProofRequest(_message.Message):
     """What is sent to GetInclusionProof."""
 
@@ -321,6 +443,53 @@ class GetConsistencyProofResponse(_message.Message):
 Global___GetConsistencyProofResponse: _TypeAlias = GetConsistencyProofResponse  # noqa: Y015
 
 @_typing.final
+class SetAuditNonceRequest(_message.Message):
+    """What is sent to SetAuditNonce."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    NONCE_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    round_id: _builtins.str
+    """The round."""
+    nonce: _builtins.bytes
+    """32 random bytes."""
+    request_id: _builtins.str
+    """Chosen by the caller; the same request again gets the first answer."""
+    def __init__(
+        self,
+        *,
+        round_id: _builtins.str = ...,
+        nonce: _builtins.bytes = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["nonce", b"nonce", "request_id", b"request_id", "round_id", b"round_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetAuditNonceRequest: _TypeAlias = SetAuditNonceRequest  # noqa: Y015
+
+@_typing.final
+class SetAuditNonceResponse(_message.Message):
+    """What comes back from SetAuditNonce."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetAuditNonceResponse: _TypeAlias = SetAuditNonceResponse  # noqa: Y015
+
+@_typing.final
 class GetSealedSeedRequest(_message.Message):
     """What is sent to GetSealedSeed."""
 
@@ -348,18 +517,46 @@ class GetSealedSeedResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    SEALED_FIELD_NUMBER: _builtins.int
-    sealed: _builtins.bytes
-    """The sealed seed."""
+    SEEDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def seeds(self) -> _containers.RepeatedCompositeFieldContainer[Global___SealedSeed]:
+        """The seed, sealed to each key that was in force when the round was opened."""
+
     def __init__(
         self,
         *,
-        sealed: _builtins.bytes = ...,
+        seeds: _abc.Iterable[Global___SealedSeed] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["sealed", b"sealed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seeds", b"seeds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetSealedSeedResponse: _TypeAlias = GetSealedSeedResponse  # noqa: Y015
+
+@_typing.final
+class SealedSeed(_message.Message):
+    """A seed that one auditor's key opens."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_ID_FIELD_NUMBER: _builtins.int
+    SEALED_FIELD_NUMBER: _builtins.int
+    key_id: _builtins.str
+    """Which key: the first 16 hexadecimal digits of the SHA-256 of its 32 bytes."""
+    sealed: _builtins.bytes
+    """HPKE (RFC 9180): the encapsulated key and the ciphertext of the commitment's salt and the seed."""
+    def __init__(
+        self,
+        *,
+        key_id: _builtins.str = ...,
+        sealed: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key_id", b"key_id", "sealed", b"sealed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SealedSeed: _TypeAlias = SealedSeed  # noqa: Y015

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AuditorServiceStub(object):
-    """Reads every record, changes nothing.
+    """Reads every record. All that it changes: a round's nonce, and the record that a seed was read.
     """
 
     def __init__(self, channel):
@@ -55,6 +55,11 @@ class AuditorServiceStub(object):
                 request_serializer=equipoise_dot_v1_dot_auditor__pb2.ListLogEntriesRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_auditor__pb2.ListLogEntriesResponse.FromString,
                 _registered_method=True)
+        self.ListRecords = channel.unary_unary(
+                '/equipoise.v1.AuditorService/ListRecords',
+                request_serializer=equipoise_dot_v1_dot_auditor__pb2.ListRecordsRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_auditor__pb2.ListRecordsResponse.FromString,
+                _registered_method=True)
         self.GetInclusionProof = channel.unary_unary(
                 '/equipoise.v1.AuditorService/GetInclusionProof',
                 request_serializer=equipoise_dot_v1_dot_auditor__pb2.GetInclusionProofRequest.SerializeToString,
@@ -65,6 +70,11 @@ class AuditorServiceStub(object):
                 request_serializer=equipoise_dot_v1_dot_auditor__pb2.GetConsistencyProofRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_auditor__pb2.GetConsistencyProofResponse.FromString,
                 _registered_method=True)
+        self.SetAuditNonce = channel.unary_unary(
+                '/equipoise.v1.AuditorService/SetAuditNonce',
+                request_serializer=equipoise_dot_v1_dot_auditor__pb2.SetAuditNonceRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_auditor__pb2.SetAuditNonceResponse.FromString,
+                _registered_method=True)
         self.GetSealedSeed = channel.unary_unary(
                 '/equipoise.v1.AuditorService/GetSealedSeed',
                 request_serializer=equipoise_dot_v1_dot_auditor__pb2.GetSealedSeedRequest.SerializeToString,
@@ -73,7 +83,7 @@ class AuditorServiceStub(object):
 
 
 class AuditorServiceServicer(object):
-    """Reads every record, changes nothing.
+    """Reads every record. All that it changes: a round's nonce, and the record that a seed was read.
     """
 
     def ListAuditRounds(self, request, context):
@@ -98,7 +108,14 @@ class AuditorServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListLogEntries(self, request, context):
-        """Lists the leaves of the log.
+        """Lists the leaves of the log from the beginning.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRecords(self, request, context):
+        """Lists the records behind the leaves, opened, in the order of the log.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -118,8 +135,15 @@ class AuditorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetAuditNonce(self, request, context):
+        """Adds the auditor's own randomness to a round's, once, between its opening and its sealing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetSealedSeed(self, request, context):
-        """Gives a round's seed, sealed to the auditor's key.
+        """Gives a round's seed, sealed to the auditors' keys. That it was read is recorded in the log before.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -148,6 +172,11 @@ def add_AuditorServiceServicer_to_server(servicer, server):
                     request_deserializer=equipoise_dot_v1_dot_auditor__pb2.ListLogEntriesRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_auditor__pb2.ListLogEntriesResponse.SerializeToString,
             ),
+            'ListRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRecords,
+                    request_deserializer=equipoise_dot_v1_dot_auditor__pb2.ListRecordsRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_auditor__pb2.ListRecordsResponse.SerializeToString,
+            ),
             'GetInclusionProof': grpc.unary_unary_rpc_method_handler(
                     servicer.GetInclusionProof,
                     request_deserializer=equipoise_dot_v1_dot_auditor__pb2.GetInclusionProofRequest.FromString,
@@ -157,6 +186,11 @@ def add_AuditorServiceServicer_to_server(servicer, server):
                     servicer.GetConsistencyProof,
                     request_deserializer=equipoise_dot_v1_dot_auditor__pb2.GetConsistencyProofRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_auditor__pb2.GetConsistencyProofResponse.SerializeToString,
+            ),
+            'SetAuditNonce': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetAuditNonce,
+                    request_deserializer=equipoise_dot_v1_dot_auditor__pb2.SetAuditNonceRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_auditor__pb2.SetAuditNonceResponse.SerializeToString,
             ),
             'GetSealedSeed': grpc.unary_unary_rpc_method_handler(
                     servicer.GetSealedSeed,
@@ -172,7 +206,7 @@ def add_AuditorServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AuditorService(object):
-    """Reads every record, changes nothing.
+    """Reads every record. All that it changes: a round's nonce, and the record that a seed was read.
     """
 
     @staticmethod
@@ -284,6 +318,33 @@ class AuditorService(object):
             _registered_method=True)
 
     @staticmethod
+    def ListRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.AuditorService/ListRecords',
+            equipoise_dot_v1_dot_auditor__pb2.ListRecordsRequest.SerializeToString,
+            equipoise_dot_v1_dot_auditor__pb2.ListRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def GetInclusionProof(request,
             target,
             options=(),
@@ -327,6 +388,33 @@ class AuditorService(object):
             '/equipoise.v1.AuditorService/GetConsistencyProof',
             equipoise_dot_v1_dot_auditor__pb2.GetConsistencyProofRequest.SerializeToString,
             equipoise_dot_v1_dot_auditor__pb2.GetConsistencyProofResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetAuditNonce(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.AuditorService/SetAuditNonce',
+            equipoise_dot_v1_dot_auditor__pb2.SetAuditNonceRequest.SerializeToString,
+            equipoise_dot_v1_dot_auditor__pb2.SetAuditNonceResponse.FromString,
             options,
             channel_credentials,
             insecure,

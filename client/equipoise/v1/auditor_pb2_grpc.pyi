@@ -13,7 +13,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AuditorServiceStub:
-    """Reads every record, changes nothing."""
+    """Reads every record. All that it changes: a round's nonce, and the record that a seed was read."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListAuditRounds: _aio.UnaryUnaryMultiCallable[_auditor_pb2.ListAuditRoundsRequest, _auditor_pb2.ListAuditRoundsResponse]
@@ -23,16 +23,20 @@ class AuditorServiceStub:
     GetCheckpoint: _aio.UnaryUnaryMultiCallable[_auditor_pb2.GetCheckpointRequest, _auditor_pb2.GetCheckpointResponse]
     """Gives the newest signed checkpoint of the log."""
     ListLogEntries: _aio.UnaryUnaryMultiCallable[_auditor_pb2.ListLogEntriesRequest, _auditor_pb2.ListLogEntriesResponse]
-    """Lists the leaves of the log."""
+    """Lists the leaves of the log from the beginning."""
+    ListRecords: _aio.UnaryUnaryMultiCallable[_auditor_pb2.ListRecordsRequest, _auditor_pb2.ListRecordsResponse]
+    """Lists the records behind the leaves, opened, in the order of the log."""
     GetInclusionProof: _aio.UnaryUnaryMultiCallable[_auditor_pb2.GetInclusionProofRequest, _auditor_pb2.GetInclusionProofResponse]
     """Proves that a leaf is in a checkpoint."""
     GetConsistencyProof: _aio.UnaryUnaryMultiCallable[_auditor_pb2.GetConsistencyProofRequest, _auditor_pb2.GetConsistencyProofResponse]
     """Proves that one checkpoint extends another."""
+    SetAuditNonce: _aio.UnaryUnaryMultiCallable[_auditor_pb2.SetAuditNonceRequest, _auditor_pb2.SetAuditNonceResponse]
+    """Adds the auditor's own randomness to a round's, once, between its opening and its sealing."""
     GetSealedSeed: _aio.UnaryUnaryMultiCallable[_auditor_pb2.GetSealedSeedRequest, _auditor_pb2.GetSealedSeedResponse]
-    """Gives a round's seed, sealed to the auditor's key."""
+    """Gives a round's seed, sealed to the auditors' keys. That it was read is recorded in the log before."""
 
 class AuditorServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Reads every record, changes nothing."""
+    """Reads every record. All that it changes: a round's nonce, and the record that a seed was read."""
 
     @_abc_1.abstractmethod
     def ListAuditRounds(
@@ -64,7 +68,15 @@ class AuditorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _auditor_pb2.ListLogEntriesRequest,
         context: _aio.ServicerContext[_auditor_pb2.ListLogEntriesRequest, _abc.Awaitable[_auditor_pb2.ListLogEntriesResponse]],
     ) -> _abc.Awaitable[_auditor_pb2.ListLogEntriesResponse]:
-        """Lists the leaves of the log."""
+        """Lists the leaves of the log from the beginning."""
+
+    @_abc_1.abstractmethod
+    def ListRecords(
+        self,
+        request: _auditor_pb2.ListRecordsRequest,
+        context: _aio.ServicerContext[_auditor_pb2.ListRecordsRequest, _abc.Awaitable[_auditor_pb2.ListRecordsResponse]],
+    ) -> _abc.Awaitable[_auditor_pb2.ListRecordsResponse]:
+        """Lists the records behind the leaves, opened, in the order of the log."""
 
     @_abc_1.abstractmethod
     def GetInclusionProof(
@@ -83,11 +95,19 @@ class AuditorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Proves that one checkpoint extends another."""
 
     @_abc_1.abstractmethod
+    def SetAuditNonce(
+        self,
+        request: _auditor_pb2.SetAuditNonceRequest,
+        context: _aio.ServicerContext[_auditor_pb2.SetAuditNonceRequest, _abc.Awaitable[_auditor_pb2.SetAuditNonceResponse]],
+    ) -> _abc.Awaitable[_auditor_pb2.SetAuditNonceResponse]:
+        """Adds the auditor's own randomness to a round's, once, between its opening and its sealing."""
+
+    @_abc_1.abstractmethod
     def GetSealedSeed(
         self,
         request: _auditor_pb2.GetSealedSeedRequest,
         context: _aio.ServicerContext[_auditor_pb2.GetSealedSeedRequest, _abc.Awaitable[_auditor_pb2.GetSealedSeedResponse]],
     ) -> _abc.Awaitable[_auditor_pb2.GetSealedSeedResponse]:
-        """Gives a round's seed, sealed to the auditor's key."""
+        """Gives a round's seed, sealed to the auditors' keys. That it was read is recorded in the log before."""
 
 def add_AuditorServiceServicer_to_server(servicer: AuditorServiceServicer, server: _aio.Server) -> None: ...

@@ -257,19 +257,23 @@ class AddAnalystResponse(_message.Message):
 
     CERTIFICATE_FIELD_NUMBER: _builtins.int
     AUTHORITY_FIELD_NUMBER: _builtins.int
+    LOG_KEYS_FIELD_NUMBER: _builtins.int
     certificate: _builtins.bytes
     """The certificate in PEM."""
     authority: _builtins.bytes
     """The CA's certificate in PEM."""
+    log_keys: _builtins.str
+    """The public keys of the custodian's log that are in force: a C2SP verifier key a line."""
     def __init__(
         self,
         *,
         certificate: _builtins.bytes = ...,
         authority: _builtins.bytes = ...,
+        log_keys: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["authority", b"authority", "certificate", b"certificate"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["authority", b"authority", "certificate", b"certificate", "log_keys", b"log_keys"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -444,19 +448,23 @@ class RenewAnalystResponse(_message.Message):
 
     CERTIFICATE_FIELD_NUMBER: _builtins.int
     AUTHORITY_FIELD_NUMBER: _builtins.int
+    LOG_KEYS_FIELD_NUMBER: _builtins.int
     certificate: _builtins.bytes
     """The certificate in PEM."""
     authority: _builtins.bytes
     """The CA's certificate in PEM."""
+    log_keys: _builtins.str
+    """The public keys of the custodian's log that are in force: a C2SP verifier key a line."""
     def __init__(
         self,
         *,
         certificate: _builtins.bytes = ...,
         authority: _builtins.bytes = ...,
+        log_keys: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["authority", b"authority", "certificate", b"certificate"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["authority", b"authority", "certificate", b"certificate", "log_keys", b"log_keys"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -65,7 +65,7 @@ POLICY: Mapping[str, Row] = {
     "/equipoise.v1.AnalystService/WithdrawWorkload": Row(_ANALYST, _SHARE, _CHANGE, "workload_withdrawn"),
     "/equipoise.v1.AnalystService/StreamResults": Row(_ANALYST, _SHARE, _STREAM),
     "/equipoise.v1.AnalystService/DownloadSynopsis": Row(_ANALYST, _SHARE, _STREAM),
-    "/equipoise.v1.AnalystService/GetEvidence": Row(_ANALYST, _SHARE, _READ, "", _LATER),
+    "/equipoise.v1.AnalystService/DownloadEvidence": Row(_ANALYST, _SHARE, _STREAM, "", _LATER),
     "/equipoise.v1.AnalystService/ListSessions": Row(_ANALYST, _SELF, _READ, "", _LATER),
     "/equipoise.v1.AnalystService/AskQueries": Row(_ANALYST, _SHARE, _STREAM, "", _LATER),
     "/equipoise.v1.OperatorService/RegisterDataset": Row(_OPERATOR, _ALL, _CHANGE, "dataset_registered"),
@@ -94,9 +94,11 @@ POLICY: Mapping[str, Row] = {
     "/equipoise.v1.AuditorService/ListJournal": Row(_AUDITOR, _ALL, _READ),
     "/equipoise.v1.AuditorService/GetCheckpoint": Row(_AUDITOR, _ALL, _READ, "", _LATER),
     "/equipoise.v1.AuditorService/ListLogEntries": Row(_AUDITOR, _ALL, _READ, "", _LATER),
+    "/equipoise.v1.AuditorService/ListRecords": Row(_AUDITOR, _ALL, _READ, "", _LATER),
     "/equipoise.v1.AuditorService/GetInclusionProof": Row(_AUDITOR, _ALL, _READ, "", _LATER),
     "/equipoise.v1.AuditorService/GetConsistencyProof": Row(_AUDITOR, _ALL, _READ, "", _LATER),
-    "/equipoise.v1.AuditorService/GetSealedSeed": Row(_AUDITOR, _ALL, _READ, "seed_read", _LATER),
+    "/equipoise.v1.AuditorService/SetAuditNonce": Row(_AUDITOR, _ALL, _CHANGE, "nonce_set", _LATER),
+    "/equipoise.v1.AuditorService/GetSealedSeed": Row(_AUDITOR, _ALL, _CHANGE, "seed_read", _LATER),
 }
 
 

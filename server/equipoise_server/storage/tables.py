@@ -87,6 +87,7 @@ datasets = Table(
 
 # `terms` is JSON without the shares; `sealed_seed` is encrypted under a key that is not in the store. `close_time`:
 # when the server seals the round by itself. `run_id`: the run whose results were released; null before.
+# `sealed_seed` is erased when the round has ended. `audit_nonce`: the auditor's part of the randomness, or null.
 rounds = Table(
     "rounds",
     metadata,
@@ -106,6 +107,7 @@ rounds = Table(
     Column("peak_memory_bytes", BigInteger, nullable=False),
     Column("close_time", BigInteger),
     Column("run_id", Text),
+    Column("audit_nonce", LargeBinary),
     CheckConstraint("state IN ('open', 'sealed', 'running', 'released', 'aborted')", name="state"),
     CheckConstraint("(state = 'released') = (release_time IS NOT NULL)", name="release_time"),
 )
@@ -124,6 +126,8 @@ shares = Table(
     Index("ix_shares_analyst", "analyst"),
 )
 
+# `salt`: the analyst's, under which the workload is committed to. `receipt`: the exact signed envelope that the
+# analyst got. Both are null where the workload was accepted before receipts were signed.
 submissions = Table(
     "submissions",
     metadata,
@@ -134,6 +138,8 @@ submissions = Table(
     Column("statements", BigInteger, nullable=False),
     Column("queries", BigInteger, nullable=False),
     Column("accept_time", BigInteger, nullable=False),
+    Column("salt", LargeBinary),
+    Column("receipt", LargeBinary),
     ForeignKeyConstraint(["round_id", "analyst"], ["shares.round_id", "shares.analyst"]),
 )
 
@@ -158,6 +164,17 @@ result_chunks = Table(
     Column("analyst", Text, ForeignKey("identities.name"), primary_key=True),
     Column("sequence", BigInteger, primary_key=True, autoincrement=False),
     Column("chunk", LargeBinary, nullable=False),
+)
+
+# What a run's stream of one analyst is committed to by; see docs/formats.md.
+stream_digests = Table(
+    "stream_digests",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.id"), primary_key=True),
+    Column("analyst", Text, ForeignKey("identities.name"), primary_key=True),
+    Column("digest", LargeBinary, nullable=False),
+    Column("messages", BigInteger, nullable=False),
+    Column("queries", BigInteger, nullable=False),
 )
 
 # A run's synopsis: universe cell numbers of its records, each 4 bytes, little endian.
@@ -251,4 +268,79 @@ journal = Table(
         "action IN ('open-account', 'set-cap', 'reserve', 'run', 'spend', 'release', 'write-off')", name="action"
     ),
     Index("ix_journal_account", "account"),
+)
+
+# Every key that signs for the log (`purpose` "log") or that seeds are sealed to ("auditor"). `public`: its 32
+# bytes. Private keys are never here.
+keys = Table(
+    "keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("purpose", Text, nullable=False),
+    Column("public", LargeBinary, nullable=False),
+    Column("added", BigInteger, nullable=False),
+    Column("retired", BigInteger),
+    CheckConstraint("purpose IN ('log', 'auditor')", name="purpose"),
+)
+
+# A round's seed, sealed to an auditor's key; removed when the time for audits is over.
+sealed_seeds = Table(
+    "sealed_seeds",
+    metadata,
+    Column("round_id", Text, ForeignKey("rounds.id"), primary_key=True),
+    Column("key_id", Text, ForeignKey("keys.id"), primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),
+)
+
+# What was recorded at one step. Its leaf enters the log from `publish_time` on, and then has an index; `dataset`
+# and `round_id` are empty where it is about none.
+records = Table(
+    "records",
+    metadata,
+    Column("position", Position, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("round_id", Text, nullable=False),
+    Column("root", LargeBinary, nullable=False),
+    Column("leaf", LargeBinary, nullable=False),
+    Column("publish_time", BigInteger, nullable=False),
+    Column("log_index", BigInteger, unique=True),
+    Index("ix_records_round_id", "round_id"),
+    Index("ix_records_dataset", "dataset"),
+)
+
+# The leaves of a record's own tree. `content` and `salt` are null where the hash only fills the tree up, and where
+# they were removed with the analyst they were about; `audience`: "analyst", "round", "auditor", empty for padding.
+record_items = Table(
+    "record_items",
+    metadata,
+    Column("record", BigInteger, ForeignKey("records.position"), primary_key=True),
+    Column("place", Integer, primary_key=True),
+    Column("audience", Text, nullable=False),
+    Column("analyst", Text, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    Column("salt", LargeBinary),
+    Column("content", LargeBinary),
+    CheckConstraint("audience IN ('', 'analyst', 'round', 'auditor')", name="audience"),
+    CheckConstraint("(salt IS NULL) = (content IS NULL)", name="opening"),
+    Index("ix_record_items_analyst", "analyst"),
+)
+
+# The log's tree in tiles of up to 256 hashes, each row a tile; only the last tile of a level changes.
+log_tiles = Table(
+    "log_tiles",
+    metadata,
+    Column("level", Integer, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("hashes", LargeBinary, nullable=False),
+)
+
+# Every size at which the log was, with its root: never two of one size. `note`: the signed checkpoint, null until
+# the guard knows of it.
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("size", BigInteger, primary_key=True, autoincrement=False),
+    Column("root", LargeBinary, nullable=False),
+    Column("note", LargeBinary),
 )
