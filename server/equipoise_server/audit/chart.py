@@ -1,4 +1,4 @@
-"""The chart of an empirical audit: what is certified beside what is claimed. Needs matplotlib, loaded when it is used."""
+"""The chart of an empirical audit: what is certified beside what is claimed. Loads matplotlib when it is used."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def drawn(audit: Audit) -> Figure:
         colour = "#b3261e" if finding.refuted else "#2f6f9f"
         certified = finding.certificate.epsilon
         axes.barh(place, certified, height=0.5, color=colour, label="" if place else "certified: at least")
+        axes.annotate(f" {certified:.2f}", (certified, place), va="center", color=colour)
         edges = (place - 0.38, place + 0.38)
         axes.vlines(finding.claim.epsilon, *edges, color="black", label="" if place else "claimed: at most")
         if finding.detectable is not None:
@@ -61,7 +62,7 @@ def drawn(audit: Audit) -> Figure:
     axes.set_xlabel("epsilon")
     axes.set_title(
         f"{audit.plan.mechanism}, unit {audit.instance.unit}: {audit.runs:,} runs, "
-        f"{1 - audit.level:.4%} confidence",
+        f"{100 * (1 - audit.level):.8g} % confidence",
         fontsize="medium",
     )
     figure.legend(loc="outside lower center", ncols=3, frameon=False)

@@ -95,7 +95,7 @@ def power(chance: float, other: float, runs: int, delta: float, level: float, cl
 
 
 def detectable_epsilon(runs: int, delta: float, level: float, claim: float, chance: float) -> float | None:
-    """The smallest true epsilon that refutes `claim` with at least this chance, if the event that tells most is found.
+    """The smallest true epsilon that refutes `claim` with at least this chance, where the best event is found.
 
     Of all mechanisms with an epsilon, at a delta, randomised response with that delta tells most (Kairouz, Oh &
     Viswanath 2015): its event has the chances `(e^epsilon + delta) / (1 + e^epsilon)` and `(1 - delta) / (1 +
@@ -121,7 +121,7 @@ def detectable_epsilon(runs: int, delta: float, level: float, claim: float, chan
 
 
 def largest_certified(runs: int, delta: float, level: float) -> float:
-    """The epsilon certified where every run on the one input hits the event and none on the other: no more can be."""
+    """The most that can be certified: every run on the one input hits the event, and none on the other."""
     return float(certified_epsilon(np.array([runs]), np.array([0]), runs, delta, level)[0])
 
 

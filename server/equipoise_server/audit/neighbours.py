@@ -41,8 +41,8 @@ class Input:
 class Neighbours:
     """Two inputs of which a mechanism must show little difference to its viewers, the analysts named.
 
-    `side`: "data" or "analysts", who is protected. `words` say what changes and what is asked. `margin`: int64[|X|],
-    what each record of the synopsis adds to the number by which the two are told apart.
+    `side`: "data" or "analysts", who is protected. `words` say what changes and what is asked. `margin`:
+    int64[|X|], what each record of the synopsis adds to the number by which the two are told apart.
     """
 
     side: str
@@ -155,7 +155,7 @@ class Instance:
             Input(self._far_from_even, {first: self._workload([asked] * changes + rest), **shared})
             for asked in (self._kept, self._other)
         )
-        counted = [self._workload([each]).transpose(np.ones(1, dtype=np.int64)) for each in (self._kept, self._other)]
+        counted = [self._covered(each) for each in (self._kept, self._other)]
         what = "every statement" if self.unit == "analyst" else "one statement"
         told = f"{what} of {first} changes from {self._said(self._kept)} to {self._said(self._other)}; {words}"
         return Neighbours("analysts", told, (inputs[0], inputs[1]), viewers, counted[0] - counted[1])
@@ -195,6 +195,10 @@ class Instance:
 
     def _all_ask(self, condition: Among) -> dict[str, CompiledWorkload]:
         return {name: self._workload([condition] * self.statements) for name in self.names}
+
+    def _covered(self, condition: Among) -> NDArray[np.int64]:
+        """int64[|X|]: 1 for every record that satisfies the condition, 0 for the others."""
+        return self._workload([condition]).transpose(np.ones(1, dtype=np.int64))
 
     def _workload(self, statements: Sequence[Among]) -> CompiledWorkload:
         return compile_workload(statements, self.schema)

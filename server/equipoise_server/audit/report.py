@@ -84,12 +84,13 @@ def lines(audit: Audit) -> list[str]:
         for number, finding in enumerate(audit.findings, start=1)
     ]
     told.append(
-        f"Confidence: every bound holds with {1 - audit.level:.6%} confidence. If the mechanism keeps what it claims, "
-        f"such an audit refutes it at most once in {1 / audit.level:,.0f} audits."
+        f"Confidence: every bound holds with {100 * (1 - audit.level):.8g} % confidence. If the mechanism keeps "
+        f"what it claims, an audit like this one refutes it at most once in {1 / audit.level:,.0f} times."
     )
     told.append(
         f"Power: with {audit.runs:,} runs of each input to test, a true epsilon of at least what stands under "
-        f"'found from' is found with a chance of {FOUND:.0%}, if these inputs show it and the event is the best."
+        f"'found from' is found with a chance of {100 * FOUND:g} %, if these inputs show it and "
+        "the event is the best."
     )
     if any(finding.detectable is None for finding in audit.findings):
         most = max(finding.largest for finding in audit.findings if finding.detectable is None)
