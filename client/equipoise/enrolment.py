@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
+from equipoise.certificates import read_certificate, read_request
 from equipoise.errors import InvalidArgument
 from equipoise.profile import (
     AUTHORITY,
@@ -140,17 +141,17 @@ def default_request_id(purpose: str, signing_request: bytes) -> str:
 def key_fingerprint(signing_request: bytes) -> str:
     """Of a request's key, for people to compare. Raises `InvalidArgument`."""
     try:
-        return _fingerprint(x509.load_pem_x509_csr(signing_request).public_key())
-    except (ValueError, UnsupportedAlgorithm):
-        raise InvalidArgument("signing_request", "is not a PKCS #10 certificate request in PEM") from None
+        return _fingerprint(read_request(signing_request).public_key())
+    except ValueError as error:
+        raise InvalidArgument("signing_request", str(error)) from None
 
 
 def authority_fingerprint(authority: bytes) -> str:
     """Of the key of a deployment's authority, for people to compare. Raises `InvalidArgument`."""
     try:
-        return _fingerprint(x509.load_pem_x509_certificate(authority).public_key())
-    except (ValueError, UnsupportedAlgorithm):
-        raise InvalidArgument("authority", "is not a certificate in PEM") from None
+        return _fingerprint(read_certificate(authority).public_key())
+    except ValueError as error:
+        raise InvalidArgument("authority", str(error)) from None
 
 
 def _fingerprint(key: CertificatePublicKeyTypes) -> str:
@@ -162,9 +163,9 @@ def _fingerprint(key: CertificatePublicKeyTypes) -> str:
 
 def _key_of(directory: Path, certificate: bytes) -> Path:
     try:
-        public = x509.load_pem_x509_certificate(certificate).public_key()
-    except ValueError:
-        raise InvalidArgument("bundle: certificate", "is not a certificate in PEM") from None
+        public = read_certificate(certificate).public_key()
+    except ValueError as error:
+        raise InvalidArgument("bundle: certificate", str(error)) from None
     for path in (directory / PENDING_KEY, directory / KEY):
         if path.exists() and _private_key(path).public_key() == public:
             return path
@@ -175,7 +176,7 @@ def _key_of(directory: Path, certificate: bytes) -> Path:
 def _private_key(path: Path) -> ec.EllipticCurvePrivateKey:
     try:
         key = serialization.load_pem_private_key(read_key(path), None)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise InvalidArgument(str(path), "holds no unencrypted elliptic-curve key in PEM")

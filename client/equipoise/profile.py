@@ -23,9 +23,10 @@ from pathlib import Path
 
 import grpc
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from equipoise.certificates import issued_by, read_certificate
 from equipoise.errors import InvalidArgument
 
 KEY, CERTIFICATE, AUTHORITY, SETTINGS = "key.pem", "certificate.pem", "ca.pem", "profile.toml"
@@ -65,7 +66,7 @@ class Profile:
     @property
     def expire_time(self) -> datetime:
         """When the certificate expires; servers refuse it from then on."""
-        return x509.load_pem_x509_certificate(self.certificate).not_valid_after_utc
+        return read_certificate(self.certificate).not_valid_after_utc
 
     def credentials(self) -> grpc.ChannelCredentials:
         """What a channel needs to prove the holder and to check the server."""
@@ -99,28 +100,26 @@ def check_chain(place: str, authority: bytes, certificate: bytes, key: bytes, na
     Also a certificate of somebody else than `name`, with which a server would take the holder for that other.
     `place` comes before the part's name in the error. Raises `InvalidArgument`.
     """
-    try:
-        issuer = x509.load_pem_x509_certificate(authority)
-    except ValueError:
-        raise InvalidArgument(place + AUTHORITY, "is not a certificate in PEM") from None
-    try:
-        own = x509.load_pem_x509_certificate(certificate)
-    except ValueError:
-        raise InvalidArgument(place + CERTIFICATE, "is not a certificate in PEM") from None
+    issuer, own = _certificate(place + AUTHORITY, authority), _certificate(place + CERTIFICATE, certificate)
     try:
         public = load_pem_private_key(key, password=None).public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise InvalidArgument(place + KEY, "is not a private key in PEM") from None
     if public != own.public_key():
         raise InvalidArgument(place + KEY, f"is not the key of {CERTIFICATE}")
-    try:
-        own.verify_directly_issued_by(issuer)
-    except (ValueError, TypeError, InvalidSignature):
+    if not issued_by(own, issuer):
         problem = f"was not issued by the authority in {AUTHORITY}; servers of that authority would refuse it"
-        raise InvalidArgument(place + CERTIFICATE, problem) from None
+        raise InvalidArgument(place + CERTIFICATE, problem)
     if (certified := _certified_name(own)) != name:
         problem = "carries no name, not that" if certified is None else f"is of {certified!a}, not"
         raise InvalidArgument(place + CERTIFICATE, f"{problem} of {name!a}")
+
+
+def _certificate(field: str, pem: bytes) -> x509.Certificate:
+    try:
+        return read_certificate(pem)
+    except ValueError as error:
+        raise InvalidArgument(field, str(error)) from None
 
 
 def _certified_name(certificate: x509.Certificate) -> str | None:

@@ -217,7 +217,14 @@ class Account:
 
 @dataclass(frozen=True)
 class JournalEntry:
-    """One line of the hash-chained budget journal; `events` is JSON, `digest` covers it and all before it."""
+    """One line of the hash-chained budget journal; `events` is JSON. `action` is one of
+
+    "open-account": an account's cap and how it counts, and beside which others for the same records; "set-cap":
+    another cap; "reserve", "spend" and "release": a round's charge; "run": data may be touched from here on;
+    "write-off": what a lost part of the journal may have spent.
+
+    `round_id` is empty where there is none; `digest` is SHA-256 over the previous digest and this entry.
+    """
 
     sequence: int
     time: datetime

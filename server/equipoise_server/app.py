@@ -233,7 +233,7 @@ def _server(
         call_limit(call_limits(config)),
     )
     server = aio.server(interceptors=[GuardInterceptor(guard) for guard in guards], options=options(config))
-    uploads = Uploads(config.workload_limit_bytes, config.upload_total_bytes, registry.count)
+    uploads = Uploads(config.workload_limit_bytes, config.upload_total_bytes, registry.count, threads.reading)
     analyst, operator, auditor = SERVICES
     services = {
         analyst: AnalystMethods(rounds, Synopses(rounds, store), uploads, threads, stopping),

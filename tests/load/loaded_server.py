@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import urllib.request
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -76,9 +76,9 @@ async def released(operator: operator_pb2_grpc.OperatorServiceStub, round_id: st
     await operator.ReleaseRound(operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id="release"))
 
 
-async def uploaded(
+def uploaded(
     round_id: str, request_id: str, statements: Sequence[Statement] = TABLE
-) -> AsyncIterator[analyst_pb2.SubmitWorkloadRequest]:
+) -> Iterator[analyst_pb2.SubmitWorkloadRequest]:
     """The requests of a submit."""
     header = analyst_pb2.SubmitHeader(round_id=round_id, request_id=request_id)
     yield analyst_pb2.SubmitWorkloadRequest(header=header)

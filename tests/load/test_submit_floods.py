@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 from grpc import aio
 from integration.server_process import Credentials, Refusal
@@ -39,7 +39,9 @@ async def test_submit_floods_are_refused_and_nothing_is_charged(tmp_path: Path) 
             operator = operator_pb2_grpc.OperatorServiceStub(await connect(server.operator()))
             auditor = auditor_pb2_grpc.AuditorServiceStub(await connect(server.auditor()))
             bob = analyst_pb2_grpc.AnalystServiceStub(await connect(bob_s))
-            eve = analyst_pb2_grpc.AnalystServiceStub(await connect(eve_s))
+            # As the client that we ship does: gRPC's for asyncio loses the refusal of what is still being sent.
+            blocking: Any = stack.enter_context(server.blocking_channel(eve_s))
+            eve: Any = analyst_pb2_grpc.AnalystServiceStub(blocking)
             round_id = await opened(operator)
 
             async def books() -> tuple[bytes, ...]:
@@ -48,24 +50,21 @@ async def test_submit_floods_are_refused_and_nothing_is_charged(tmp_path: Path) 
                 detail = await operator.GetRound(operator_pb2.GetRoundRequest(round_id=round_id))
                 return tuple(each.SerializeToString(deterministic=True) for each in (accounts, journal, detail))
 
-            async def outcome(number: int) -> str:
+            def submit(number: int) -> Any:
                 statements = (TABLE, TOO_MANY, UNKNOWN)[number % 3]
                 requests = uploaded(round_id if number % 4 else "no such round", f"e{number}", statements)
-                try:
-                    await eve.SubmitWorkload(requests, timeout=60)
-                except aio.AioRpcError as error:
-                    # No reason: gRPC ended the call before the refusal of a part-sent upload was read.
-                    return Refusal.of(error).reason or "CUT"
-                return "OK"
+                return eve.SubmitWorkload.future(requests, timeout=60)
+
+            def outcome(call: Any) -> str:
+                return "OK" if call.exception() is None else Refusal.of(call).reason
 
             before = await books()
-            outcomes = Counter([await outcome(number) for number in range(ROW)])
+            outcomes = Counter(outcome(submit(number)) for number in range(ROW))
             assert set(outcomes) == {"OK", "BUDGET", "INVALID", "NOT_FOUND"}
-            outcomes = Counter(await asyncio.gather(*(outcome(number) for number in range(ROW, ROW + FLOOD))))
+            outcomes = Counter(map(outcome, [submit(number) for number in range(ROW, ROW + FLOOD)]))
             # It is refused for its rate, long before the server would be busy with it.
             assert outcomes["RATE"] > FLOOD // 10
-            assert set(outcomes) <= {"OK", "BUDGET", "INVALID", "NOT_FOUND", "RATE", "CUT"}
-            assert outcomes["CUT"] < FLOOD // 10
+            assert set(outcomes) <= {"OK", "BUDGET", "INVALID", "NOT_FOUND", "RATE"}
             assert await books() == before
 
             # What one caller has used up is its own.

@@ -94,7 +94,26 @@ def with_file(path: Path, content: bytes, read: Callable[[], object]) -> None:
     assert str(path.parent) in named
 
 
+def with_inside(pem: bytes, old: bytes, new: bytes) -> bytes:
+    """PEM with one part inside exchanged for another of the same length."""
+    first, *lines, last = pem.decode().strip().splitlines()
+    inside = base64.b64decode("".join(lines))
+    assert old in inside
+    assert len(old) == len(new)
+    changed = base64.b64encode(inside.replace(old, new, 1)).decode()
+    return "\n".join([first, changed, last, ""]).encode()
+
+
+VERSION_3, VERSION_6 = bytes([0xA0, 3, 2, 1, 2]), bytes([0xA0, 3, 2, 1, 5])
+POINT, NO_POINT = bytes([0x03, 66, 0, 4]), bytes([0x03, 66, 0, 0])  # of a key: uncompressed, and of no known form
+VERSION_1, VERSION_8 = bytes([2, 1, 0]), bytes([2, 1, 7])
+
+
 @given(st.sampled_from(sorted(FILES)).flatmap(lambda name: st.tuples(st.just(name), damaged_pem(FILES[name]))))
+@example(("ca.pem", with_inside(FILES["ca.pem"], VERSION_3, VERSION_6)))
+@example(("ca.pem", with_inside(FILES["ca.pem"], POINT, NO_POINT)))
+@example(("certificate.pem", with_inside(FILES["certificate.pem"], VERSION_3, VERSION_6)))
+@example(("certificate.pem", with_inside(FILES["certificate.pem"], POINT, NO_POINT)))
 @settings(max_examples=3 * settings().max_examples)
 def test_damaged_certificates_and_keys_are_named(profile: Path, file: tuple[str, bytes]) -> None:
     name, content = file
@@ -133,6 +152,8 @@ def test_damaged_configurations_are_named(tmp_path_factory: pytest.TempPathFacto
 
 
 @given(damaged_pem(signing_request(KEY)))
+@example(with_inside(signing_request(KEY), VERSION_1, VERSION_8))
+@example(with_inside(signing_request(KEY), POINT, NO_POINT))
 @settings(max_examples=3 * settings().max_examples)
 def test_damaged_signing_requests_are_refused(content: bytes) -> None:
     with contextlib.suppress(InvalidArgument):

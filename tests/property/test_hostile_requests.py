@@ -85,7 +85,7 @@ class Served:
         registry = Registry(bench.store)
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)
-        uploads = Uploads(10_000, 2**20, registry.count)
+        uploads = Uploads(10_000, 2**20, registry.count, self._shared)
         operators = OperatorMethods(rounds, registry, Authority.create("here", now()), 10, now, threads, stopping)
         implementations = {
             analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"]: AnalystMethods(

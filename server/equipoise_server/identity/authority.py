@@ -17,10 +17,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from equipoise.certificates import read_certificate
 from equipoise.errors import InvalidArgument
 from equipoise_server.identity.keyfiles import make_private_directory, read_private, write_private
 from equipoise_server.identity.names import check_name, identity_uri
@@ -141,7 +143,7 @@ class Authority:
 def load_certificate(path: Path) -> x509.Certificate:
     """The certificate in a PEM file, or `InvalidArgument` naming the file."""
     try:
-        return x509.load_pem_x509_certificate(path.read_bytes())
+        return read_certificate(path.read_bytes())
     except OSError as error:
         raise InvalidArgument(str(path), f"cannot be read: {error.strerror}") from None
     except ValueError:
@@ -158,7 +160,7 @@ def load_key(path: Path) -> ec.EllipticCurvePrivateKey:
     """The private key in a PEM file that only its owner may open, or `InvalidArgument` naming the file."""
     try:
         key = serialization.load_pem_private_key(read_private(path), None)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise InvalidArgument(str(path), "holds no unencrypted elliptic-curve key in PEM")

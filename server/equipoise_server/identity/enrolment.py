@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from equipoise.certificates import read_request
 from equipoise.errors import InvalidArgument
 
 REQUEST_LIMIT_BYTES = 16_384
@@ -22,10 +22,10 @@ def requested_key(signing_request: bytes) -> ec.EllipticCurvePublicKey:
     if len(signing_request) > REQUEST_LIMIT_BYTES:
         raise InvalidArgument(_FIELD, f"is longer than {REQUEST_LIMIT_BYTES:,} bytes")
     try:
-        request = x509.load_pem_x509_csr(signing_request)
-        key = request.public_key()
-    except (ValueError, UnsupportedAlgorithm):
-        raise InvalidArgument(_FIELD, "is not a PKCS #10 certificate request in PEM") from None
+        request = read_request(signing_request)
+    except ValueError as error:
+        raise InvalidArgument(_FIELD, str(error)) from None
+    key = request.public_key()
     # The key is judged before the signature: an odd key must not reach the signature code.
     if not (isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1 | ec.SECP384R1)):
         raise InvalidArgument(_FIELD, "its key is not on P-256 or P-384")

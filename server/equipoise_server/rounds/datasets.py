@@ -14,6 +14,7 @@ from sqlalchemy import Connection, select
 
 from equipoise.errors import AlreadyExists, InvalidArgument, Unavailable, WrongState
 from equipoise.schema import Schema
+from equipoise.times import to_microseconds
 from equipoise_server.data.source import load_histogram
 from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.accounts import data_account, open_account
@@ -27,7 +28,6 @@ from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import datasets
-from equipoise_server.storage.times import to_microseconds
 
 
 @dataclass(frozen=True)

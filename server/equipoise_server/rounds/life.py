@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from equipoise.times import from_microseconds, to_microseconds
 from equipoise_server.ledger import charges
 from equipoise_server.ledger.accounts import data_account
 from equipoise_server.rounds.records import RoundRecord
@@ -20,7 +21,6 @@ from equipoise_server.rounds.terms import charges_of
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer
 from equipoise_server.storage.tables import rounds
-from equipoise_server.storage.times import from_microseconds, to_microseconds
 
 WRITTEN = {
     Action.SEAL: CrashPoint.SEAL_WRITTEN,

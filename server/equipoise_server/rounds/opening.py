@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, select
 
 from equipoise.errors import InvalidArgument, WrongState
+from equipoise.times import to_microseconds
 from equipoise_server.ledger.accounts import account, analyst_account, check_room, open_account
 from equipoise_server.ledger.caps import Cap
 from equipoise_server.mechanisms.interface import Plan, Share
@@ -23,7 +24,6 @@ from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import datasets, identities, rounds, shares
-from equipoise_server.storage.times import to_microseconds
 
 ID_BYTES = 16
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from equipoise.schema import Schema
-from equipoise_server.ledger.journal import JournalRecord
+from equipoise.views import JournalEntry
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
 from equipoise_server.rounds.states import RoundState
 
@@ -16,7 +16,7 @@ __all__ = [
     "Budget",
     "DatasetRecord",
     "DryRun",
-    "JournalRecord",
+    "JournalEntry",
     "Plan",
     "ProgressRecord",
     "ReceiptRecord",

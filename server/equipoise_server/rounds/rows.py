@@ -12,11 +12,11 @@ from sqlalchemy import Connection, Row, Select, select
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument, NotFound
 from equipoise.schema import Schema
+from equipoise.times import from_microseconds
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord, Terms
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.tables import datasets, rounds, shares, submissions
-from equipoise_server.storage.times import from_microseconds
 
 FIRST_GRID_SECONDS = 60  # of rounds that were opened before a round had a grid of its own
 NO_DATASET = "there is no such dataset"

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
 from equipoise.errors import WrongState
+from equipoise.times import to_microseconds
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import result_chunks, rounds, runs, synopses
-from equipoise_server.storage.times import to_microseconds
 
 ID_BYTES = 16
 

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, select
 
 from equipoise.errors import EquipoiseError, WrongState
 from equipoise.schema import Schema
+from equipoise.times import to_microseconds
 from equipoise_server.ledger.caps import checked_cap
 from equipoise_server.ledger.guard import Guard
 from equipoise_server.ledger.replay import check_accounts
@@ -31,7 +32,7 @@ from equipoise_server.rounds.records import (
     AccountRecord,
     DatasetRecord,
     DryRun,
-    JournalRecord,
+    JournalEntry,
     ProgressRecord,
     ReceiptRecord,
     RoundRecord,
@@ -48,7 +49,6 @@ from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import rounds
-from equipoise_server.storage.times import to_microseconds
 
 log = structlog.get_logger(__name__)
 
@@ -58,7 +58,7 @@ Chunks = list[bytes]
 RoundPage = tuple[list[RoundRecord], str]
 DatasetPage = tuple[list[DatasetRecord], str]
 AccountPage = tuple[list[AccountRecord], str]
-JournalPage = tuple[list[JournalRecord], str]
+JournalPage = tuple[list[JournalEntry], str]
 
 
 class Rounds:

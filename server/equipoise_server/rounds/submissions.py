@@ -14,6 +14,7 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from equipoise.errors import BudgetExhausted, NotFound, OutOfRange, WrongState
+from equipoise.times import from_microseconds, to_microseconds
 from equipoise.wire import workload_from_bytes
 from equipoise.workload import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.interface import Share
@@ -35,7 +36,6 @@ from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import result_chunks, rounds, shares, submissions
-from equipoise_server.storage.times import from_microseconds, to_microseconds
 
 CLOSED = "the round no longer accepts workloads"
 

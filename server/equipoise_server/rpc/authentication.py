@@ -10,6 +10,7 @@ from functools import lru_cache
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from equipoise.certificates import read_certificate
 from equipoise.errors import NotAuthenticated
 from equipoise_server.identity.names import Caller, certified_name
 from equipoise_server.identity.registry import Registry
@@ -72,6 +73,6 @@ def _peer_certificate(context: Context) -> bytes:
 @lru_cache(maxsize=1024)
 def _parsed(pem: bytes) -> x509.Certificate:
     try:
-        return x509.load_pem_x509_certificate(pem)
+        return read_certificate(pem)
     except ValueError:
         raise NotAuthenticated("the connection's certificate cannot be read") from None

@@ -16,7 +16,7 @@ from equipoise_server.rounds.records import (
     AccountRecord,
     Budget,
     DatasetRecord,
-    JournalRecord,
+    JournalEntry,
     Plan,
     ProgressRecord,
     ReceiptRecord,
@@ -131,7 +131,7 @@ def account(record: AccountRecord) -> types_pb2.Account:
     )
 
 
-def journal_entry(record: JournalRecord) -> types_pb2.JournalEntry:
+def journal_entry(record: JournalEntry) -> types_pb2.JournalEntry:
     """One line of the budget journal."""
     return types_pb2.JournalEntry(
         sequence=record.sequence,

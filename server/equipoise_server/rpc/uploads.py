@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from equipoise.errors import InvalidArgument, TooFast, TooLarge
 from equipoise.v1 import analyst_pb2
+from equipoise_server.rpc.threads import SharedThreads
 
 UploadRequest = analyst_pb2.SubmitWorkloadRequest | analyst_pb2.DryRunWorkloadRequest
 
@@ -21,13 +21,17 @@ class Uploads:
 
     Together they hold no more than `total_bytes`: every identity that there is has an equal part of them, used or
     not. So whether an upload is refused does not depend on what others do, and the sum always fits. `identities`
-    gives their number; a workload is no larger than `workload_bytes` either.
+    gives their number, asked for in the caller's turns of `threads`; a workload is no larger than `workload_bytes`
+    either.
     """
 
-    def __init__(self, workload_bytes: int, total_bytes: int, identities: Callable[[], int]) -> None:
+    def __init__(
+        self, workload_bytes: int, total_bytes: int, identities: Callable[[], int], threads: SharedThreads
+    ) -> None:
         self._workload_bytes = workload_bytes
         self._total_bytes = total_bytes
         self._identities = identities
+        self._threads = threads
         self._held: Counter[str] = Counter()
 
     @asynccontextmanager
@@ -39,7 +43,7 @@ class Uploads:
         Raises `InvalidArgument` for a wrong order, `TooLarge` for a workload beyond the limit or the caller's part,
         `TooFast` where only with others of the caller's.
         """
-        part = self._total_bytes // max(1, await asyncio.to_thread(self._identities))
+        part = self._total_bytes // max(1, await self._threads.run(caller, self._identities))
         held = 0
         header: analyst_pb2.SubmitHeader | None = None
         pieces = bytearray()

@@ -49,7 +49,14 @@ class CrashPoint(StrEnum):
     RELEASE_COMMITTED = "release committed"  # spent, and delivered from the store for ever
     ABORT_WRITTEN = "abort written"  # the round goes on
     ABORT_COMMITTED = "abort committed"
-    GUARD_PREPARED = "guard prepared"  # the guard is behind the journal, which extends it
+    LOG_WRITTEN = "log written"  # what is due has no place in the log yet
+    LOG_COMMITTED = "log committed"  # it has; nobody was shown, and the log's next look signs it
+    CHECKPOINT_WRITTEN = "checkpoint written"  # the guard knows the log's size and root; nobody was shown
+    CHECKPOINT_COMMITTED = "checkpoint committed"  # signed, once and for ever
+    KEY_MADE = "key made"  # a file that no store knows of; the next attempt makes another
+    KEY_WRITTEN = "key written"
+    KEY_COMMITTED = "key committed"  # in force, or retired; the private key of a retired one may be left
+    GUARD_PREPARED = "guard prepared"  # the guard is behind the journal and the log, which extend it
     GUARD_ADVANCED = "guard advanced"
     WRITE_OFF_WRITTEN = "write-off written"  # the store is still refused
     WRITE_OFF_COMMITTED = "write-off committed"  # written off; refused until the guard is set, again without loss

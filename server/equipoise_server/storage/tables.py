@@ -110,6 +110,7 @@ rounds = Table(
     Column("audit_nonce", LargeBinary),
     CheckConstraint("state IN ('open', 'sealed', 'running', 'released', 'aborted')", name="state"),
     CheckConstraint("(state = 'released') = (release_time IS NOT NULL)", name="release_time"),
+    Index("ix_rounds_run_id", "run_id"),
 )
 
 # `sensitivity`, `support`: 0 where none was declared.
