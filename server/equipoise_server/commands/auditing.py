@@ -1,4 +1,4 @@
-"""Putting promises to the proof: what a mechanism's runs prove of what it claims to hide."""
+"""Putting promises to the proof: a round computed again, and what a mechanism's runs prove of what it hides."""
 
 from __future__ import annotations
 
@@ -7,17 +7,26 @@ from typing import Annotated
 
 import typer
 
+from equipoise.commands.printing import print_line
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.profile import SEED_KEY
 from equipoise_server.audit.chart import check_chart, write_chart
 from equipoise_server.audit.empirical import audit
 from equipoise_server.audit.neighbours import Instance
 from equipoise_server.audit.report import as_json as audit_as_json
 from equipoise_server.audit.report import print_audit
-from equipoise_server.commands.printing import ERR, OUT, AsJson, print_json
+from equipoise_server.commands.printing import DEFAULT_STATE, ERR, OUT, AsJson, State, print_json
+from equipoise_server.config import load_config
+from equipoise_server.identity.names import Role
 from equipoise_server.mechanisms.interface import Budget
+from equipoise_server.replay.replay import Replay
+from equipoise_server.replay.report import as_json as replay_as_json
+from equipoise_server.replay.report import lines
+from equipoise_server.replay.seed import load_auditor_key, seed_in, unsealed
 from equipoise_server.rounds.custody import system_seeds
 from equipoise_server.simulation.progress import RunsProgress
 from equipoise_server.simulation.request import forced_options, in_words_of_options
+from equipoise_server.storage.store import read_only
 
 OPTION_OF_FIELD = {
     name: f"--{name}"
@@ -31,6 +40,61 @@ OPTION_OF_FIELD = {
     "options": "--set",
     "options.play": "--play",
 }
+
+
+def replay(
+    round_id: Annotated[str, typer.Argument(metavar="ROUND", help="The round's id.")],
+    state: State = DEFAULT_STATE,
+    auditor_key: Annotated[
+        Path | None,
+        typer.Option(
+            help="The auditor's private key, to which the round's seed was sealed. "
+            "[default: profiles/auditor/seed.key in the state directory]",
+            show_default=False,
+        ),
+    ] = None,
+    seed_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of a key, a file with 128 hexadecimal digits: the commitment's salt and the seed.",
+            show_default=False,
+        ),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(help="The table, where it is not in the data directory any more.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute a released round again from its data and seed, and compare every message with what was released.
+
+    Reads the state directory and writes nothing to it; a server may run meanwhile. All that noise decides is
+    compared byte for byte, and what is fitted to noisy answers in floating point to 2^-20. Takes as long as the
+    round did. Exits with 1 and names the first difference, if there is one.
+    """
+    if auditor_key is not None and seed_file is not None:
+        raise InvalidArgument("--seed-file", "says the same as --auditor-key; give one of them")
+    config = load_config(state)
+    directory = config.data_path(state)
+    with read_only(config.store_url(state)) as store, RunsProgress(1, ERR) as progress:
+
+        def seed_of(commitment: bytes) -> bytes:
+            if seed_file is not None:
+                return seed_in(seed_file, commitment)
+            private = load_auditor_key(auditor_key or state / "profiles" / Role.AUDITOR.value / SEED_KEY)
+            return unsealed(store, round_id, private, commitment)
+
+        replayed = Replay(
+            store, round_id, seed_of, lambda dataset: table or directory / dataset.source, progress(0)
+        )
+        found = replayed.run()
+    if as_json:
+        print_json(replay_as_json(found))
+    else:
+        for line in lines(found):
+            print_line(line)
+    if found.difference is not None:
+        raise typer.Exit(1)
 
 
 def empirical(
