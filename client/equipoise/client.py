@@ -22,10 +22,11 @@ from equipoise import messages, wire
 from equipoise.connection import Connection
 from equipoise.errors import DataLoss
 from equipoise.queries import Statement
+from equipoise.records import SALT_BYTES
 from equipoise.results import Labels, Results
 from equipoise.synopsis import SynopsisPart
 from equipoise.v1 import analyst_pb2
-from equipoise.views import Dataset, DryRun, Identity, Receipt, Round
+from equipoise.views import Dataset, DryRun, Identity, Receipt, Round, Withdrawal
 from equipoise.wire import ResultColumns
 
 SERVICE = "/equipoise.v1.AnalystService"
@@ -89,7 +90,11 @@ class Client:
         Raises `InvalidArgument` naming the statement, `BudgetExhausted` beyond the share, `WrongState` after
         sealing; the workload that was accepted before, if any, then stays in force.
         """
-        header = analyst_pb2.SubmitHeader(round_id=round_id, request_id=request_id or fresh_request_id())
+        header = analyst_pb2.SubmitHeader(
+            round_id=round_id,
+            request_id=request_id or fresh_request_id(),
+            commitment_salt=secrets.token_bytes(SALT_BYTES),
+        )
         workload = wire.workload_to_bytes(statements)
 
         def requests() -> Iterator[analyst_pb2.SubmitWorkloadRequest]:
@@ -100,12 +105,13 @@ class Client:
         method, kind = f"{SERVICE}/SubmitWorkload", analyst_pb2.SubmitWorkloadResponse
         return messages.receipt(self._connection.upload(method, requests, kind).receipt)
 
-    def withdraw(self, round_id: str, request_id: str | None = None) -> None:
+    def withdraw(self, round_id: str, request_id: str | None = None) -> Withdrawal:
         """Takes the caller's workload back. Raises `NotFound` where there is none, `WrongState` after sealing."""
         request = analyst_pb2.WithdrawWorkloadRequest(
             round_id=round_id, request_id=request_id or fresh_request_id()
         )
-        self._connection.call(f"{SERVICE}/WithdrawWorkload", request, analyst_pb2.WithdrawWorkloadResponse)
+        method, kind = f"{SERVICE}/WithdrawWorkload", analyst_pb2.WithdrawWorkloadResponse
+        return Withdrawal(round_id, self._connection.call(method, request, kind).envelope)
 
     def dry_run(self, round_id: str, statements: Sequence[Statement]) -> DryRun:
         """Checks a workload and predicts its error, without leaving a trace."""

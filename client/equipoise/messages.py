@@ -145,6 +145,8 @@ def receipt(message: analyst_pb2.Receipt) -> Receipt:
         message.statements,
         message.queries,
         _time(message.accept_time),
+        message.envelope,
+        message.commitment_salt,
     )
 
 

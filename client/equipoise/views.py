@@ -172,13 +172,27 @@ class Terms:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What the server accepted; `workload_digest` is SHA-256 of the bytes that were sent."""
+    """What the server accepted; `workload_digest` is SHA-256 of the bytes that were sent.
+
+    `envelope`: the same, signed (`equipoise.receipts`); `salt`: under which it commits to those bytes. Who keeps
+    both can show later what was accepted. Both are empty for a request from before receipts were signed.
+    """
 
     round_id: str
     workload_digest: bytes
     statements: int
     queries: int
     accept_time: datetime
+    envelope: bytes
+    salt: bytes
+
+
+@dataclass(frozen=True)
+class Withdrawal:
+    """That a workload was taken back; `envelope`: a signed receipt that says that none is in force."""
+
+    round_id: str
+    envelope: bytes
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from grpc import aio
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from integration.rounds_bench import ANN, SCHEMA, TERMS, Bench
+from integration.rounds_bench import ANN, SALT, SCHEMA, TERMS, Bench
 from integration.server_process import signing_request
 from property.mutations import nearly
 
@@ -87,7 +87,9 @@ class Served:
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)
         uploads = Uploads(10_000, 2**20, registry.count, self._shared)
-        operators = OperatorMethods(rounds, registry, Authority.create("here", now()), 10, now, threads, stopping)
+        operators = OperatorMethods(
+            rounds, registry, Authority.create("here", now()), lambda: "", 10, now, threads, stopping
+        )
         implementations = {
             analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"]: AnalystMethods(
                 rounds, Synopses(rounds, bench.store), uploads, threads, stopping
@@ -237,7 +239,7 @@ WORKLOAD = types_pb2.Workload.FromString(workload_to_bytes(ANN))
 @settings(max_examples=2 * settings().max_examples)
 def test_no_workload_is_unexpected(served: Served, method: str, workload: bytes, data: st.DataObject) -> None:
     header = analyst_pb2.SubmitHeader(
-        round_id=served.round_id, request_id=f"request {data.draw(st.integers(0, 9))}"
+        round_id=served.round_id, request_id=f"request {data.draw(st.integers(0, 9))}", commitment_salt=SALT
     )
     cut = data.draw(st.integers(0, len(workload)))
     parts = [

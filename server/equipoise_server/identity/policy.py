@@ -97,8 +97,8 @@ POLICY: Mapping[str, Row] = {
     "/equipoise.v1.AuditorService/ListRecords": Row(_AUDITOR, _ALL, _READ),
     "/equipoise.v1.AuditorService/GetInclusionProof": Row(_AUDITOR, _ALL, _READ),
     "/equipoise.v1.AuditorService/GetConsistencyProof": Row(_AUDITOR, _ALL, _READ),
-    "/equipoise.v1.AuditorService/SetAuditNonce": Row(_AUDITOR, _ALL, _CHANGE, "nonce_set", _LATER),
-    "/equipoise.v1.AuditorService/GetSealedSeed": Row(_AUDITOR, _ALL, _CHANGE, "seed_read", _LATER),
+    "/equipoise.v1.AuditorService/SetAuditNonce": Row(_AUDITOR, _ALL, _CHANGE, "nonce_set"),
+    "/equipoise.v1.AuditorService/GetSealedSeed": Row(_AUDITOR, _ALL, _CHANGE, "seed_read"),
 }
 
 

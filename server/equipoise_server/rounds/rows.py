@@ -84,6 +84,13 @@ def read_round(connection: Connection, round_id: str, *, locked: bool = False) -
     return round_records(connection, [row])[0]
 
 
+def read_audit_nonce(connection: Connection, round_id: str) -> bytes | None:
+    """The auditor's part of a round's randomness; None where no auditor has given any."""
+    query = select(rounds.c.audit_nonce).where(rounds.c.id == round_id)
+    nonce: bytes | None = connection.execute(query).scalar_one()
+    return nonce
+
+
 def round_records(connection: Connection, found: Iterable[Row[Any]]) -> list[RoundRecord]:
     """Rows of `rounds` with their shares, in the same order."""
     rows = list(found)

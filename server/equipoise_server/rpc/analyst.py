@@ -73,7 +73,13 @@ class AnalystMethods:
         """Submits, or until sealing replaces, the caller's workload."""
         async with self.uploads.collected(caller.name, requests) as (header, workload):
             record = await self.threads.working.run(
-                caller.name, self.rounds.submit, caller.name, header.round_id, header.request_id, workload
+                caller.name,
+                self.rounds.submit,
+                caller.name,
+                header.round_id,
+                header.request_id,
+                workload,
+                header.commitment_salt,
             )
         return analyst_pb2.SubmitWorkloadResponse(receipt=messages.receipt(record))
 
@@ -98,8 +104,8 @@ class AnalystMethods:
         self, caller: Caller, request: analyst_pb2.WithdrawWorkloadRequest
     ) -> analyst_pb2.WithdrawWorkloadResponse:
         """Withdraws the caller's workload before sealing."""
-        self.rounds.withdraw(caller.name, request.round_id, request.request_id)
-        return analyst_pb2.WithdrawWorkloadResponse()
+        envelope = self.rounds.withdraw(caller.name, request.round_id, request.request_id)
+        return analyst_pb2.WithdrawWorkloadResponse(envelope=envelope)
 
     async def stream_results(
         self, caller: Caller, request: analyst_pb2.StreamResultsRequest

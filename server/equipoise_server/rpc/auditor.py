@@ -62,3 +62,18 @@ class AuditorMethods:
         """Proves that the tree of one size begins with that of another."""
         path = self.log.consistency(request.old_size, request.new_size)
         return auditor_pb2.GetConsistencyProofResponse(hashes=path)
+
+    def set_audit_nonce(
+        self, caller: Caller, request: auditor_pb2.SetAuditNonceRequest
+    ) -> auditor_pb2.SetAuditNonceResponse:
+        """Adds the auditor's own randomness to a round's."""
+        self.rounds.set_audit_nonce(request.round_id, request.nonce, request.request_id, caller.name)
+        return auditor_pb2.SetAuditNonceResponse()
+
+    def get_sealed_seed(
+        self, caller: Caller, request: auditor_pb2.GetSealedSeedRequest
+    ) -> auditor_pb2.GetSealedSeedResponse:
+        """Gives a round's seed, sealed to the auditors' keys, once that is in the log."""
+        found = self.rounds.sealed_seed(request.round_id, caller.name)
+        seeds = [auditor_pb2.SealedSeed(key_id=key_id, sealed=sealed) for key_id, sealed in found.items()]
+        return auditor_pb2.GetSealedSeedResponse(seeds=seeds)

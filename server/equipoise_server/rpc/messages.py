@@ -116,6 +116,8 @@ def receipt(record: ReceiptRecord) -> analyst_pb2.Receipt:
         statements=record.statements,
         queries=record.queries,
         accept_time=_time(record.accept_time),
+        envelope=record.envelope,
+        commitment_salt=record.salt,
     )
 
 

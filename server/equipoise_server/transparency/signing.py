@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -26,8 +27,19 @@ from equipoise import envelopes
 from equipoise.errors import InvalidArgument
 from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
 from equipoise_server.identity.keyfiles import read_private, write_private
+from equipoise_server.storage.durable import sync_directory
 from equipoise_server.storage.tree_heads import TreeHead
 from equipoise_server.transparency.keys import PublicKey, Purpose, all_keys, in_force
+
+
+def log_origin(deployment: str) -> str:
+    """How the log of a deployment is called, in checkpoints and by the names of its keys."""
+    return f"equipoise/{deployment}"
+
+
+def private_pem(key: Ed25519PrivateKey | X25519PrivateKey) -> bytes:
+    """A private key as unencrypted PKCS #8 in PEM."""
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,8 @@ class Signer:
         """A new key's public part; its file is on disk before this returns, and it is not in force yet."""
         private = Ed25519PrivateKey.generate()
         key = PublicKey(Purpose.LOG, private.public_key().public_bytes_raw(), now)
-        write_private(self.path(key), private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        write_private(self.path(key), private_pem(private))
+        sync_directory(self.directory)
         return key
 
     def path(self, key: PublicKey) -> Path:
