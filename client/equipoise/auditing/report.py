@@ -1,4 +1,7 @@
-"""What an audit found, as JSON and as a page for people who need not know the system."""
+"""What an audit found, as JSON and as a page for people who need not know the system.
+
+Neither says what analysts may not know of one another, such as who asked anything: reports are shown around.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ def as_markdown(audit: Audit) -> str:
         ),
         "## Rounds",
         _table(
-            ("round", "dataset", "mechanism", "opened", "state", "shares", "asked", "seed read", "seed destroyed"),
+            ("round", "dataset", "mechanism", "opened", "state", "shares", "seed read", "seed destroyed"),
             (_round_row(round_id, held) for round_id, held in _rounds(audit)),
         ),
         "## Remarks",
@@ -131,7 +134,6 @@ def _round(round_id: str, held: RecordedRound) -> dict[str, Any]:
         "state": held.state,
         "opened": from_microseconds(held.terms["open_time"]),
         "shares": len(held.analysts),
-        "submitted": _submitted(held),
         "nonce": None if held.sealed is None else held.sealed.first["seal"]["nonce"],
         "seed_read": [{"auditor": each["auditor"], "time": from_microseconds(each["time"])} for each in held.reads],
         "seed_destroyed": None if held.destroyed is None else from_microseconds(held.destroyed["time"]),
@@ -139,7 +141,6 @@ def _round(round_id: str, held: RecordedRound) -> dict[str, Any]:
 
 
 def _round_row(round_id: str, held: RecordedRound) -> Sequence[object]:
-    submitted = _submitted(held)
     return (
         f"`{round_id}`",
         held.terms["dataset"],
@@ -147,17 +148,9 @@ def _round_row(round_id: str, held: RecordedRound) -> Sequence[object]:
         _time(from_microseconds(held.terms["open_time"])),
         held.state,
         len(held.analysts),
-        "" if submitted is None else submitted,
         ", ".join(f"{each['auditor']} {_time(from_microseconds(each['time']))}" for each in held.reads),
         "" if held.destroyed is None else _time(from_microseconds(held.destroyed["time"])),
     )
-
-
-def _submitted(held: RecordedRound) -> int | None:
-    """How many analysts had a workload in the round when it was sealed; of deleted ones nothing is known."""
-    if held.sealed is None:
-        return None
-    return sum(item is not None and item["commitment"] is not None for item in held.sealed.further)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
