@@ -79,7 +79,9 @@ def test_a_log() -> None:
     old, new = consistency["old_size"], consistency["new_size"]
     proof = hashes(consistency["path"])
     assert consistency_path(leaves[:new], old) == proof
-    verify_consistency(old, root_of(leaves[:old]), new, root_of(leaves[:new]), proof)
+    roots = root_of(leaves[:old]), root_of(leaves[:new])
+    verify_consistency(old, roots[0], new, roots[1], proof)
+    assert page_reader.roots_by_path(old, new, proof, roots[0]) == roots
 
 
 def test_a_receipt() -> None:
