@@ -61,11 +61,10 @@ def root_by_path(hashed: bytes, index: int, size: int, path: list[bytes]) -> byt
 
 
 def roots_by_path(old: int, new: int, path: list[bytes], old_root: bytes | None) -> tuple[bytes, bytes]:
-    """Section 2: the roots to which a consistency path leads. `old_root`: None within the tree, where it is told."""
+    """Section 2: the roots to which a consistency path leads. `old_root`: None where the path tells it."""
     if old == new:
-        if old_root is None:
-            (old_root,) = path
-        return old_root, old_root
+        (told,) = path if old_root is None else (old_root, *path)
+        return told, told
     k = 1
     while 2 * k < new:
         k *= 2
