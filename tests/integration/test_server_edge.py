@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -195,6 +196,16 @@ async def test_every_method_keeps_to_its_row_of_the_policy(server: ServerProcess
         unknown = raw_refusal(channel, "/equipoise.v1.AnalystService/Unknown", [b""])
         assert unknown is not None
         assert unknown.status == "UNIMPLEMENTED"
+
+
+def test_calls_beyond_the_role_are_limited_as_others_are(tmp_path: Path) -> None:
+    state = make_state(tmp_path / "state", ["changes_per_second = 1", "burst_seconds = 2"])
+    with running(state) as server, server.blocking_channel(server.auditor()) as channel:
+        blocking: Any = channel
+        stub: Any = operator_pb2_grpc.OperatorServiceStub(blocking)
+        calls = [stub.SealRound.future(operator_pb2.SealRoundRequest(), timeout=60) for _ in range(100)]
+        assert all(call.exception() is not None for call in calls)
+        assert {Refusal.of(call).reason for call in calls} == {"ROLE", "RATE"}
 
 
 def uploaded(piece: bytes, count: int) -> Iterator[bytes]:
