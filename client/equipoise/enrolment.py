@@ -5,9 +5,10 @@
     install(directory, bundle)    makes a profile of them, or renews the one that is there
 
 The operator answers a request with a bundle, one JSON file: a certificate of the request's key, the deployment's
-authority and the server's address. It holds nothing secret either, but whoever can exchange the request on its way
-gets in instead, and whoever can exchange the first bundle can send its reader to another server. So they go over a
-channel that is trusted, or the fingerprints of key and authority are compared over one that is.
+authority, the keys of its log and the server's address. It holds nothing secret either, but whoever can exchange
+the request on its way gets in instead, and whoever can exchange the first bundle can send its reader to another
+server, or make it believe other records. So they go over a channel that is trusted, or the fingerprints of key and
+authority are compared over one that is, and the log's keys with those that the custodian has published.
 
 Renewing is the same with a fresh key. The profile works with the old certificate until the new one is installed.
 """
@@ -32,8 +33,10 @@ from equipoise.profile import (
     AUTHORITY,
     CERTIFICATE,
     KEY,
+    LOG_KEYS,
     SETTINGS,
     check_chain,
+    parse_log_keys,
     read_file,
     read_key,
     read_settings,
@@ -41,17 +44,21 @@ from equipoise.profile import (
 )
 
 PENDING_KEY, REQUEST = "pending.key", "request.pem"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """An operator's answer to a request; certificates in PEM. Who holds the key of the request can install it."""
+    """An operator's answer to a request; certificates in PEM. Who holds the key of the request can install it.
+
+    `log_keys`: by which records of rounds are verified, C2SP verifier keys, one a line.
+    """
 
     name: str
     target: str
     certificate: bytes
     authority: bytes
+    log_keys: str
 
     def to_json(self) -> str:
         """The bundle's file."""
@@ -65,16 +72,17 @@ class Bundle:
             fields = json.loads(text)
         except (ValueError, RecursionError):
             fields = None
-        names = ("name", "target", "certificate", "authority")
+        if isinstance(fields, dict) and fields.get("version", VERSION) != VERSION:
+            raise InvalidArgument("bundle: version", f"is {fields['version']}, this client reads {VERSION}")
+        names = ("name", "target", "certificate", "authority", "log_keys")
         if not isinstance(fields, dict) or set(fields) != {"version", *names}:
             raise InvalidArgument("bundle", f"must be a JSON object of version, {', '.join(names)}")
-        if fields["version"] != VERSION:
-            raise InvalidArgument("bundle: version", f"is {fields['version']}, this client reads {VERSION}")
         for name in names:
             if not isinstance(fields[name], str) or not fields[name] or not fields[name].isascii():
                 raise InvalidArgument(f"bundle: {name}", "must be a string of ASCII, and not empty")
+        parse_log_keys(fields["log_keys"].encode(), "bundle: log_keys")
         certificate, authority = fields["certificate"].encode(), fields["authority"].encode()
-        return cls(fields["name"], fields["target"], certificate, authority)
+        return cls(fields["name"], fields["target"], certificate, authority, fields["log_keys"])
 
 
 def begin(directory: Path) -> bytes:
@@ -105,9 +113,9 @@ def begin(directory: Path) -> bytes:
 def install(directory: Path, bundle: Bundle) -> None:
     """Completes or renews a profile. Interrupted, it is simply done again; done twice, it changes nothing.
 
-    A profile that is there keeps its server and its authority: only a certificate for the same name, by the same
-    authority, renews it. Raises `InvalidArgument` for every other, for a certificate that is not of the bundle's
-    name, and where the key is not here.
+    A profile that is there keeps its server, its authority and the log's keys: only a certificate for the same
+    name, by the same authority, renews it. Raises `InvalidArgument` for every other, for a certificate that is not
+    of the bundle's name, and where the key is not here.
     """
     renewed = is_profile(directory)
     if renewed:
@@ -121,6 +129,8 @@ def install(directory: Path, bundle: Bundle) -> None:
     check_chain("bundle: ", authority, bundle.certificate, read_key(holder), bundle.name)
     _replace(directory / AUTHORITY, authority)
     _replace(directory / CERTIFICATE, bundle.certificate)
+    if not renewed or not (directory / LOG_KEYS).exists():
+        _replace(directory / LOG_KEYS, bundle.log_keys.encode())
     if not renewed:
         _replace(directory / SETTINGS, settings_text(bundle.target, bundle.name))
     # Last: cut off before it, the request is still there, and the same bundle is installed again.

@@ -110,7 +110,7 @@ class Operator:
             request_id=request_id or default_request_id("add", signing_request),
         )
         response = self._connection.call(f"{SERVICE}/AddAnalyst", request, operator_pb2.AddAnalystResponse)
-        return Bundle(name, target or self._connection.target, response.certificate, response.authority)
+        return self._bundle(name, target, response)
 
     def renew_analyst(
         self, name: str, signing_request: bytes, target: str | None = None, request_id: str | None = None
@@ -125,7 +125,16 @@ class Operator:
             request_id=request_id or default_request_id("renew", signing_request),
         )
         response = self._connection.call(f"{SERVICE}/RenewAnalyst", request, operator_pb2.RenewAnalystResponse)
-        return Bundle(name, target or self._connection.target, response.certificate, response.authority)
+        return self._bundle(name, target, response)
+
+    def _bundle(
+        self,
+        name: str,
+        target: str | None,
+        response: operator_pb2.AddAnalystResponse | operator_pb2.RenewAnalystResponse,
+    ) -> Bundle:
+        reached = target or self._connection.target
+        return Bundle(name, reached, response.certificate, response.authority, response.log_keys)
 
     def add_analyst(self, name: str, directory: str | Path, request_id: str | None = None) -> Path:
         """Plays both parts: makes a key and a request, admits the analyst, writes its profile to a new directory.

@@ -4,10 +4,13 @@
     ca.pem              the deployment's authority; servers it did not certify are refused
     certificate.pem     who the holder is
     key.pem             the holder's private key, mode 0600
+    log.vkey            the custodian's public keys, by which records of rounds are verified: one a line
+    seed.key            auditors': the private key to which rounds' seeds are sealed, mode 0600
 
 `equipoise.enrolment` makes and renews profiles.
 
-Trusted: whoever reads `key.pem` can ask and read as its holder, so a key that others may open is refused.
+Trusted: whoever reads `key.pem` can ask and read as its holder, so a key that others may open is refused. Whoever
+writes `log.vkey` can make its holder believe other records.
 """
 
 from __future__ import annotations
@@ -27,9 +30,11 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from equipoise.certificates import issued_by, read_certificate
-from equipoise.errors import InvalidArgument
+from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.signed_notes import VerifierKey
 
 KEY, CERTIFICATE, AUTHORITY, SETTINGS = "key.pem", "certificate.pem", "ca.pem", "profile.toml"
+LOG_KEYS, SEED_KEY = "log.vkey", "seed.key"
 _IDENTITY = re.compile(r"equipoise://[^/]+/(?P<name>[^/]+)")
 
 
@@ -92,6 +97,24 @@ def settings_text(target: str, name: str) -> bytes:
     """What `read_settings` reads."""
     # JSON's strings are TOML's, too.
     return f"target = {json.dumps(target)}\nname = {json.dumps(name)}\n".encode()
+
+
+def read_log_keys(file: Path) -> tuple[VerifierKey, ...]:
+    """The custodian's public keys in a file such as a profile's `log.vkey`. Raises `InvalidArgument` naming it."""
+    return parse_log_keys(read_file(file), str(file))
+
+
+def parse_log_keys(content: bytes, place: str) -> tuple[VerifierKey, ...]:
+    """The keys of such lines, of which there must be one at least. Raises `InvalidArgument` naming the place."""
+    try:
+        keys = tuple(VerifierKey.from_text(line) for line in content.decode("utf-8").splitlines())
+    except UnicodeDecodeError:
+        raise InvalidArgument(place, "is not UTF-8 text") from None
+    except VerificationFailed as error:
+        raise InvalidArgument(place, f"must be C2SP verifier keys, one a line: {error.message}") from None
+    if not keys:
+        raise InvalidArgument(place, "holds no key; ask your custodian for the log's")
+    return keys
 
 
 def check_chain(place: str, authority: bytes, certificate: bytes, key: bytes, name: str) -> None:

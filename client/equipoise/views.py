@@ -69,6 +69,11 @@ class Share:
     sensitivity: int = 0
     support: int = 0
 
+    @property
+    def moved(self) -> int:
+        """The sensitivity that is declared, or the most that so many statements can have."""
+        return self.sensitivity or 2 * self.statements
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -172,13 +177,27 @@ class Terms:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What the server accepted; `workload_digest` is SHA-256 of the bytes that were sent."""
+    """What the server accepted; `workload_digest` is SHA-256 of the bytes that were sent.
+
+    `envelope`: the same, signed (`equipoise.receipts`); `salt`: under which it commits to those bytes. Who keeps
+    both can show later what was accepted. Both are empty for a request from before receipts were signed.
+    """
 
     round_id: str
     workload_digest: bytes
     statements: int
     queries: int
     accept_time: datetime
+    envelope: bytes
+    salt: bytes
+
+
+@dataclass(frozen=True)
+class Withdrawal:
+    """That a workload was taken back; `envelope`: a signed receipt that says that none is in force."""
+
+    round_id: str
+    envelope: bytes
 
 
 @dataclass(frozen=True)
@@ -217,7 +236,14 @@ class Account:
 
 @dataclass(frozen=True)
 class JournalEntry:
-    """One line of the hash-chained budget journal; `events` is JSON, `digest` covers it and all before it."""
+    """One line of the hash-chained budget journal; `events` is JSON. `action` is one of
+
+    "open-account": an account's cap and how it counts, and beside which others for the same records; "set-cap":
+    another cap; "reserve", "spend" and "release": a round's charge; "run": data may be touched from here on;
+    "write-off": what a lost part of the journal may have spent.
+
+    `round_id` is empty where there is none; `digest` is SHA-256 over the previous digest and this entry.
+    """
 
     sequence: int
     time: datetime
@@ -227,3 +253,30 @@ class JournalEntry:
     cost: Cost
     events: str
     digest: bytes
+
+
+@dataclass(frozen=True)
+class ItemOpening:
+    """An item of a record. Content and salt are empty where they were removed with an analyst."""
+
+    content: bytes
+    salt: bytes
+    hash: bytes
+
+
+@dataclass(frozen=True)
+class RecordOpening:
+    """A record of the log with all its items: `leaf` is entry number `index`; `padding` are the hashes behind."""
+
+    index: int
+    leaf: bytes
+    items: tuple[ItemOpening, ...]
+    padding: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class SealedSeed:
+    """A round's seed as the auditor's key with this id opens it (`equipoise.seeds.open_sealed`)."""
+
+    key_id: str
+    sealed: bytes

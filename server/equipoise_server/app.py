@@ -28,6 +28,7 @@ from equipoise_server.identity.registry import Registry
 from equipoise_server.logs import log_to_stderr
 from equipoise_server.rounds.clock import Clock, system_clock
 from equipoise_server.rounds.custody import SeedSource, system_seeds
+from equipoise_server.rounds.log_views import LogViews
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rpc.analyst import AnalystMethods
 from equipoise_server.rpc.auditor import AuditorMethods
@@ -47,6 +48,8 @@ from equipoise_server.rpc.uploads import Uploads
 from equipoise_server.state import Deployment, create_state, open_deployment
 from equipoise_server.storage.crash_points import Hook, told
 from equipoise_server.storage.store import Store
+from equipoise_server.transparency.log import check_log
+from equipoise_server.transparency.sequencing import Sequencer
 
 __all__ = ["create_state", "serve"]
 
@@ -93,6 +96,7 @@ async def serve(
                 _watched(deployment, store, stopping) as metrics,
             ):
                 server = _server(deployment, store, rounds, clock, stopping, threads, authenticating, metrics)
+                await asyncio.to_thread(_check_log, deployment, store)
                 port = _bind(server, deployment)
                 # Bound before recovery, so that a taken port is known at once; started after it, so that no
                 # call meets a round that has not been looked after.
@@ -114,6 +118,13 @@ async def serve(
         finally:
             await asyncio.to_thread(store.close)
     _log.info("stopped")
+
+
+def _check_log(deployment: Deployment, store: Store) -> None:
+    """A server that could not sign, or whose log is not what it was, is not started."""
+    with store.read() as connection:
+        deployment.signer.check(connection)
+        check_log(connection)
 
 
 @asynccontextmanager
@@ -165,7 +176,10 @@ async def _rounds(deployment: Deployment, store: Store, seeds: SeedSource, clock
         seeds=seeds,
         release_grid_seconds=deployment.config.release_grid_seconds,
         guard=deployment.guard,
+        sequencer=Sequencer(store, deployment.guard, deployment.signer),
+        deployment=deployment.config.deployment,
         retention_days=deployment.config.retention_days,
+        audit_window_days=deployment.config.audit_window_days,
     )
     try:
         yield rounds
@@ -235,13 +249,18 @@ def _server(
     )
     server = aio.server(interceptors=[GuardInterceptor(guard) for guard in guards], options=options(config))
     uploads = Uploads(config.workload_limit_bytes, config.upload_total_bytes, registry.count, threads.reading)
+
+    def log_keys() -> str:
+        with store.read() as connection:
+            return deployment.signer.lines(connection)
+
     analyst, operator, auditor = SERVICES
     services = {
         analyst: AnalystMethods(rounds, Synopses(rounds, store), uploads, threads, stopping),
         operator: OperatorMethods(
-            rounds, registry, deployment.authority, config.certificate_days, clock, threads, stopping
+            rounds, registry, deployment.authority, log_keys, config.certificate_days, clock, threads, stopping
         ),
-        auditor: AuditorMethods(rounds),
+        auditor: AuditorMethods(rounds, LogViews(store)),
     }
     server.add_generic_rpc_handlers(tuple(bind(services, Serving(threads, config.stall_seconds))))
     return server

@@ -54,7 +54,7 @@ def add_identity(
     asked = _request(default_request_id("add", signing_request), "add", name, role.value, signing_request)
     with _registry(state, clock) as (deployment, registry):
         certificate, now = _certified(deployment, name, signing_request, clock)
-        return _bundle(deployment, name, registry.add(name, role, certificate, now, asked), target)
+        return _bundle(deployment, registry, name, registry.add(name, role, certificate, now, asked), target)
 
 
 def renew_identity(
@@ -64,7 +64,8 @@ def renew_identity(
     asked = _request(default_request_id("renew", signing_request), "renew", name, signing_request)
     with _registry(state, clock) as (deployment, registry):
         certificate, now = _certified(deployment, name, signing_request, clock)
-        return _bundle(deployment, name, registry.renew(name, EVERYBODY, certificate, now, asked), target)
+        renewed = registry.renew(name, EVERYBODY, certificate, now, asked)
+        return _bundle(deployment, registry, name, renewed, target)
 
 
 def revoke_identity(state: Path, name: str, clock: Clock = system_clock) -> None:
@@ -133,9 +134,13 @@ def _certified(
     return deployment.authority.issue_identity(name, key, now, deployment.config.certificate_days), now
 
 
-def _bundle(deployment: Deployment, name: str, certificate: bytes, target: str | None) -> Bundle:
-    names = server_names(deployment.server_certificate)
-    return Bundle(name, target or default_target(deployment.config, names), certificate, deployment.authority.pem)
+def _bundle(
+    deployment: Deployment, registry: Registry, name: str, certificate: bytes, target: str | None
+) -> Bundle:
+    reached = target or default_target(deployment.config, server_names(deployment.server_certificate))
+    with registry.store.read() as connection:
+        log_keys = deployment.signer.lines(connection)
+    return Bundle(name, reached, certificate, deployment.authority.pem, log_keys)
 
 
 def _request(request_id: str, method: str, *parts: str | bytes) -> Request:

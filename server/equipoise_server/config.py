@@ -56,6 +56,12 @@ class Config(BaseSettings):
         le=36_500,
         description="For how many days after their release results can be read again; 0 keeps them for ever.",
     )
+    audit_window_days: int = Field(
+        default=365,
+        ge=0,
+        le=36_500,
+        description="For how many days after a round has ended auditors can read its seed; 0 keeps seeds for ever.",
+    )
     certificate_days: int = Field(
         default=397, ge=1, le=3650, description="For how many days an analyst's certificate is valid."
     )

@@ -2,14 +2,16 @@
 
     equipoise.toml      the configuration
     ca/                 the authority's certificate and key (0600)
-    keys/               the server's certificate and key, and the key that encrypts stored seeds (0600)
+    keys/               the server's certificate and key, the key that encrypts stored seeds, and those that sign
+                        the log, log-ID.key (0600)
     equipoise.db        the store
-    guard               how far the budget journal had come: an older copy of the store is refused
+    guard               how far the budget journal and the log had come: an older copy of the store is refused
     data/               the private tables, unless configured elsewhere
-    profiles/           the first operator's and the first auditor's way in, one directory each
+    profiles/           the first operator's and the first auditor's way in, one directory each; the auditor's has
+                        the key that seeds are sealed to
 
-Trusted: whoever reads `ca/` or `keys/` can be anyone or remove the noise from results; whoever writes
-`equipoise.db` can raise budgets; whoever writes `guard` can hide that an older store was restored.
+Trusted: whoever reads `ca/` or `keys/` can be anyone, remove the noise from results or sign another log; whoever
+writes `equipoise.db` can raise budgets; whoever writes `guard` can hide that an older store was restored.
 """
 
 from __future__ import annotations
@@ -24,10 +26,12 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from sqlalchemy import select
 
 from equipoise.enrolment import Bundle, begin, install
 from equipoise.errors import InvalidArgument
+from equipoise.profile import SEED_KEY
 from equipoise_server.config import CONFIG_FILE, Config, load_config, make_config, render
 from equipoise_server.identity.authority import (
     CERTIFICATE_FILE,
@@ -50,9 +54,12 @@ from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import Registry
 from equipoise_server.ledger.guard import GUARD_FILE, Guard
 from equipoise_server.rounds.clock import Clock, system_clock
+from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.durable import sync_directory, sync_tree
 from equipoise_server.storage.store import Store, held, held_alone, open_store
 from equipoise_server.storage.tables import identities
+from equipoise_server.transparency.keys import PublicKey, Purpose, is_started, start_log
+from equipoise_server.transparency.signing import Signer, log_origin, private_pem
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 SOON = timedelta(days=30)
@@ -61,9 +68,10 @@ RENEW = "equipoise-server certificate renew"
 
 @dataclass(frozen=True)
 class Deployment:
-    """What a server needs of its state directory, read and checked; the store is opened apart."""
+    """What a server needs of its state directory, read and checked at a time; the store is opened apart."""
 
     state: Path
+    time: datetime
     config: Config
     authority: Authority
     server_certificate: x509.Certificate
@@ -87,9 +95,20 @@ class Deployment:
         """The rollback guard beside the store."""
         return Guard(self.state / GUARD_FILE)
 
+    @property
+    def signer(self) -> Signer:
+        """The log's private keys."""
+        return _signer(self.state, self.config)
+
     def open_store(self) -> Store:
-        """The store, migrated if need be."""
-        return open_store(self.config.store_url(self.state))
+        """The store, migrated if need be; one that was made before there was a log gets one, with a key."""
+        store = open_store(self.config.store_url(self.state))
+        try:
+            _begin_log(store, self.signer, self.time)
+        except BaseException:
+            store.close()
+            raise
+        return store
 
     def held(self) -> AbstractContextManager[None]:
         """Keeps other servers off a store that cannot be shared. Raises `InvalidArgument` where one has it."""
@@ -166,6 +185,7 @@ def open_deployment(state: Path, now: datetime, listen: str | None = None) -> De
         raise InvalidArgument(f"{state / CONFIG_FILE}: data_directory", f"{data} is not a directory")
     return Deployment(
         state=state,
+        time=now,
         config=config,
         authority=authority,
         server_certificate=certificate,
@@ -187,6 +207,7 @@ def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime)
     authority.save(state / "ca")
     keys = state / "keys"
     make_private_directory(keys)
+    signer = _signer(state, config)
     server_key = new_key()
     server_certificate = authority.issue_server(host_names, server_key.public_key(), now)
     write_private(keys / "server.key", key_to_pem(server_key))
@@ -197,11 +218,39 @@ def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime)
     store = open_store(config.store_url(state))
     try:
         _check_empty(store)
+        seed_key = X25519PrivateKey.generate()
+        first = [signer.make_key(now), PublicKey(Purpose.AUDITOR, seed_key.public_key().public_bytes_raw(), now)]
+        with store.write() as connection:
+            start_log(connection, first, now)
+            log_keys = signer.lines(connection)
         Guard(state / GUARD_FILE).set(store)
+        target = default_target(config, host_names)
         for role in (Role.OPERATOR, Role.AUDITOR):
-            _admit_first(state, config, authority, Registry(store), role, default_target(config, host_names), now)
+            _admit_first(state, config, authority, Registry(store), role, target, log_keys, now)
+        write_private(state / "profiles" / Role.AUDITOR.value / SEED_KEY, private_pem(seed_key))
     finally:
         store.close()
+
+
+def _signer(state: Path, config: Config) -> Signer:
+    return Signer(state / "keys", log_origin(config.deployment))
+
+
+def _begin_log(store: Store, signer: Signer, now: datetime) -> None:
+    """Where several servers do so at once, one of their keys comes into force, and the others are removed."""
+    with store.read() as connection:
+        if is_started(connection):
+            return
+    key = signer.make_key(now)
+    reached(CrashPoint.KEY_MADE)
+    with store.write() as connection:
+        begun = is_started(connection)
+        if not begun:
+            start_log(connection, [key], now)
+        reached(CrashPoint.KEY_WRITTEN)
+    reached(CrashPoint.KEY_COMMITTED)
+    if begun:
+        signer.path(key).unlink()
 
 
 def _check_empty(store: Store) -> None:
@@ -217,6 +266,7 @@ def _admit_first(
     registry: Registry,
     role: Role,
     target: str,
+    log_keys: str,
     now: datetime,
 ) -> None:
     name = role.value
@@ -224,7 +274,7 @@ def _admit_first(
     profile = state / "profiles" / name
     key = requested_key(begin(profile))
     certificate = authority.issue_identity(name, key, now, config.certificate_days)
-    install(profile, Bundle(name, target, registry.add(name, role, certificate, now), authority.pem))
+    install(profile, Bundle(name, target, registry.add(name, role, certificate, now), authority.pem, log_keys))
 
 
 def default_target(config: Config, host_names: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ import grpc
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from integration.rounds_bench import SALT
 from integration.server_process import Credentials, Refusal, ServerProcess, make_state, running, signing_request
 from integration.test_server_round import COLOUR, SIZE, registration, terms
 
@@ -153,7 +154,9 @@ def refusal(channel: grpc.Channel, method: str, round_id: str) -> Refusal:
     request_class: Any = GetMessageClass(METHODS[method].input_type)
     fields = request_class.DESCRIPTOR.fields_by_name
     if "header" in fields:
-        request = request_class(header=analyst_pb2.SubmitHeader(round_id=round_id, request_id="r"))
+        request = request_class(
+            header=analyst_pb2.SubmitHeader(round_id=round_id, request_id="r", commitment_salt=SALT)
+        )
     elif "round_id" in fields:
         request = request_class(round_id=round_id, **({"request_id": "r"} if "request_id" in fields else {}))
     else:

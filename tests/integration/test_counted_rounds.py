@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import ANALYSTS, ANN, CAP, SCHEMA, TERMS, Bench
+from integration.rounds_bench import ANALYSTS, ANN, CAP, SALT, SCHEMA, TERMS, Bench
 
 from equipoise.accounting import Mixture, charge_at, charge_of, parts_from_json
 from equipoise.errors import AlreadyExists, InvalidArgument
@@ -30,7 +30,7 @@ def test_a_round_of_sampled_play_is_counted_by_its_mixture(tmp_path: Path, store
     order = at_order("cap", Cap(CAP.epsilon, CAP.delta), 0).order
     assert order is not None
     round_id = bench.opened(PLAYED)
-    bench.rounds.submit("ann", round_id, "s", workload_to_bytes(ANN))
+    bench.rounds.submit("ann", round_id, "s", workload_to_bytes(ANN), SALT)
     bench.rounds.seal(round_id, "seal")
     plan = bench.rounds.get(round_id).plan
     parts = parts_from_json(plan.analyst_events)

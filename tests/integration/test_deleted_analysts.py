@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from integration.rounds_bench import ANN, BOB, TERMS, Bench
+from integration.rounds_bench import ANN, BOB, SALT, TERMS, Bench
 from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import IntegrityError
 
 from equipoise.errors import AlreadyExists, InvalidArgument, NotFound, WrongState
+from equipoise.records import stream_digest
 from equipoise.wire import workload_to_bytes
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.opening import open_request
+from equipoise_server.rounds.records import StreamDigest
 from equipoise_server.rounds.runs import Runs
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.tables import result_chunks, rounds, submissions
@@ -32,21 +34,25 @@ def analysts(connection: Connection, table: Any) -> set[str]:
     return set(connection.execute(select(table.c.analyst)).scalars())
 
 
-def compute(bench: Bench, round_id: str) -> None:
+def compute(bench: Bench, round_id: str, asked: Sequence[str] = ("ann", "bob")) -> None:
     """What a worker leaves, without the time that it takes: which answers they are plays no part here."""
     with bench.store.write() as connection:
-        connection.execute(rounds.update().values(state=RoundState.RUNNING.value))
+        running = rounds.update().where(rounds.c.id == round_id)
+        connection.execute(running.values(state=RoundState.RUNNING.value))
     runs = Runs(bench.store, bench.clock)
     run_id = runs.begin(round_id)
-    for analyst in ("ann", "bob"):
-        runs.keep(run_id, analyst, 1, [f"the results of {analyst}".encode()])
-    runs.complete(run_id, np.zeros(3, dtype=np.int64), 0)
+    streams = {}
+    for analyst in asked:
+        chunk = f"the results of {analyst}".encode()
+        runs.keep(run_id, analyst, 1, [chunk])
+        streams[analyst] = StreamDigest(stream_digest(round_id, [chunk]), 1, 1)
+    runs.complete(run_id, np.zeros(3, dtype=np.int64), streams, 0)
 
 
 def test_after_the_last_round_questions_and_answers_go_and_charges_stay(bench: Bench) -> None:
     waiting = bench.opened()
     for name, asked in (("ann", ANN), ("bob", BOB)):
-        bench.rounds.submit(name, waiting, name, workload_to_bytes(asked))
+        bench.rounds.submit(name, waiting, name, workload_to_bytes(asked), SALT)
     for step in (lambda: bench.rounds.seal(waiting, "seal"), lambda: compute(bench, waiting)):
         with pytest.raises(WrongState, match=f"ann has a share in the round {waiting}"):
             bench.rounds.delete_analyst("ann", "d1")
@@ -74,7 +80,7 @@ def test_after_the_last_round_questions_and_answers_go_and_charges_stay(bench: B
 
 def test_an_aborted_round_is_over_at_once(bench: Bench) -> None:
     aborted = bench.opened()
-    bench.rounds.submit("ann", aborted, "1", workload_to_bytes(ANN))
+    bench.rounds.submit("ann", aborted, "1", workload_to_bytes(ANN), SALT)
     bench.rounds.abort(aborted, "a test", "abort")
     bench.rounds.delete_analyst("ann", "d1")
     with bench.store.read() as connection:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from integration.rounds_bench import ANN, BOB, COLOUR, SCHEMA, SIZE, TERMS, Bench
+from integration.rounds_bench import ANN, BOB, COLOUR, SALT, SCHEMA, SIZE, TERMS, Bench
 
 from equipoise.errors import InvalidArgument
+from equipoise.grid import on_grid
 from equipoise.queries import Marginal
 from equipoise.results import AnswerMethod
 from equipoise.wire import chunk_from_bytes, workload_to_bytes
 from equipoise.workload import compile_workload
-from equipoise_server.mechanisms.repair.statement_repair import on_grid
 from equipoise_server.rpc.synopsis import Synopses
 
 POOLED = replace(TERMS, mechanism="pooled", options={"synopsis": 4096, "summed": 2})
@@ -55,11 +55,11 @@ def test_a_table_larger_than_the_family_s_limit_is_refused_and_nothing_is_charge
         workload = workload_to_bytes(refused)
         for attempt in (
             lambda own=workload: bench.rounds.dry_run("ann", round_id, own),
-            lambda own=workload: bench.rounds.submit("ann", round_id, "1", own),
+            lambda own=workload: bench.rounds.submit("ann", round_id, "1", own, SALT),
         ):
             with pytest.raises(InvalidArgument, match=r"^statements\[1\]: .*larger than the family's limit"):
                 attempt()
     assert all(amounts == (0.0, 0.0) for amounts in bench.charged().values())
     # What either attribute alone decides is within the family, also where both are mentioned.
     kept = workload_to_bytes((small, (COLOUR == "red") & ((SIZE == "s") | ~(SIZE == "s"))))
-    assert bench.rounds.submit("ann", round_id, "1", kept).statements == 2
+    assert bench.rounds.submit("ann", round_id, "1", kept, SALT).statements == 2

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from integration.rounds_bench import write_table
+from integration.rounds_bench import SALT, write_table
 from integration.server_process import (
     Credentials,
     Refusal,
@@ -71,7 +71,7 @@ async def test_whoever_is_revoked_is_out_within_a_minute_and_nobody_else_is(serv
         bob = [await stub(server, bobs) for server in servers]
 
         async def uploading() -> AsyncIterator[analyst_pb2.SubmitWorkloadRequest]:
-            header = analyst_pb2.SubmitHeader(round_id=round_id, request_id="1")
+            header = analyst_pb2.SubmitHeader(round_id=round_id, request_id="1", commitment_salt=SALT)
             yield analyst_pb2.SubmitWorkloadRequest(header=header)
             await asyncio.Event().wait()
 

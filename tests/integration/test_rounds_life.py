@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from integration.rounds_bench import ANN, BOB, CAP, KEY, RECORDS, SCHEMA, SEED, TERMS, Bench, write_table
+from integration.rounds_bench import ANN, BOB, CAP, KEY, RECORDS, SALT, SCHEMA, SEED, TERMS, Bench, write_table
 from stores import stored_bytes
 
 from equipoise.errors import (
@@ -26,9 +26,11 @@ from equipoise.errors import (
 from equipoise.queries import Marginal, attribute
 from equipoise.wire import chunk_from_bytes, workload_to_bytes
 from equipoise.workload import compile_workload
+from equipoise_server.data.digest import data_digest
 from equipoise_server.data.source import load_histogram
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.mechanisms.registry import mechanism
+from equipoise_server.rounds.seeds import bound_seed
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rounds.terms import setting_of
 
@@ -45,11 +47,12 @@ def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
 
 def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> None:
     record = bench.released()
-    setting = setting_of(TERMS, RECORDS, SCHEMA.universe_size)
+    setting = setting_of(TERMS, RECORDS, SCHEMA.universe_size, SCHEMA.sizes)
     loaded = load_histogram(bench.directory / "data" / "shop.csv", SCHEMA)
+    seed = bound_seed(SEED, None, data_digest(loaded.histogram), setting, record.plan)
     workloads = {"ann": compile_workload(ANN, SCHEMA), "bob": compile_workload(BOB, SCHEMA)}
     expected = mechanism("equilibrium").run(
-        setting, record.plan, loaded.histogram, workloads, SEED, lambda *_: None
+        setting, record.plan, loaded.histogram, workloads, seed, lambda *_: None
     )
     for analyst, answers in expected.answers.items():
         chunks = [chunk_from_bytes(chunk) for chunk in bench.rounds.results(analyst, record.id, 0, 100)]
@@ -62,7 +65,7 @@ def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> Non
 
 def test_charges_are_reserved_at_seal_and_spent_at_release(bench: Bench) -> None:
     round_id = bench.opened()
-    bench.rounds.submit("ann", round_id, "1", ANN_BYTES)
+    bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
     nothing = Budget(0.0, 0.0)
     assert all((each.spent, each.committed) == (nothing, nothing) for each in bench.rounds.accounts("shop")[0])
     bench.rounds.seal(round_id, "seal")
@@ -167,7 +170,7 @@ def test_streams_resume_and_end(bench: Bench) -> None:
 
 def test_the_round_goes_on_without_who_did_not_submit(bench: Bench) -> None:
     round_id = bench.opened()
-    bench.rounds.submit("ann", round_id, "1", ANN_BYTES)
+    bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
     bench.rounds.seal(round_id, "seal")
     bench.rounds.run(round_id, "run")
     assert bench.wait(round_id).complete
@@ -186,7 +189,7 @@ def test_others_rounds_are_as_if_they_did_not_exist(bench: Bench) -> None:
             bench.rounds.get_for_analyst("cyd", wanted)
         words.append(str(caught.value))
         with pytest.raises(NotFound):
-            bench.rounds.submit("cyd", wanted, "1", ANN_BYTES)
+            bench.rounds.submit("cyd", wanted, "1", ANN_BYTES, SALT)
         with pytest.raises(NotFound):
             bench.rounds.results("cyd", wanted, 0, 1)
     assert words == ["there is no such round"] * 2
@@ -196,16 +199,16 @@ def test_others_rounds_are_as_if_they_did_not_exist(bench: Bench) -> None:
 
 def test_a_submission_is_replaceable_until_sealed(bench: Bench) -> None:
     round_id = bench.opened()
-    first = bench.rounds.submit("ann", round_id, "1", ANN_BYTES)
-    second = bench.rounds.submit("ann", round_id, "2", BOB_BYTES)
+    first = bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
+    second = bench.rounds.submit("ann", round_id, "2", BOB_BYTES, SALT)
     assert (first.statements, first.queries) == (3, 10)
     assert second.workload_digest == hashlib.sha256(BOB_BYTES).digest()
     bench.rounds.seal(round_id, "seal")
     with pytest.raises(WrongState, match="the round no longer accepts workloads"):
-        bench.rounds.submit("ann", round_id, "3", ANN_BYTES)
+        bench.rounds.submit("ann", round_id, "3", ANN_BYTES, SALT)
     with pytest.raises(WrongState):
         bench.rounds.dry_run("ann", round_id, ANN_BYTES)
-    assert bench.rounds.submit("ann", round_id, "2", BOB_BYTES) == second
+    assert bench.rounds.submit("ann", round_id, "2", BOB_BYTES, SALT) == second
 
 
 def test_a_dry_run_leaves_no_trace(bench: Bench) -> None:
@@ -220,7 +223,7 @@ def test_a_dry_run_leaves_no_trace(bench: Bench) -> None:
 def test_a_round_that_nobody_asked_in_goes_on_like_any_other(bench: Bench) -> None:
     """Its analysts must not learn whether others took part: neither from a refusal, nor from what is released."""
     round_id = bench.opened()
-    bench.rounds.submit("ann", round_id, "1", ANN_BYTES)
+    bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
     bench.rounds.withdraw("ann", round_id, "2")
     bench.rounds.seal(round_id, "seal")
     # What it is charged was public when it was opened.
@@ -241,18 +244,18 @@ def test_workloads_beyond_the_share_or_malformed_are_refused(bench: Bench) -> No
     round_id = bench.opened()
     red = attribute("colour") == "red"
     with pytest.raises(BudgetExhausted, match="more statements than the 4 of your share"):
-        bench.rounds.submit("ann", round_id, "1", workload_to_bytes((red,) * 5))
+        bench.rounds.submit("ann", round_id, "1", workload_to_bytes((red,) * 5), SALT)
     wide = (Marginal(("colour", "size")), Marginal(("colour", "size")))
     with pytest.raises(BudgetExhausted, match="the workload has 16 queries, your share allows 12"):
-        bench.rounds.submit("ann", round_id, "1", workload_to_bytes(wide))
+        bench.rounds.submit("ann", round_id, "1", workload_to_bytes(wide), SALT)
     with pytest.raises(InvalidArgument, match="taste"):
-        bench.rounds.submit("ann", round_id, "1", workload_to_bytes((attribute("taste") == "sour",)))
+        bench.rounds.submit("ann", round_id, "1", workload_to_bytes((attribute("taste") == "sour",)), SALT)
     with pytest.raises(InvalidArgument):
-        bench.rounds.submit("ann", round_id, "1", b"")
+        bench.rounds.submit("ann", round_id, "1", b"", SALT)
     with pytest.raises(InvalidArgument):
-        bench.rounds.submit("ann", round_id, "1", b"\xff\xff\xff")
+        bench.rounds.submit("ann", round_id, "1", b"\xff\xff\xff", SALT)
     # Nothing was kept of the refused ones: the request_id is still free.
-    assert bench.rounds.submit("ann", round_id, "1", ANN_BYTES).statements == 3
+    assert bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT).statements == 3
 
 
 def test_a_workload_above_its_declared_sensitivity_is_refused_and_leaves_nothing(bench: Bench) -> None:
@@ -262,13 +265,13 @@ def test_a_workload_above_its_declared_sensitivity_is_refused_and_leaves_nothing
     assert bench.rounds.get_for_analyst("ann", round_id).terms.shares == declared.shares[:1]
     for attempt in (
         lambda: bench.rounds.dry_run("ann", round_id, ANN_BYTES),
-        lambda: bench.rounds.submit("ann", round_id, "1", ANN_BYTES),
+        lambda: bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT),
     ):
         with pytest.raises(BudgetExhausted, match="the workload has a sensitivity of 4, your share allows 3"):
             attempt()
     assert all(amounts == (0.0, 0.0) for amounts in bench.charged().values())
     # The request_id is still free; and bob, who declared nothing, may ask for four marginals.
-    assert bench.rounds.submit("ann", round_id, "1", BOB_BYTES).statements == 2
+    assert bench.rounds.submit("ann", round_id, "1", BOB_BYTES, SALT).statements == 2
     tables = workload_to_bytes((Marginal(("colour",)),) * 4)
     assert bench.rounds.dry_run("bob", round_id, tables).sensitivity == 8
     with pytest.raises(InvalidArgument, match=r"^shares\[0\]\.sensitivity: "):
@@ -291,11 +294,11 @@ def test_a_workload_above_its_declared_support_is_refused_and_leaves_nothing(ben
         with refused:
             bench.rounds.dry_run("ann", round_id, workload)
         with refused:
-            bench.rounds.submit("ann", round_id, "1", workload)
+            bench.rounds.submit("ann", round_id, "1", workload, SALT)
     assert all(amounts == (0.0, 0.0) for amounts in bench.charged().values())
     # The request_id is still free; and bob, who declared nothing, may ask about half of them.
-    assert bench.rounds.submit("ann", round_id, "1", BOB_BYTES).statements == 2
-    assert bench.rounds.submit("bob", round_id, "1", ANN_BYTES).statements == 3
+    assert bench.rounds.submit("ann", round_id, "1", BOB_BYTES, SALT).statements == 2
+    assert bench.rounds.submit("bob", round_id, "1", ANN_BYTES, SALT).statements == 3
     for support in (-1, 9):
         with pytest.raises(InvalidArgument, match=r"^shares\[0\]\.support: "):
             bench.rounds.open(replace(TERMS, shares=(Share("ann", 4, 12, 0, support),)), "no such records")
@@ -305,19 +308,19 @@ def test_a_workload_above_its_declared_support_is_refused_and_leaves_nothing(ben
 
 def test_requests_are_carried_out_once_also_after_a_restart(bench: Bench) -> None:
     opened = bench.rounds.open(TERMS, "open", "olga")
-    receipt = bench.rounds.submit("ann", opened.id, "1", ANN_BYTES)
+    receipt = bench.rounds.submit("ann", opened.id, "1", ANN_BYTES, SALT)
     sealed = bench.rounds.seal(opened.id, "seal", "olga")
     bench.clock.move(1000)
     bench.restart()
     assert bench.rounds.open(TERMS, "open", "olga") == opened
-    assert bench.rounds.submit("ann", opened.id, "1", ANN_BYTES) == receipt
+    assert bench.rounds.submit("ann", opened.id, "1", ANN_BYTES, SALT) == receipt
     assert bench.rounds.seal(opened.id, "seal", "olga") == sealed
     assert bench.rounds.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register").records == RECORDS
     assert len(bench.rounds.list()[0]) == 1
     with pytest.raises(AlreadyExists):
         bench.rounds.open(replace(TERMS, beta=0.01), "open", "olga")
     with pytest.raises(AlreadyExists):
-        bench.rounds.submit("ann", opened.id, "1", BOB_BYTES)
+        bench.rounds.submit("ann", opened.id, "1", BOB_BYTES, SALT)
     with pytest.raises(AlreadyExists):
         bench.rounds.seal(opened.id, "open", "olga")
     # Another operator's, or another analyst's, request_id is its own.
@@ -430,6 +433,13 @@ def test_a_table_that_changed_is_not_run(bench: Bench) -> None:
     assert progress.phase == "failed: the table has 399 records, but 400 when it was registered"
     assert bench.state(round_id) is RoundState.RUNNING
     write_table(bench.directory / "data")
+    table = bench.directory / "data" / "shop.csv"
+    rows = table.read_text().splitlines()
+    table.write_text("\n".join([*rows[:-1], "red,s" if rows[-1] != "red,s" else "red,m"]) + "\n")
+    bench.rounds.run(round_id, "run the changed one")
+    told = "failed: the table's records are not those that it had when it was registered"
+    assert bench.wait(round_id).phase == told
+    write_table(bench.directory / "data")
     bench.rounds.run(round_id, "run again")
     assert bench.wait(round_id).complete
 
@@ -437,7 +447,7 @@ def test_a_table_that_changed_is_not_run(bench: Bench) -> None:
 def test_a_round_that_protects_whole_analysts(bench: Bench) -> None:
     """The same life with unit = analyst, bob absent: an account of its own is charged, bob's place too."""
     round_id = bench.opened(replace(TERMS, unit="analyst"))
-    bench.rounds.submit("ann", round_id, "ann", ANN_BYTES)
+    bench.rounds.submit("ann", round_id, "ann", ANN_BYTES, SALT)
     bench.rounds.seal(round_id, "seal")
     bench.rounds.run(round_id, "run")
     assert bench.wait(round_id).complete

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import ANN, BOB, CAP, SCHEMA, TERMS, Bench
+from integration.rounds_bench import ANN, BOB, CAP, SALT, SCHEMA, TERMS, Bench
 from sqlalchemy import text
 
 from equipoise.errors import AlreadyExists, BudgetExhausted, InvalidArgument, NotFound, WrongState
@@ -36,14 +36,14 @@ def scheduled(bench: Bench, **terms: object) -> str:
 
 def test_a_round_with_a_closing_time_goes_all_the_way_by_itself(bench: Bench) -> None:
     round_id = scheduled(bench, release_grid_seconds=3600)
-    bench.rounds.submit("ann", round_id, "1", ANN_BYTES)
+    bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
     bench.clock.now = CLOSE - timedelta(seconds=1)
     bench.rounds.keep_schedule()
     assert bench.state(round_id) is RoundState.OPEN
     bench.clock.now = CLOSE
     # Late is late, whether or not the server has come to it; and so it looks to analysts.
     with pytest.raises(WrongState, match="no longer accepts"):
-        bench.rounds.submit("bob", round_id, "2", BOB_BYTES)
+        bench.rounds.submit("bob", round_id, "2", BOB_BYTES, SALT)
     assert bench.rounds.get_for_analyst("ann", round_id).state is RoundState.SEALED
     bench.rounds.keep_schedule()
     assert bench.state(round_id) is RoundState.SEALED
@@ -81,7 +81,7 @@ def test_nobody_learns_at_the_closing_time_that_nobody_has_submitted(bench: Benc
 
 def test_a_round_that_no_longer_fits_ends_with_a_public_reason(bench: Bench) -> None:
     round_id = scheduled(bench)
-    bench.rounds.submit("ann", round_id, "1", ANN_BYTES)
+    bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
     with bench.store.write() as connection:
         connection.execute(text("UPDATE accounts SET committed_rho = limit_rho WHERE name = 'data/shop'"))
     bench.clock.now = CLOSE
@@ -110,7 +110,7 @@ def test_a_failed_run_waits_for_the_operator_and_others_go_on(bench: Bench) -> N
 
 def test_an_operator_may_be_faster_than_the_clock(bench: Bench) -> None:
     round_id = scheduled(bench)
-    bench.rounds.submit("ann", round_id, "1", ANN_BYTES)
+    bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
     bench.rounds.seal(round_id, "seal")
     bench.rounds.keep_schedule()
     assert bench.state(round_id) is RoundState.SEALED
@@ -138,8 +138,8 @@ def test_a_workload_can_be_withdrawn_until_the_round_is_sealed(bench: Bench) -> 
     round_id = bench.opened()
     with pytest.raises(NotFound, match="there is no workload of yours"):
         bench.rounds.withdraw("ann", round_id, "0")
-    bench.rounds.submit("ann", round_id, "1", ANN_BYTES)
-    bench.rounds.submit("bob", round_id, "1", BOB_BYTES)
+    bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
+    bench.rounds.submit("bob", round_id, "1", BOB_BYTES, SALT)
     bench.rounds.withdraw("ann", round_id, "2")
     bench.restart()
     bench.rounds.withdraw("ann", round_id, "2")
@@ -208,7 +208,7 @@ def test_rounds_that_protect_whole_analysts_add_up_until_the_cap(bench: Bench) -
 
     def seal() -> None:
         round_id = bench.opened(whole)
-        bench.rounds.submit("ann", round_id, round_id, ANN_BYTES)
+        bench.rounds.submit("ann", round_id, round_id, ANN_BYTES, SALT)
         bench.rounds.seal(round_id, f"seal {round_id}")
 
     seal()

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from integration.rounds_bench import SALT
 from integration.server_process import SEED, Credentials, ServerProcess, make_state, running
 
 from equipoise.client import Client
@@ -122,7 +123,9 @@ def _malformed(server: ServerProcess, profile: Path, round_id: str) -> None:
     asked = workload_to_bytes(ASKED["ann"])[:-3]
 
     def pieces() -> Iterator[analyst_pb2.SubmitWorkloadRequest]:
-        yield analyst_pb2.SubmitWorkloadRequest(header=analyst_pb2.SubmitHeader(round_id=round_id, request_id="m"))
+        yield analyst_pb2.SubmitWorkloadRequest(
+            header=analyst_pb2.SubmitHeader(round_id=round_id, request_id="m", commitment_salt=SALT)
+        )
         yield analyst_pb2.SubmitWorkloadRequest(piece=asked)
 
     with server.blocking_channel(Credentials.of_profile(profile)) as channel:

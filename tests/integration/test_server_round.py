@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from grpc import aio
+from integration.rounds_bench import SALT
 from integration.server_process import Credentials, ServerProcess, make_state, refusal_of, running
 
 from equipoise.queries import Marginal, Statement, attribute
@@ -79,7 +80,7 @@ async def uploaded(
     round_id: str, request_id: str, workload: bytes
 ) -> AsyncIterator[analyst_pb2.SubmitWorkloadRequest]:
     yield analyst_pb2.SubmitWorkloadRequest(
-        header=analyst_pb2.SubmitHeader(round_id=round_id, request_id=request_id)
+        header=analyst_pb2.SubmitHeader(round_id=round_id, request_id=request_id, commitment_salt=SALT)
     )
     for start in range(0, len(workload), 7):
         yield analyst_pb2.SubmitWorkloadRequest(piece=workload[start : start + 7])

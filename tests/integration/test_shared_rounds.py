@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import KEY, SEED, Bench
+from integration.rounds_bench import DEPLOYMENT, KEY, SEED, Bench, log_of
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from stores import Cluster
@@ -39,7 +39,16 @@ def pair(tmp_path: Path, postgresql: Cluster) -> Iterator[Pair]:
     url = postgresql.create()
     bench = Bench(tmp_path, url)
     store = open_store(url)
-    other = Rounds(store, tmp_path / "data", KEY, clock=bench.clock, seeds=lambda: SEED, guard=bench.guard)
+    other = Rounds(
+        store,
+        tmp_path / "data",
+        KEY,
+        clock=bench.clock,
+        seeds=lambda: SEED,
+        guard=bench.guard,
+        sequencer=log_of(tmp_path, store, bench.guard, bench.clock()),
+        deployment=DEPLOYMENT,
+    )
     yield Pair(bench, store, other)
     other.close()
     store.close()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import grpc
 from grpc import aio
+from integration.rounds_bench import SALT
 from integration.server_process import SCRIPT, Credentials, ServerProcess, eventually, make_state, running
 
 from equipoise.queries import Marginal, Statement
@@ -80,7 +81,7 @@ def uploaded(
     round_id: str, request_id: str, statements: Sequence[Statement] = TABLE
 ) -> Iterator[analyst_pb2.SubmitWorkloadRequest]:
     """The requests of a submit."""
-    header = analyst_pb2.SubmitHeader(round_id=round_id, request_id=request_id)
+    header = analyst_pb2.SubmitHeader(round_id=round_id, request_id=request_id, commitment_salt=SALT)
     yield analyst_pb2.SubmitWorkloadRequest(header=header)
     yield analyst_pb2.SubmitWorkloadRequest(piece=workload_to_bytes(statements))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import grpc
 from google.protobuf.message import Message
-from integration.rounds_bench import COLOUR, SIZE
+from integration.rounds_bench import COLOUR, SALT, SIZE
 from noninterference.wire_view import ask
 
 from equipoise.queries import Marginal, Statement
@@ -94,7 +94,9 @@ def request_of(round_id: str, name: str) -> str:
 
 def upload(round_id: str, name: str, workload: bytes) -> list[Message]:
     """What is sent to submit a workload, as the request called `name`."""
-    header = analyst_pb2.SubmitHeader(round_id=round_id, request_id=request_of(round_id, name))
+    header = analyst_pb2.SubmitHeader(
+        round_id=round_id, request_id=request_of(round_id, name), commitment_salt=SALT
+    )
     return [analyst_pb2.SubmitWorkloadRequest(header=header), analyst_pb2.SubmitWorkloadRequest(piece=workload)]
 
 

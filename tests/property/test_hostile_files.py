@@ -24,6 +24,7 @@ from equipoise.errors import DataLoss, InvalidArgument, NotFound
 from equipoise.ledger_export import exported
 from equipoise.profile import Profile
 from equipoise.schema import Attribute, Schema
+from equipoise.signed_notes import VerifierKey
 from equipoise.statements import statements_from_json
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.views import JournalEntry
@@ -128,12 +129,13 @@ def test_damaged_profiles_are_named(profile: Path, content: bytes) -> None:
     with_file(profile / "profile.toml", content, lambda: Profile.load(profile))
 
 
-BUNDLE = Bundle("ann", "127.0.0.1:7443", FILES["certificate.pem"], FILES["ca.pem"])
+LOG_KEY = f"{VerifierKey('equipoise/here', bytes(range(32))).to_text()}\n"
+BUNDLE = Bundle("ann", "127.0.0.1:7443", FILES["certificate.pem"], FILES["ca.pem"], LOG_KEY)
 
 
 @given(damaged(BUNDLE.to_json().encode()).map(lambda content: content.decode("utf-8", "replace")))
 @example("[" * 100_000)
-@example('{"version": 1, "name": 1, "target": [], "certificate": "\u00e9", "authority": ""}')
+@example('{"version": 2, "name": 1, "target": [], "certificate": "\u00e9", "authority": "", "log_keys": 1}')
 def test_damaged_bundles_are_named(content: str) -> None:
     with contextlib.suppress(InvalidArgument):
         Bundle.from_json(content)

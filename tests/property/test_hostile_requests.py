@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from grpc import aio
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from integration.rounds_bench import ANN, SCHEMA, TERMS, Bench
+from integration.rounds_bench import ANN, SALT, SCHEMA, TERMS, Bench
 from integration.server_process import signing_request
 from property.mutations import nearly
 
@@ -29,6 +29,7 @@ from equipoise_server.identity.authority import Authority, new_key
 from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.policy import POLICY
 from equipoise_server.identity.registry import Registry
+from equipoise_server.rounds.log_views import LogViews
 from equipoise_server.rpc import authentication
 from equipoise_server.rpc.analyst import AnalystMethods
 from equipoise_server.rpc.auditor import AuditorMethods
@@ -86,13 +87,17 @@ class Served:
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)
         uploads = Uploads(10_000, 2**20, registry.count, self._shared)
-        operators = OperatorMethods(rounds, registry, Authority.create("here", now()), 10, now, threads, stopping)
+        operators = OperatorMethods(
+            rounds, registry, Authority.create("here", now()), lambda: "", 10, now, threads, stopping
+        )
         implementations = {
             analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"]: AnalystMethods(
                 rounds, Synopses(rounds, bench.store), uploads, threads, stopping
             ),
             operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]: operators,
-            auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]: AuditorMethods(rounds),
+            auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]: AuditorMethods(
+                rounds, LogViews(bench.store)
+            ),
         }
         self._services = bind(implementations, Serving(threads, STALL_SECONDS))
         self._runner = asyncio.Runner()
@@ -234,7 +239,7 @@ WORKLOAD = types_pb2.Workload.FromString(workload_to_bytes(ANN))
 @settings(max_examples=2 * settings().max_examples)
 def test_no_workload_is_unexpected(served: Served, method: str, workload: bytes, data: st.DataObject) -> None:
     header = analyst_pb2.SubmitHeader(
-        round_id=served.round_id, request_id=f"request {data.draw(st.integers(0, 9))}"
+        round_id=served.round_id, request_id=f"request {data.draw(st.integers(0, 9))}", commitment_salt=SALT
     )
     cut = data.draw(st.integers(0, len(workload)))
     parts = [

@@ -27,11 +27,12 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from integration.rounds_bench import ANN, CAP, TERMS, Bench
+from integration.rounds_bench import ANN, CAP, SALT, TERMS, Bench
 from structlog.testing import capture_logs
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, parts_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
+from equipoise.records import stream_digest
 from equipoise.wire import workload_to_bytes
 from equipoise_server.ledger.accounts import account
 from equipoise_server.ledger.caps import Cap
@@ -39,6 +40,7 @@ from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.datasets import Counting
+from equipoise_server.rounds.records import StreamDigest
 from equipoise_server.rounds.runs import Runs
 from equipoise_server.storage.crash_points import CrashPoint, told
 
@@ -194,7 +196,7 @@ class Life(RuleBasedStateMachine):
         self.rounds[opened.id] = Round(costs)
         submit = self.bench.rounds.submit
         sent = workload_to_bytes(ANN)
-        self.done(None, "SUBMIT", lambda request_id: submit("ann", opened.id, request_id, sent))
+        self.done(None, "SUBMIT", lambda request_id: submit("ann", opened.id, request_id, sent, SALT))
 
     def withdraw(self, name: str, crash: str | None) -> None:
         """Nobody has asked then, and nobody sees that."""
@@ -256,7 +258,8 @@ class Life(RuleBasedStateMachine):
         for sequence in range(1, parts + 1):
             runs.keep(run_id, "ann", sequence, [CHUNKS[sequence - 1]])
         if parts == 2:
-            runs.complete(run_id, np.arange(3), 1)
+            streams = {"ann": StreamDigest(stream_digest(name, CHUNKS), len(CHUNKS), 1)}
+            runs.complete(run_id, np.arange(3), streams, 1)
             held.complete = True
 
     def release(self, name: str, crash: str | None) -> None:

@@ -15,6 +15,7 @@ import grpc
 from crash.clients import ANALYST_BUDGET, DATA_BUDGET, EACH, WORKLOADS, operator
 from crash.dying_server import Persisting, Server
 from crash.promises import Promises
+from integration.rounds_bench import SALT
 
 from equipoise.auditor_client import Auditor
 from equipoise.errors import BudgetExhausted, InvalidArgument
@@ -60,7 +61,7 @@ class RestlessAnalyst:
 
     def _call(self, stub: Any, round_id: str) -> None:
         request_id = f"{self.random.getrandbits(64):x}"
-        header = analyst_pb2.SubmitHeader(round_id=round_id, request_id=request_id)
+        header = analyst_pb2.SubmitHeader(round_id=round_id, request_id=request_id, commitment_salt=SALT)
         gone = threading.Event()
 
         def pieces(kind: Any, *, whole: bool) -> Iterator[Any]:

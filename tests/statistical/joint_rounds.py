@@ -14,7 +14,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from integration.rounds_bench import KEY, HandClock
+from integration.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 from numpy.typing import NDArray
 
 from equipoise.queries import Among, Statement
@@ -99,7 +99,11 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
     (place / "data").mkdir(parents=True)
     (place / "data" / "joint.csv").write_text(case.table)
     store = open_store(f"sqlite:///{place / 'equipoise.db'}")
-    service = Rounds(store, place / "data", KEY, clock=HandClock(), guard=Guard(place / "guard"))
+    clock, guard = HandClock(), Guard(place / "guard")
+    sequencer = log_of(place, store, guard, clock())
+    service = Rounds(
+        store, place / "data", KEY, clock=clock, guard=guard, sequencer=sequencer, deployment=DEPLOYMENT
+    )
     try:
         service.recover()
         with store.write() as connection:
@@ -114,7 +118,7 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
                 )
                 opened = service.open(replace(case.terms, dataset=dataset), f"open {side}").id
                 for name, workload in case.workloads(side).items():
-                    service.submit(name, opened, f"{name} {side}", workload)
+                    service.submit(name, opened, f"{name} {side}", workload, SALT)
                 service.seal(opened, f"seal {side}")
                 service.run(opened, f"run {side}")
         with patch.object(worker, "load_histogram", lru_cache(load_histogram)):

@@ -737,6 +737,7 @@ class Receipt(_message.Message):
     QUERIES_FIELD_NUMBER: _builtins.int
     ACCEPT_TIME_FIELD_NUMBER: _builtins.int
     ENVELOPE_FIELD_NUMBER: _builtins.int
+    COMMITMENT_SALT_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """The round."""
     workload_digest: _builtins.bytes
@@ -747,6 +748,8 @@ class Receipt(_message.Message):
     """Linear queries in the workload."""
     envelope: _builtins.bytes
     """The signed receipt: a DSSE envelope, JSON."""
+    commitment_salt: _builtins.bytes
+    """The salt that came with the request; with the first one, where the same request was sent again under another."""
     @_builtins.property
     def accept_time(self) -> _timestamp_pb2.Timestamp:
         """When it was accepted."""
@@ -760,10 +763,11 @@ class Receipt(_message.Message):
         queries: _builtins.int = ...,
         accept_time: _timestamp_pb2.Timestamp | None = ...,
         envelope: _builtins.bytes = ...,
+        commitment_salt: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["accept_time", b"accept_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_time", b"accept_time", "envelope", b"envelope", "queries", b"queries", "round_id", b"round_id", "statements", b"statements", "workload_digest", b"workload_digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_time", b"accept_time", "commitment_salt", b"commitment_salt", "envelope", b"envelope", "queries", b"queries", "round_id", b"round_id", "statements", b"statements", "workload_digest", b"workload_digest"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

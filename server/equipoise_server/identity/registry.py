@@ -20,13 +20,13 @@ from sqlalchemy import Connection, and_, func, select
 
 from equipoise.certificates import read_certificate
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
+from equipoise.times import from_microseconds, to_microseconds
 from equipoise_server.identity.authority import certificate_to_pem
 from equipoise_server.identity.names import Caller, Role, check_name
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import certificates, identities
-from equipoise_server.storage.times import from_microseconds, to_microseconds
 
 DEFAULT_PAGE = 100
 LARGEST_PAGE = 1000

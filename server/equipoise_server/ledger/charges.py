@@ -47,6 +47,15 @@ class Charge:
         return charge_at(parts, order)
 
 
+@dataclass(frozen=True)
+class HeldCharge:
+    """What a round has on one account, as the account counts. `state`: "reserved", "spent" or "released"."""
+
+    account: str
+    cost: Cost
+    state: str
+
+
 def reserve(connection: Connection, round_id: str, asked: Sequence[Charge], time: datetime) -> None:
     """Reserve a round's charges on all of its accounts, or on none. Raises `BudgetExhausted`.
 
@@ -124,6 +133,12 @@ def live_costs(connection: Connection, held: Account, *, spent_only: bool = Fals
         select(charges_table).where(charges_table.c.account == held.name, charges_table.c.state.in_(states))
     )
     return [*(_cost(row) for row in rows), *written_off(connection, held.name, held.cap.order)]
+
+
+def of_round(connection: Connection, round_id: str) -> list[HeldCharge]:
+    """What a round has on every account, in the order of the accounts' names; nothing before it is sealed."""
+    query = select(charges_table).where(charges_table.c.round_id == round_id).order_by(charges_table.c.account)
+    return [HeldCharge(row.account, _cost(row), row.state) for row in connection.execute(query)]
 
 
 def all_charges(connection: Connection) -> dict[str, dict[str, tuple[str, Cost]]]:

@@ -1,4 +1,4 @@
-"""The rollback guard: a small file outside the store that remembers how far the budget journal had come.
+"""The rollback guard: a small file outside the store that remembers how far journal and log had come.
 
 A copy of yesterday's database is consistent in itself, and would let today's budget be spent again. So the guard
 holds the journal's newest entry that anything was done upon, and what was committed on every account then. A store
@@ -9,6 +9,9 @@ Order matters, and makes a crash at any point harmless:
 1. the journal is committed in the store;
 2. the guard is advanced to the journal's head;
 3. only then are data touched, or is anything told.
+
+It holds the size and the root of the log, too. A checkpoint is signed only of what the guard knows, so no copy of
+the store from before one that was shown is accepted, and no size of the log ever has two roots.
 
 It also counts the requests that were remembered, which no store ever forgets: a copy from before a workload was
 accepted is refused, too, from about a second after that (`rounds.schedule`), though no budget is missing from it.
@@ -38,11 +41,14 @@ from sqlalchemy import Connection
 
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, Unavailable
+from equipoise.merkle import HASH_BYTES
 from equipoise_server.ledger import accounts, journal
+from equipoise_server.storage import tree_heads
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.durable import sync_directory
 from equipoise_server.storage.requests import remembered
 from equipoise_server.storage.store import Store
+from equipoise_server.storage.tree_heads import EMPTY, TreeHead
 
 GUARD_FILE = "guard"
 VERSION = 1
@@ -55,7 +61,8 @@ REPAIR = "the runbook says what to do; equipoise-server ledger write-off repairs
 class Mark:
     """The journal's entry `sequence` with its digest (0 and zeros: none yet), and what was committed then.
 
-    `orders`: the Renyi orders of the accounts that count at one. `requests`: how many were remembered.
+    `orders`: the Renyi orders of the accounts that count at one. `requests`: how many were remembered. `log`: how
+    far the log had come.
     """
 
     sequence: int
@@ -63,14 +70,15 @@ class Mark:
     committed: Mapping[str, Cost]
     orders: Mapping[str, float] = field(default_factory=dict)
     requests: int = 0
+    log: TreeHead = EMPTY
 
 
 class Finding(StrEnum):
     """How a store stands to its guard, by the words that are journaled."""
 
-    CONTAINED = "contained"  # the journal contains the mark: all is well
-    MISSING = "missing"  # there is no guard though there is a journal
-    BEHIND = "behind"  # the journal ends before the mark, or requests are missing: an older copy
+    CONTAINED = "contained"  # journal and log contain the mark: all is well
+    MISSING = "missing"  # there is no guard though there is a journal or a log
+    BEHIND = "behind"  # entries of the journal or the log, or requests, are missing: an older copy
     FORKED = "forked"  # the journal has another entry in the mark's place
 
 
@@ -83,27 +91,9 @@ class Guard:
     def check(self, connection: Connection) -> None:
         """Raises `DataLoss` saying why, unless the store is the one that was left, or has gone on from there."""
         mark = self.read()
-        finding, head = compare(connection, mark), journal.head(connection)
-        if finding is Finding.CONTAINED:
-            return
-        if mark is None:
-            problem = f"the guard {self.path} is missing, though the budget journal has {head.sequence} entries"
-        elif finding is Finding.BEHIND and head.sequence >= mark.sequence:
-            problem = (
-                f"the store remembers {remembered(connection)} requests, but {mark.requests} had been answered "
-                "(see the guard): it was restored from an older copy, and workloads or revocations may be missing"
-            )
-        elif finding is Finding.BEHIND:
-            problem = (
-                f"the budget journal ends at entry {head.sequence}, but entry {mark.sequence} had been written "
-                "(see the guard): the store was restored from an older copy, and budget may be missing"
-            )
-        else:
-            problem = (
-                f"entry {mark.sequence} of the budget journal is not the one that had been written (see the "
-                "guard): the store is a copy that went another way, and budget may be missing"
-            )
-        raise DataLoss(f"{problem}; {REPAIR}")
+        finding = compare(connection, mark)
+        if finding is not Finding.CONTAINED:
+            raise DataLoss(f"{self._problem(connection, mark, finding)}; {REPAIR}")
 
     def advance(self, store: Store) -> None:
         """Move the guard to the journal's head; nothing happens where it is there. Never backwards.
@@ -132,7 +122,13 @@ class Guard:
             # A guard that was written before accounts could have an order has none, nor a count of requests.
             orders = {name: float(order) for name, order in fields.get("orders", {}).items()}
             sequence, digest = int(fields["sequence"]), bytes.fromhex(fields["digest"])
-            return Mark(sequence, digest, committed, orders, int(fields.get("requests", 0)))
+            # Nor did one from before there was a log know of any.
+            log = EMPTY
+            if "log_size" in fields:
+                log = TreeHead(int(fields["log_size"]), bytes.fromhex(fields["log_root"]))
+                if log.size < 0 or len(log.root) != HASH_BYTES:
+                    raise ValueError("not a tree head")
+            return Mark(sequence, digest, committed, orders, int(fields.get("requests", 0)), log)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -140,13 +136,45 @@ class Guard:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise DataLoss(f"the guard {self.path} is damaged; {REPAIR}") from None
 
+    def _problem(self, connection: Connection, mark: Mark | None, finding: Finding) -> str:
+        head, log = journal.head(connection), tree_heads.newest(connection)
+        if mark is None:
+            return (
+                f"the guard {self.path} is missing, though the budget journal has {head.sequence} entries and the "
+                f"log {log.size}"
+            )
+        if finding is Finding.FORKED:
+            return (
+                f"entry {mark.sequence} of the budget journal is not the one that had been written (see the "
+                "guard): the store is a copy that went another way, and budget may be missing"
+            )
+        if head.sequence < mark.sequence:
+            return (
+                f"the budget journal ends at entry {head.sequence}, but entry {mark.sequence} had been written "
+                "(see the guard): the store was restored from an older copy, and budget may be missing"
+            )
+        if log.size < mark.log.size:
+            return (
+                f"the log has {log.size} entries, but had {mark.log.size} when it was shown last (see the guard): "
+                "the store was restored from an older copy, and records may be missing"
+            )
+        if not _in_log(connection, mark.log):
+            return (
+                f"the log's first {mark.log.size} entries are not those that had been shown (see the guard): the "
+                "store is a copy that went another way, and records may be missing"
+            )
+        return (
+            f"the store remembers {remembered(connection)} requests, but {mark.requests} had been answered "
+            "(see the guard): it was restored from an older copy, and workloads or revocations may be missing"
+        )
+
     def _move(self, connection: Connection) -> None:
         # The head first: amounts that are newer than it can only count more.
-        head, kept = journal.head(connection), remembered(connection)
-        mark = self.read()
-        if mark is None or (mark.sequence, mark.digest, mark.requests) != (head.sequence, head.digest, kept):
+        head, kept, log = journal.head(connection), remembered(connection), tree_heads.newest(connection)
+        mark, now = self.read(), (head.sequence, head.digest, kept, log)
+        if mark is None or (mark.sequence, mark.digest, mark.requests, mark.log) != now:
             committed, orders = accounts.all_committed(connection), accounts.all_orders(connection)
-            self._write(Mark(head.sequence, head.digest, committed, orders, kept))
+            self._write(Mark(head.sequence, head.digest, committed, orders, kept, log))
         self._settle()
 
     def _write(self, mark: Mark) -> None:
@@ -157,6 +185,8 @@ class Guard:
             "committed": {name: list(astuple(cost)) for name, cost in mark.committed.items()},
             "orders": dict(mark.orders),
             "requests": mark.requests,
+            "log_size": mark.log.size,
+            "log_root": mark.log.root.hex(),
         }
         prepared = self.path.with_name(f"{self.path.name}.new")
         try:
@@ -208,17 +238,21 @@ class Guard:
 
 
 def compare(connection: Connection, mark: Mark | None) -> Finding:
-    """How the store's journal stands to a mark. A mark that was written off already counts as contained."""
+    """How the store's journal and log stand to a mark. A mark that was written off already counts as contained."""
     head = journal.head(connection)
     if mark is None:
-        return Finding.MISSING if head.sequence else Finding.CONTAINED
+        return Finding.MISSING if head.sequence or tree_heads.newest(connection).size else Finding.CONTAINED
     contained = journal.digest_at(connection, mark.sequence) == mark.digest
-    if contained and remembered(connection) >= mark.requests:
+    if contained and remembered(connection) >= mark.requests and _in_log(connection, mark.log):
         return Finding.CONTAINED
     # A crash came between the write-off and the setting of the guard: nothing happened in between.
     if resolved(connection, mark):
         return Finding.CONTAINED
     return Finding.BEHIND if contained or head.sequence < mark.sequence else Finding.FORKED
+
+
+def _in_log(connection: Connection, log: TreeHead) -> bool:
+    return tree_heads.root_at(connection, log.size) == log.root
 
 
 def resolved(connection: Connection, mark: Mark) -> bool:

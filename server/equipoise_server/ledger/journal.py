@@ -1,4 +1,4 @@
-"""The budget journal: append-only, without gaps, each entry hashed onto the one before.
+"""The budget journal as it is stored: append-only, without gaps, chained as `equipoise.journal` says.
 
 Trusted for the amounts on the accounts only together with a digest kept elsewhere: who can write the store
 can write a new chain, but cannot change an entry and keep the last digest.
@@ -6,9 +6,7 @@ can write a new chain, but cannot change an entry and keep the last digest.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,32 +14,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from equipoise.accounting import Cost
-from equipoise.errors import DataLoss
+from equipoise.journal import START, entry_digest, verify
+from equipoise.times import from_microseconds, to_microseconds
+from equipoise.views import JournalEntry
 from equipoise_server.storage.tables import journal
-from equipoise_server.storage.times import from_microseconds, to_microseconds
-
-START = bytes(32)  # what the first entry is hashed onto
-
-
-@dataclass(frozen=True)
-class JournalRecord:
-    """One entry; `events` is JSON. `action` is one of
-
-    "open-account": an account's cap and how it counts, and beside which others for the same records; "set-cap":
-    another cap; "reserve", "spend" and "release": a round's charge; "run": data may be touched from here on;
-    "write-off": what a lost part of the journal may have spent.
-
-    `round_id` is empty where there is none; `digest` is SHA-256 over the previous digest and this entry.
-    """
-
-    sequence: int
-    time: datetime
-    action: str
-    account: str
-    round_id: str
-    cost: Cost
-    events: str
-    digest: bytes
 
 
 @dataclass(frozen=True)
@@ -80,7 +56,7 @@ def append(
     """Write the next entry, in the transaction that changes the account."""
     last = head(connection)
     sequence, previous = last.sequence + 1, last.digest
-    entry = JournalRecord(sequence, time, action, account, round_id, cost, events, digest=b"")
+    entry = JournalEntry(sequence, time, action, account, round_id, cost, events, digest=b"")
     connection.execute(
         journal.insert().values(
             sequence=sequence,
@@ -98,29 +74,7 @@ def append(
     )
 
 
-def entry_digest(previous: bytes, entry: JournalRecord) -> bytes:
-    """SHA-256 of the previous digest (32 bytes) followed by the entry, without its own digest, as JSON.
-
-    Version 2 is the one with a divergence; where that is 0, version 1 says the same.
-    """
-    counted = {"version": 2, "divergence": entry.cost.divergence} if entry.cost.divergence else {"version": 1}
-    fields: dict[str, object] = {
-        **counted,
-        "sequence": entry.sequence,
-        "time": to_microseconds(entry.time),
-        "action": entry.action,
-        "account": entry.account,
-        "round": entry.round_id,
-        "rho": entry.cost.rho,
-        "epsilon": entry.cost.epsilon,
-        "delta": entry.cost.delta,
-        "events": entry.events,
-    }
-    encoded = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
-    return hashlib.sha256(previous + encoded).digest()
-
-
-def page(connection: Connection, after_sequence: int, limit: int) -> list[JournalRecord]:
+def page(connection: Connection, after_sequence: int, limit: int) -> list[JournalEntry]:
     """At most `limit` entries after a sequence number, from the oldest."""
     rows = connection.execute(
         select(journal).where(journal.c.sequence > after_sequence).order_by(journal.c.sequence).limit(limit)
@@ -128,23 +82,14 @@ def page(connection: Connection, after_sequence: int, limit: int) -> list[Journa
     return [_record(row) for row in rows]
 
 
-def of_account(connection: Connection, account: str, after_sequence: int, limit: int | None) -> list[JournalRecord]:
+def of_account(connection: Connection, account: str, after_sequence: int, limit: int | None) -> list[JournalEntry]:
     """At most `limit` entries of one account after a sequence number, from the oldest."""
     mine = (journal.c.account == account) & (journal.c.sequence > after_sequence)
     rows = connection.execute(select(journal).where(mine).order_by(journal.c.sequence).limit(limit))
     return [_record(row) for row in rows]
 
 
-def verify(entries: Iterable[JournalRecord], previous: bytes = START, first: int = 1) -> bytes:
-    """Check that entries continue the chain without a gap; the last digest. Raises `DataLoss`."""
-    for expected, entry in enumerate(entries, start=first):
-        if entry.sequence != expected or entry.digest != entry_digest(previous, entry):
-            raise DataLoss(f"the budget journal is damaged at entry {expected}")
-        previous = entry.digest
-    return previous
-
-
-def verified(connection: Connection, page_size: int = 1000) -> Iterator[JournalRecord]:
+def verified(connection: Connection, page_size: int = 1000) -> Iterator[JournalEntry]:
     """The whole stored journal, read page by page and checked. Raises `DataLoss`."""
     digest, sequence = START, 0
     while entries := page(connection, sequence, page_size):
@@ -153,8 +98,8 @@ def verified(connection: Connection, page_size: int = 1000) -> Iterator[JournalR
         yield from entries
 
 
-def _record(row: Row[Any]) -> JournalRecord:
-    return JournalRecord(
+def _record(row: Row[Any]) -> JournalEntry:
+    return JournalEntry(
         row.sequence,
         from_microseconds(row.time),
         row.action,

@@ -16,11 +16,11 @@ from sqlalchemy import Connection
 
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss
+from equipoise.views import JournalEntry
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import all_accounts
 from equipoise_server.ledger.caps import Cap, Composition, combined
 from equipoise_server.ledger.charges import all_charges
-from equipoise_server.ledger.journal import JournalRecord
 
 Lost = dict[str, list[tuple[float | None, Cost]]]  # by account: at which order it was counted, and how much
 
@@ -47,7 +47,7 @@ class Replayed:
         return combined([*self.lost, *live], self.composition, self.cap)
 
 
-def replay(entries: Iterable[JournalRecord]) -> dict[str, Replayed]:
+def replay(entries: Iterable[JournalEntry]) -> dict[str, Replayed]:
     """Every account by its name. Raises `DataLoss` for entries that cannot follow one another."""
     replayed: dict[str, Replayed] = {}
     lost: Lost = {}
@@ -75,7 +75,7 @@ def check_accounts(connection: Connection) -> None:
         raise DataLoss(f"account {min(replayed)} is in the budget journal, but not in the store")
 
 
-def _apply(replayed: dict[str, Replayed], lost: Lost, entry: JournalRecord) -> None:
+def _apply(replayed: dict[str, Replayed], lost: Lost, entry: JournalEntry) -> None:
     name, events = entry.account, json.loads(entry.events)
     match entry.action:
         case "open-account":

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from sqlalchemy import Connection, select
 
-from equipoise.errors import AlreadyExists, InvalidArgument, Unavailable, WrongState
+from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, Unavailable, WrongState
 from equipoise.schema import Schema
+from equipoise.times import to_microseconds
+from equipoise_server.data.digest import data_digest
 from equipoise_server.data.source import load_histogram
 from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.accounts import data_account, open_account
@@ -21,13 +23,13 @@ from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.paging import cut_page, page_limit
+from equipoise_server.rounds.recorded import dataset_registered, registered_digest
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.rows import canonical, dataset_record, read_dataset
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import datasets
-from equipoise_server.storage.times import to_microseconds
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,10 @@ class Datasets:
         data_cap = _counted_cap("data", new.data_cap, new.counting.data_order)
         analyst_cap = _counted_cap("analyst", new.analyst_cap, new.counting.analyst_order)
         path = self.table(new.source)
-        records = load_histogram(path, new.schema).records
-        if records == 0:
+        loaded = load_histogram(path, new.schema)
+        if loaded.records == 0:
             raise InvalidArgument("table", "has no records")
+        digest = data_digest(loaded.histogram)
         # Files are compared before it is this request's turn to write.
         alike = cache(lambda source: _same_table(path, self.directory / source))
         with self.store.read() as connection:
@@ -98,9 +101,10 @@ class Datasets:
         with self.store.write() as connection:
             if (known := first_answer(connection, request)) is not None:
                 return _as_registered(connection, known)
-            self._insert(connection, new, records, data_cap, analyst_cap, alike)
-            keep_answer(connection, request, new.name, self.clock())
+            self._insert(connection, new, loaded.records, data_cap, analyst_cap, alike)
             registered = read_dataset(connection, new.name)
+            dataset_registered(connection, registered, digest, self.clock())
+            keep_answer(connection, request, new.name, self.clock())
             reached(CrashPoint.DATASET_WRITTEN)
         reached(CrashPoint.DATASET_COMMITTED)
         return registered
@@ -133,6 +137,23 @@ class Datasets:
         with self.store.read() as connection:
             found = [dataset_record(row) for row in connection.execute(query.limit(limit + 1))]
         return cut_page(found, limit, lambda record: record.name)
+
+    def record_older(self, name: str) -> None:
+        """Put a dataset on record that was registered before there were records. Raises as `load_histogram` does.
+
+        `DataLoss` where its table has another number of records by now.
+        """
+        with self.store.read() as connection:
+            dataset = read_dataset(connection, name)
+            if registered_digest(connection, name) is not None:
+                return
+        loaded = load_histogram(self.table(dataset.source), dataset.schema)
+        if loaded.records != dataset.records:
+            raise DataLoss(f"the table has {loaded.records} records, but {dataset.records} when it was registered")
+        digest = data_digest(loaded.histogram)
+        with self.store.write() as connection:
+            if registered_digest(connection, name) is None:
+                dataset_registered(connection, dataset, digest, self.clock())
 
     def table(self, source: str) -> Path:
         """The file of a source. Raises `InvalidArgument` if it lies outside the data directory or is absent."""

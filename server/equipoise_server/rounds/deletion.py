@@ -5,7 +5,8 @@ person under the same name would begin with an account that somebody else had us
 and the name is never given again.
 
 A round in which a deleted analyst asked something cannot be computed again, as its workload is gone: neither by an
-auditor nor by anybody else. What was released to the others stays the same bytes.
+auditor nor by anybody else. What was released to the others stays the same bytes. Of what was recorded about the
+analyst only the hashes stay, so that everybody else can verify as before.
 """
 
 from __future__ import annotations
@@ -15,13 +16,22 @@ from datetime import datetime
 from sqlalchemy import Connection, or_, select
 
 from equipoise.errors import WrongState
+from equipoise.records import Audience
+from equipoise.times import to_microseconds
 from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import check_there, mark_deleted
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer
-from equipoise_server.storage.tables import result_chunks, rounds, runs, shares, submissions
-from equipoise_server.storage.times import to_microseconds
+from equipoise_server.storage.tables import (
+    record_items,
+    result_chunks,
+    rounds,
+    runs,
+    shares,
+    stream_digests,
+    submissions,
+)
 
 
 def delete_analyst(connection: Connection, name: str, request: Request, now: datetime) -> None:
@@ -40,13 +50,15 @@ def delete_analyst(connection: Connection, name: str, request: Request, now: dat
         )
     # Marked first: what was released is kept from removal as long as its analyst is there.
     mark_deleted(connection, name, now)
-    # By round, as both tables are kept by round: others' rows, of which there are more by far, are not looked at.
+    # By round, as these tables are kept by round: others' rows, of which there are more by far, are not looked at.
     asked = select(shares.c.round_id).where(shares.c.analyst == name)
     answered = select(runs.c.id).where(runs.c.round_id.in_(asked))
     connection.execute(submissions.delete().where(submissions.c.round_id.in_(asked), submissions.c.analyst == name))
-    connection.execute(
-        result_chunks.delete().where(result_chunks.c.run_id.in_(answered), result_chunks.c.analyst == name)
-    )
+    for results in (result_chunks, stream_digests):
+        connection.execute(results.delete().where(results.c.run_id.in_(answered), results.c.analyst == name))
+    # The hashes stay, and with them every record's root.
+    about = (record_items.c.analyst == name) & (record_items.c.audience == Audience.ANALYST.value)
+    connection.execute(record_items.update().where(about).values(salt=None, content=None))
     keep_answer(connection, request, "", now)
     reached(CrashPoint.DELETION_WRITTEN)
 

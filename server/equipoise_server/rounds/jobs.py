@@ -6,7 +6,8 @@ from sqlalchemy import Connection, select
 
 from equipoise_server.rounds.custody import SealedSeed, open_seed
 from equipoise_server.rounds.datasets import Datasets
-from equipoise_server.rounds.rows import read_dataset, read_round, read_workloads
+from equipoise_server.rounds.recorded import registered_digest
+from equipoise_server.rounds.rows import read_audit_nonce, read_dataset, read_round, read_workloads
 from equipoise_server.rounds.runs import completed
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rounds.terms import setting_of
@@ -32,4 +33,6 @@ def read_job(connection: Connection, tables: Datasets, round_id: str, storage_ke
         plan=record.plan,
         workloads=read_workloads(connection, round_id),
         seed=open_seed(round_id, SealedSeed(record.seed_commitment, sealed), storage_key),
+        audit_nonce=read_audit_nonce(connection, round_id),
+        data_digest=registered_digest(connection, dataset.name),
     )

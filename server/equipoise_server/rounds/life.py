@@ -10,8 +10,10 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from equipoise.times import from_microseconds, to_microseconds
 from equipoise_server.ledger import charges
 from equipoise_server.ledger.accounts import data_account
+from equipoise_server.rounds.recorded import step_taken
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.rows import read_round
 from equipoise_server.rounds.runs import discard
@@ -20,7 +22,6 @@ from equipoise_server.rounds.terms import charges_of
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer
 from equipoise_server.storage.tables import rounds
-from equipoise_server.storage.times import from_microseconds, to_microseconds
 
 WRITTEN = {
     Action.SEAL: CrashPoint.SEAL_WRITTEN,
@@ -51,10 +52,14 @@ def take_step(
         return _answer_from_json(connection, known)
     record = read_round(connection, round_id, locked=True)
     state, settlement = after(record.state, action)
-    columns = step(connection, record)
+    columns = dict(step(connection, record))
+    if state.ended:
+        # Only auditors are to know it from now on, and the key that the server has opens nothing of theirs.
+        columns["sealed_seed"] = b""
     _settle(connection, record, settlement, now)
     connection.execute(rounds.update().where(rounds.c.id == round_id).values(state=state.value, **columns))
     moved = read_round(connection, round_id)
+    step_taken(connection, moved, now)
     keep_answer(connection, request, _answer_to_json(moved), now)
     reached(WRITTEN[action])
     return moved

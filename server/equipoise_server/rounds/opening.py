@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, select
 
 from equipoise.errors import InvalidArgument, WrongState
+from equipoise.times import to_microseconds
 from equipoise_server.ledger.accounts import account, analyst_account, check_room, open_account
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.mechanisms.interface import Plan, Share
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.custody import SeedSource, seal_seed
+from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.pending import pending_costs
+from equipoise_server.rounds.recorded import round_opened
 from equipoise_server.rounds.records import RoundRecord, Terms
 from equipoise_server.rounds.rows import canonical, plan_to_json, read_dataset, read_round, terms_to_json
 from equipoise_server.rounds.states import RoundState
@@ -22,8 +25,8 @@ from equipoise_server.rounds.terms import UNITS, charges_of, check_terms, settin
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import datasets, identities, rounds, shares
-from equipoise_server.storage.times import to_microseconds
+from equipoise_server.storage.tables import datasets, identities, rounds, sealed_seeds, shares
+from equipoise_server.transparency.keys import Purpose, in_force
 
 ID_BYTES = 16
 
@@ -50,6 +53,7 @@ class Opening:
     """What opening a round needs besides its terms."""
 
     store: Store
+    tables: Datasets
     clock: Clock
     seeds: SeedSource
     storage_key: bytes
@@ -75,6 +79,7 @@ class Opening:
             if (known := first_answer(connection, request)) is not None:
                 return _as_opened(connection, known)
         plan = self.plan(terms)
+        self.tables.record_older(terms.dataset)
         terms = replace(terms, release_grid_seconds=terms.release_grid_seconds or self.release_grid_seconds)
         with self.store.write() as connection:
             if (known := first_answer(connection, request)) is not None:
@@ -85,8 +90,9 @@ class Opening:
                 raise WrongState("the dataset is retired: no new rounds")
             self._check_accounts(connection, terms, plan)
             round_id = self._insert(connection, terms, plan)
-            keep_answer(connection, request, round_id, self.clock())
             opened = read_round(connection, round_id)
+            round_opened(connection, opened, self.clock())
+            keep_answer(connection, request, round_id, self.clock())
             reached(CrashPoint.OPEN_WRITTEN)
         reached(CrashPoint.OPEN_COMMITTED)
         return opened
@@ -121,7 +127,8 @@ class Opening:
         dataset = read_dataset(connection, terms.dataset)
         # Random, so that an id says nothing about how many rounds there are.
         round_id = os.urandom(ID_BYTES).hex()
-        seed = seal_seed(round_id, self.seeds(), self.storage_key)
+        auditors = {key.id: key.public for key in in_force(connection, Purpose.AUDITOR)}
+        seed = seal_seed(round_id, self.seeds(), self.storage_key, auditors)
         connection.execute(
             rounds.insert().values(
                 id=round_id,
@@ -152,6 +159,10 @@ class Opening:
             for position, share in enumerate(terms.shares)
         ]
         connection.execute(shares.insert(), rows)
+        if seed.for_auditors:
+            sealed = seed.for_auditors.items()
+            rows = [{"round_id": round_id, "key_id": key_id, "sealed": each} for key_id, each in sealed]
+            connection.execute(sealed_seeds.insert(), rows)
         return round_id
 
 

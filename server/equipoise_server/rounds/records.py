@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from equipoise.schema import Schema
-from equipoise_server.ledger.journal import JournalRecord
+from equipoise.views import JournalEntry
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
 from equipoise_server.rounds.states import RoundState
 
@@ -16,12 +16,13 @@ __all__ = [
     "Budget",
     "DatasetRecord",
     "DryRun",
-    "JournalRecord",
+    "JournalEntry",
     "Plan",
     "ProgressRecord",
     "ReceiptRecord",
     "RoundRecord",
     "Share",
+    "StreamDigest",
     "Terms",
 ]
 
@@ -83,13 +84,28 @@ class RoundRecord:
 
 @dataclass(frozen=True)
 class ReceiptRecord:
-    """What was accepted. `workload_digest` is the SHA-256 of the exact bytes."""
+    """What was accepted. `workload_digest` is the SHA-256 of the exact bytes.
+
+    `envelope`: the signed receipt, `equipoise.receipts`; `salt`: the analyst's, under which it commits to the
+    workload. Both are empty in what was answered before receipts were signed.
+    """
 
     round_id: str
     workload_digest: bytes
     statements: int
     queries: int
     accept_time: datetime
+    envelope: bytes
+    salt: bytes
+
+
+@dataclass(frozen=True)
+class StreamDigest:
+    """What commits to one analyst's result stream (`equipoise.records.stream_digest`), and how long it is."""
+
+    digest: bytes
+    messages: int
+    queries: int
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from equipoise_server.ledger.accounts import analyst_account, open_account
 from equipoise_server.ledger.adjustments import WrittenOff, write_off
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.ledger.guard import Finding, Guard, compare
+from equipoise_server.rounds.recorded import step_taken
+from equipoise_server.rounds.rows import read_round
 from equipoise_server.rounds.runs import discard
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rounds.terms import UNITS
@@ -77,6 +79,7 @@ def _end_rounds(connection: Connection, now: datetime) -> list[str]:
     for round_id in found:
         charges.spend(connection, round_id, now)
         discard(connection, round_id)
-        changed = {"state": RoundState.ABORTED.value, "abort_reason": RESTORED}
+        changed = {"state": RoundState.ABORTED.value, "abort_reason": RESTORED, "sealed_seed": b""}
         connection.execute(rounds.update().where(rounds.c.id == round_id).values(changed))
+        step_taken(connection, read_round(connection, round_id), now)
     return found

@@ -12,11 +12,11 @@ from sqlalchemy import Connection, Row, Select, select
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument, NotFound
 from equipoise.schema import Schema
+from equipoise.times import from_microseconds
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord, Terms
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.tables import datasets, rounds, shares, submissions
-from equipoise_server.storage.times import from_microseconds
 
 FIRST_GRID_SECONDS = 60  # of rounds that were opened before a round had a grid of its own
 NO_DATASET = "there is no such dataset"
@@ -87,6 +87,13 @@ def read_round(connection: Connection, round_id: str, *, locked: bool = False) -
     if row is None:
         raise NotFound(NO_ROUND)
     return round_records(connection, [row])[0]
+
+
+def read_audit_nonce(connection: Connection, round_id: str) -> bytes | None:
+    """The auditor's part of a round's randomness; None where no auditor has given any."""
+    query = select(rounds.c.audit_nonce).where(rounds.c.id == round_id)
+    nonce: bytes | None = connection.execute(query).scalar_one()
+    return nonce
 
 
 def round_records(connection: Connection, found: Iterable[Row[Any]]) -> list[RoundRecord]:

@@ -175,8 +175,8 @@ class Runner:
         match message:
             case Part(analyst, first_sequence, chunks):
                 self._results.keep(run_id, analyst, first_sequence, chunks)
-            case Finished(synopsis, peak):
-                self._results.complete(run_id, synopsis, peak)
+            case Finished(synopsis, streams, peak):
+                self._results.complete(run_id, synopsis, streams, peak)
             case _:
                 pass
 
@@ -189,7 +189,7 @@ def _take(run: _Run, message: Message) -> None:
             run.progress = replace(run.progress, phase=phase, done=done, total=total)
         case Part():
             pass
-        case Finished(_, peak):
+        case Finished(_, _, peak):
             run.progress = ProgressRecord("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
         case Failed(kind, problem):
             run.kind, run.problem = kind, problem

@@ -7,8 +7,8 @@ never computed again. Of a run that was cut off nothing is used: the next one be
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 import numpy as np
@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
 from equipoise.errors import WrongState
+from equipoise.times import to_microseconds
 from equipoise_server.rounds.clock import Clock
+from equipoise_server.rounds.records import StreamDigest
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import result_chunks, rounds, runs, synopses
-from equipoise_server.storage.times import to_microseconds
+from equipoise_server.storage.tables import result_chunks, rounds, runs, stream_digests, synopses
 
 ID_BYTES = 16
+CELL_BYTES = 4  # of a synopsis's record, little endian
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,36 @@ class Runs:
             connection.execute(result_chunks.insert(), rows)
         reached(CrashPoint.RESULTS_PART_COMMITTED)
 
-    def complete(self, run_id: str, synopsis: NDArray[np.int64], peak_memory_bytes: int) -> None:
-        """Keep the synopsis and say that all of the run's messages are there."""
+    def complete(
+        self,
+        run_id: str,
+        synopsis: NDArray[np.int64],
+        streams: Mapping[str, StreamDigest],
+        peak_memory_bytes: int,
+    ) -> None:
+        """Keep the synopsis and the streams' digests, and say that all of the run's messages are there."""
+        rows = [{"run_id": run_id, "analyst": analyst, **asdict(stream)} for analyst, stream in streams.items()]
         with self.store.write() as connection:
+            if rows:
+                connection.execute(stream_digests.insert(), rows)
             connection.execute(synopses.insert().values(run_id=run_id, cells=synopsis.astype("<u4").tobytes()))
             told = {"complete_time": to_microseconds(self.clock()), "peak_memory_bytes": peak_memory_bytes}
             connection.execute(runs.update().where(runs.c.id == run_id).values(told))
             reached(CrashPoint.RESULTS_WRITTEN)
         reached(CrashPoint.RESULTS_COMMITTED)
+
+
+def read_synopsis(connection: Connection, round_id: str) -> bytes:
+    """The synopsis of a released round as it is stored; empty where the mechanism makes none."""
+    query = select(synopses.c.cells).join(rounds, rounds.c.run_id == synopses.c.run_id)
+    return bytes(connection.execute(query.where(rounds.c.id == round_id)).scalar_one())
+
+
+def read_stream_digests(connection: Connection, round_id: str) -> dict[str, StreamDigest]:
+    """The digest of every stream of a released round, by analyst."""
+    query = select(stream_digests).join(rounds, rounds.c.run_id == stream_digests.c.run_id)
+    found = connection.execute(query.where(rounds.c.id == round_id))
+    return {row.analyst: StreamDigest(row.digest, row.messages, row.queries) for row in found}
 
 
 def completed(connection: Connection, round_id: str) -> tuple[str, int] | None:
@@ -105,6 +129,6 @@ def expire(connection: Connection, round_id: str) -> None:
 
 
 def _remove(connection: Connection, run_ids: list[str]) -> None:
-    connection.execute(result_chunks.delete().where(result_chunks.c.run_id.in_(run_ids)))
-    connection.execute(synopses.delete().where(synopses.c.run_id.in_(run_ids)))
+    for results in (result_chunks, stream_digests, synopses):
+        connection.execute(results.delete().where(results.c.run_id.in_(run_ids)))
     connection.execute(runs.delete().where(runs.c.id.in_(run_ids)))

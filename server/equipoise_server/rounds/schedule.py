@@ -13,11 +13,11 @@ import structlog
 from sqlalchemy import Connection, select
 
 from equipoise.errors import BudgetExhausted, EquipoiseError
+from equipoise.times import from_microseconds, to_microseconds
 from equipoise_server.rounds.runs import completed
 from equipoise_server.rounds.states import Action, RoundState, due
 from equipoise_server.storage.requests import Request, make_request
 from equipoise_server.storage.tables import rounds
-from equipoise_server.storage.times import from_microseconds, to_microseconds
 
 if TYPE_CHECKING:
     from equipoise_server.rounds.service import Rounds

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, select
 
 from equipoise.errors import EquipoiseError, WrongState
 from equipoise.schema import Schema
+from equipoise.times import to_microseconds
 from equipoise_server.ledger.caps import checked_cap
 from equipoise_server.ledger.guard import Guard
 from equipoise_server.ledger.replay import check_accounts
@@ -23,6 +24,7 @@ from equipoise_server.rounds.clock import Clock, next_grid_point, system_clock
 from equipoise_server.rounds.custody import SeedSource, system_seeds
 from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting, Datasets, NewDataset
 from equipoise_server.rounds.deletion import delete_analyst
+from equipoise_server.rounds.evidence import evidence_of, workload_piece
 from equipoise_server.rounds.jobs import read_job
 from equipoise_server.rounds.life import COMMITTED, Step, discarded, take_step
 from equipoise_server.rounds.opening import Opening, open_request
@@ -31,7 +33,7 @@ from equipoise_server.rounds.records import (
     AccountRecord,
     DatasetRecord,
     DryRun,
-    JournalRecord,
+    JournalEntry,
     ProgressRecord,
     ReceiptRecord,
     RoundRecord,
@@ -41,6 +43,7 @@ from equipoise_server.rounds.rows import canonical, check_token, newest_first, r
 from equipoise_server.rounds.runner import NOTHING, Runner
 from equipoise_server.rounds.runs import Runs, completed, completed_run, discard, expire, kept_since_before
 from equipoise_server.rounds.schedule import due_steps, take_due_step
+from equipoise_server.rounds.seeds import Seeds, erase_older, kept_too_long
 from equipoise_server.rounds.states import Action, RoundState
 from equipoise_server.rounds.submissions import Submissions
 from equipoise_server.rounds.terms import check_reason
@@ -48,7 +51,7 @@ from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import rounds
-from equipoise_server.storage.times import to_microseconds
+from equipoise_server.transparency.sequencing import Sequencer
 
 log = structlog.get_logger(__name__)
 
@@ -58,7 +61,7 @@ Chunks = list[bytes]
 RoundPage = tuple[list[RoundRecord], str]
 DatasetPage = tuple[list[DatasetRecord], str]
 AccountPage = tuple[list[AccountRecord], str]
-JournalPage = tuple[list[JournalRecord], str]
+JournalPage = tuple[list[JournalEntry], str]
 
 
 class Rounds:
@@ -77,7 +80,10 @@ class Rounds:
         release_grid_seconds: int = 60,
         *,
         guard: Guard,
+        sequencer: Sequencer,
+        deployment: str,
         retention_days: int = 0,
+        audit_window_days: int = 0,
     ) -> None:
         self._store = store
         self._storage_key = storage_key
@@ -86,9 +92,13 @@ class Rounds:
         self._datasets = Datasets(store, data_directory, clock)
         self._guard = guard
         self._retention_days = retention_days
-        self._opening = Opening(store, clock, seeds, storage_key, release_grid_seconds)
+        self._audit_window = timedelta(days=audit_window_days)
+        self._seeds = Seeds(store, clock)
+        self._opening = Opening(store, self._datasets, clock, seeds, storage_key, release_grid_seconds)
         self._budgets = Budgets(store)
-        self._submissions = Submissions(store, clock)
+        self._sequencer = sequencer
+        self._deployment = deployment
+        self._submissions = Submissions(store, clock, sequencer.signer, deployment)
         self._runner = Runner(Runs(store, clock), store.claims())
         # An operator's step and what follows in memory (a worker started or ended) happen as one. Analysts
         # never wait for it.
@@ -219,20 +229,25 @@ class Rounds:
 
     # The analysts' side of a round
 
-    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes) -> ReceiptRecord:
+    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes) -> ReceiptRecord:
         """Accept a workload, or replace the analyst's earlier one, until the round is sealed.
 
+        `salt`: 32 random bytes of the analyst's, under which the workload is committed to.
         Raises `NotFound` without a share, `WrongState` when sealed, `InvalidArgument` naming the field of the
         workload, `BudgetExhausted` beyond the share, `AlreadyExists` for another request under the same id.
         """
-        receipt = self._submissions.submit(analyst, round_id, request_id, workload)
+        receipt = self._submissions.submit(analyst, round_id, request_id, workload, salt)
         self._asked.set()
         return receipt
 
-    def withdraw(self, analyst: str, round_id: str, request_id: str) -> None:
-        """Take the analyst's workload back. Raises `NotFound` without a share or a workload, `WrongState`."""
-        self._submissions.withdraw(analyst, round_id, request_id)
+    def withdraw(self, analyst: str, round_id: str, request_id: str) -> bytes:
+        """Take the analyst's workload back; a signed receipt of that.
+
+        Raises `NotFound` without a share or a workload, `WrongState`.
+        """
+        envelope = self._submissions.withdraw(analyst, round_id, request_id)
         self._asked.set()
+        return envelope
 
     def dry_run(self, analyst: str, round_id: str, workload: bytes) -> DryRun:
         """Check a workload as `submit` does, without leaving a trace."""
@@ -253,6 +268,45 @@ class Rounds:
         `OutOfRange` beyond the end.
         """
         return self._submissions.results(analyst, round_id, after_sequence, limit)
+
+    # Auditors
+
+    def set_audit_nonce(self, round_id: str, nonce: bytes, request_id: str, caller: str = "") -> None:
+        """Add 32 random bytes of an auditor's to an open round's randomness, once for all auditors.
+
+        Raises `NotFound`, `InvalidArgument`, `WrongState` once it is sealed, `AlreadyExists` where it has others.
+        """
+        request = make_request(f"auditor/{caller}", request_id, "set_audit_nonce", round_id, nonce)
+        self._seeds.set_nonce(round_id, nonce, request)
+        self._asked.set()
+
+    def sealed_seed(self, round_id: str, caller: str) -> Mapping[str, bytes]:
+        """An ended round's seed, sealed to each auditor's key, by the key's id. Raises `NotFound`, `WrongState`.
+
+        That it was read is in the log, and known to the guard, before anything is answered.
+        """
+        found = self._seeds.read(round_id, caller)
+        self._sequencer.sequence(self._clock())
+        return found
+
+    def evidence(self, analyst: str, round_id: str, since_size: int) -> bytes | None:
+        """What the analyst can verify an ended round with, JSON; None while the log has not come to its end.
+
+        `since_size`: of a checkpoint that the analyst holds, 0 for none. Raises `NotFound` without a share,
+        `WrongState` before results can be read or the round was aborted, `OutOfRange` for a size never shown.
+        """
+        # RELEASED is shown to analysts from the release time on: evidence opens when the streams do.
+        if not self._submissions.get(analyst, round_id).state.ended:
+            raise WrongState("the round has not ended yet, so there is nothing to verify")
+        signer = self._sequencer.signer
+        with self._store.read() as connection:
+            found = evidence_of(connection, signer, self._deployment, analyst, round_id, since_size)
+        return None if found is None else found.to_bytes()
+
+    def submitted(self, analyst: str, round_id: str, first: int, length: int) -> bytes:
+        """Some bytes of the analyst's own workload; none beyond its end, and where there is none."""
+        with self._store.read() as connection:
+            return workload_piece(connection, analyst, round_id, first, length)
 
     # Analysts
 
@@ -303,6 +357,8 @@ class Rounds:
         with self._store.read() as connection:
             check_accounts(connection)
         self._guard.advance(self._store)
+        with self._store.write() as connection:
+            erase_older(connection)
         self.take_over()
 
     def take_over(self) -> None:
@@ -333,15 +389,20 @@ class Rounds:
             steps = due_steps(connection, now)
             kept = timedelta(days=self._retention_days)
             old = kept_since_before(connection, now - kept) if kept else []
+            unneeded = kept_too_long(connection, now, self._audit_window)
         if self._asked.is_set():
             self._asked.clear()
             self._guard.advance(self._store)
         for round_id, step in steps:
             take_due_step(self, round_id, step)
+        self._sequencer.sequence(now)
         for round_id in old:
             with self._store.write() as connection:
                 expire(connection, round_id)
             log.info("results_expired", round_id=round_id)
+        for round_id in unneeded:
+            self._seeds.destroy(round_id)
+            log.info("seed_destroyed", round_id=round_id)
 
     def close(self) -> None:
         """End the workers. A round that was running stays RUNNING and is run again after the next start."""

@@ -8,12 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, func, select
 
-from equipoise.errors import BudgetExhausted, NotFound, OutOfRange, WrongState
+from equipoise.errors import BudgetExhausted, InvalidArgument, NotFound, OutOfRange, WrongState
+from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.records import SALT_BYTES, workload_commitment
+from equipoise.times import from_microseconds, to_microseconds
 from equipoise.wire import workload_from_bytes
 from equipoise.workload import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.interface import Share
@@ -35,7 +39,7 @@ from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import result_chunks, rounds, shares, submissions
-from equipoise_server.storage.times import from_microseconds, to_microseconds
+from equipoise_server.transparency.signing import Signer
 
 CLOSED = "the round no longer accepts workloads"
 
@@ -46,9 +50,15 @@ class Submissions:
 
     store: Store
     clock: Clock
+    signer: Signer
+    deployment: str
 
-    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes) -> ReceiptRecord:
-        """Accept or replace the analyst's workload."""
+    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes) -> ReceiptRecord:
+        """Accept or replace the analyst's workload.
+
+        The salt is no part of the request: who sends it again after a crash has drawn another, and gets the receipt
+        with the first one.
+        """
         digest = hashlib.sha256(workload).digest()
         request = make_request(f"analyst/{analyst}", request_id, "submit", round_id, digest)
         with self.store.read() as connection:
@@ -56,6 +66,8 @@ class Submissions:
             if isinstance(record, ReceiptRecord):
                 return record
             schema = read_dataset(connection, record.terms.dataset).schema
+        if len(salt) != SALT_BYTES:
+            raise InvalidArgument("commitment_salt", f"must have {SALT_BYTES} random bytes")
         # Compiling takes long and needs no connection, so nobody else waits for it.
         compiled = compile_workload(workload_from_bytes(workload, share.statements), schema)
         _check_share(compiled, share)
@@ -64,7 +76,10 @@ class Submissions:
             _, record = self._open_to(connection, analyst, round_id, request, locked=True)
             if isinstance(record, ReceiptRecord):
                 return record
-            receipt = ReceiptRecord(round_id, digest, compiled.statement_count, compiled.query_count, self.clock())
+            now, commitment = self.clock(), workload_commitment(salt, workload)
+            statements, queries = compiled.statement_count, compiled.query_count
+            envelope = self._signed(connection, analyst, round_id, commitment, statements, queries, now)
+            receipt = ReceiptRecord(round_id, digest, statements, queries, now, envelope, salt)
             # A crash before the commit means: the earlier workload, if any, still stands, and the same
             # request will be carried out. After it: the same request gets this receipt.
             _replace(connection, analyst, workload, receipt)
@@ -73,23 +88,26 @@ class Submissions:
         reached(CrashPoint.SUBMIT_COMMITTED)
         return receipt
 
-    def withdraw(self, analyst: str, round_id: str, request_id: str) -> None:
-        """Take the analyst's workload back, while the round still accepts workloads.
+    def withdraw(self, analyst: str, round_id: str, request_id: str) -> bytes:
+        """Take the analyst's workload back, while the round still accepts workloads; a signed receipt of that.
 
         Raises `NotFound` without a share or a workload, `WrongState` when sealed.
         """
         request = make_request(f"analyst/{analyst}", request_id, "withdraw", round_id)
         with self.store.write() as connection:
             read_share(connection, round_id, analyst)
-            if first_answer(connection, request) is not None:
-                return
+            if (known := first_answer(connection, request)) is not None:
+                return known.encode()
             self._check_open(read_round(connection, round_id, locked=True))
             mine = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
             if connection.execute(submissions.delete().where(mine)).rowcount == 0:
                 raise NotFound("there is no workload of yours in this round")
-            keep_answer(connection, request, "", self.clock())
+            now = self.clock()
+            envelope = self._signed(connection, analyst, round_id, None, 0, 0, now)
+            keep_answer(connection, request, envelope.decode(), now)
             reached(CrashPoint.WITHDRAWAL_WRITTEN)
         reached(CrashPoint.WITHDRAWAL_COMMITTED)
+        return envelope
 
     def dry_run(self, analyst: str, round_id: str, workload: bytes) -> DryRun:
         """Check a workload as `submit` does, and leave no trace."""
@@ -165,6 +183,22 @@ class Submissions:
         self._check_open(record)
         return share, record
 
+    def _signed(
+        self,
+        connection: Connection,
+        analyst: str,
+        round_id: str,
+        commitment: bytes | None,
+        statements: int,
+        queries: int,
+        now: datetime,
+    ) -> bytes:
+        """A receipt's envelope: that this workload, or none, is in force from now on."""
+        payload = ReceiptPayload(
+            self.deployment, round_id, analyst, commitment, statements, queries, to_microseconds(now)
+        )
+        return self.signer.envelope(connection, RECEIPT_TYPE, payload.to_bytes())
+
     def _check_open(self, record: RoundRecord) -> None:
         # Late is late, also where the server has not come to sealing the round yet.
         if record.state is not RoundState.OPEN or closed(record.terms.close_time, self.clock()):
@@ -216,6 +250,8 @@ def _replace(connection: Connection, analyst: str, workload: bytes, receipt: Rec
             statements=receipt.statements,
             queries=receipt.queries,
             accept_time=to_microseconds(receipt.accept_time),
+            salt=receipt.salt,
+            receipt=receipt.envelope,
         )
     )
 
@@ -227,6 +263,8 @@ def _receipt_to_json(receipt: ReceiptRecord) -> str:
         "statements": receipt.statements,
         "queries": receipt.queries,
         "time": to_microseconds(receipt.accept_time),
+        "envelope": receipt.envelope.decode(),
+        "salt": receipt.salt.hex(),
     }
     return json.dumps(fields, sort_keys=True)
 
@@ -239,4 +277,6 @@ def _receipt_from_json(text: str) -> ReceiptRecord:
         fields["statements"],
         fields["queries"],
         from_microseconds(fields["time"]),
+        fields.get("envelope", "").encode(),
+        bytes.fromhex(fields.get("salt", "")),
     )

@@ -24,12 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import DataLoss, EquipoiseError
+from equipoise.records import stream_start, stream_step
 from equipoise.schema import Schema
 from equipoise.wire import results_to_chunks, workload_from_bytes
 from equipoise.workload import compile_workload
+from equipoise_server.data.digest import data_digest
 from equipoise_server.data.source import load_histogram
 from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, Setting
 from equipoise_server.mechanisms.registry import mechanism
+from equipoise_server.rounds.records import StreamDigest
+from equipoise_server.rounds.seeds import bound_seed
 
 REPORT_SECONDS = 0.2  # progress is told at most this often within a phase
 CHUNKS_IN_PART = 64  # about 1.1 MB: the store's writer is not held for long, and memory stays constant
@@ -37,7 +41,11 @@ CHUNKS_IN_PART = 64  # about 1.1 MB: the store's writer is not held for long, an
 
 @dataclass(frozen=True)
 class Job:
-    """Everything a run depends on. `schema` is JSON, `workloads` the submitted bytes in order of the shares."""
+    """Everything a run depends on. `schema` is JSON, `workloads` the submitted bytes in order of the shares.
+
+    `seed`: as it was committed to; the mechanism gets it bound to the rest. `audit_nonce`: the auditor's, if any.
+    `data_digest`: of the table as it was registered; None where that was before there were records.
+    """
 
     round_id: str
     table: Path
@@ -46,6 +54,8 @@ class Job:
     plan: Plan
     workloads: Mapping[str, bytes]
     seed: bytes
+    audit_nonce: bytes | None = None
+    data_digest: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -68,9 +78,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Finished:
-    """Told last: the synopsis and the worker's peak memory."""
+    """Told last: the synopsis, what commits to each stream, and the worker's peak memory."""
 
     synopsis: NDArray[np.int64]
+    streams: Mapping[str, StreamDigest]
     peak_memory_bytes: int
 
 
@@ -88,14 +99,17 @@ Message = Advance | Part | Finished | Failed
 def compute_round(job: Job, progress: Progress) -> Outcome:
     """Compute a round's answers and synopsis: a pure function of the job and of the table it names.
 
-    Raises `InvalidArgument` for a table that its schema refuses, `DataLoss` for one that has another number
-    of records than were registered.
+    Raises `InvalidArgument` for a table that its schema refuses, `DataLoss` for one that is not the one that was
+    registered.
     """
     progress("load", 0, 1)
     schema = Schema.from_json(job.schema)
     loaded = load_histogram(job.table, schema)
     if loaded.records != job.setting.records:
         raise DataLoss(f"the table has {loaded.records} records, but {job.setting.records} when it was registered")
+    digest = data_digest(loaded.histogram)
+    if job.data_digest is not None and digest != job.data_digest:
+        raise DataLoss("the table's records are not those that it had when it was registered")
     progress("load", 1, 1)
     workloads = {}
     for done, (analyst, workload) in enumerate(job.workloads.items()):
@@ -106,7 +120,8 @@ def compute_round(job: Job, progress: Progress) -> Outcome:
         # The round's analysts must not see that nobody has asked: there is a synopsis, of a game without questions.
         workloads[job.setting.shares[0].analyst] = compile_workload((), schema)
     run = mechanism(job.plan.mechanism).run
-    outcome = run(job.setting, job.plan, loaded.histogram, workloads, job.seed, progress)
+    seed = bound_seed(job.seed, job.audit_nonce, digest, job.setting, job.plan)
+    outcome = run(job.setting, job.plan, loaded.histogram, workloads, seed, progress)
     return replace(outcome, answers={analyst: outcome.answers[analyst] for analyst in job.workloads})
 
 
@@ -119,6 +134,28 @@ def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[Par
         while part := list(itertools.islice(chunks, CHUNKS_IN_PART)):
             yield Part(analyst, first_sequence, part)
             first_sequence += len(part)
+
+
+class Digests:
+    """What commits to every stream, chained while its messages are made."""
+
+    def __init__(self, round_id: str) -> None:
+        self._start = stream_start(round_id)
+        self._chained: dict[str, tuple[bytes, int]] = {}
+
+    def take(self, part: Part) -> None:
+        """Chain on the next messages of a stream."""
+        digest, messages = self._chained.get(part.analyst, (self._start, 0))
+        for chunk in part.chunks:
+            digest = stream_step(digest, chunk)
+        self._chained[part.analyst] = digest, messages + len(part.chunks)
+
+    def streams(self, outcome: Outcome) -> dict[str, StreamDigest]:
+        """By analyst, once all messages of the outcome have been taken."""
+        return {
+            analyst: StreamDigest(digest, messages, len(outcome.answers[analyst].values))
+            for analyst, (digest, messages) in self._chained.items()
+        }
 
 
 def serve_job(pipe: Connection, job: Job) -> None:
@@ -134,10 +171,12 @@ def _computed(pipe: Connection, job: Job) -> Finished | Failed:
     try:
         progress = _throttled(pipe)
         outcome = compute_round(job, progress)
+        digests = Digests(job.round_id)
         # A full pipe holds the worker until the server has stored what was sent before.
         for part in stream_parts(job, outcome, progress):
+            digests.take(part)
             pipe.send(part)
-        return Finished(outcome.synopsis, peak_memory_bytes())
+        return Finished(outcome.synopsis, digests.streams(outcome), peak_memory_bytes())
     except EquipoiseError as error:
         return Failed(type(error).__name__, error.message)
     except MemoryError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,11 +28,15 @@ from equipoise_server.storage.requests import make_request
 
 @dataclass(frozen=True)
 class OperatorMethods:
-    """The served methods of `OperatorService`, bound by `rpc.methods`."""
+    """The served methods of `OperatorService`, bound by `rpc.methods`.
+
+    `log_keys`: the log's public keys that are in force, as analysts are given them.
+    """
 
     rounds: Rounds
     registry: Registry
     authority: Authority
+    log_keys: Callable[[], str]
     certificate_days: int
     clock: Clock
     threads: Threads
@@ -84,7 +88,9 @@ class OperatorMethods:
         certificate, now = self._certified(request.name, request.signing_request)
         pem = self.registry.add(request.name, Role.ANALYST, certificate, now, asked)
         self.rounds.remember()
-        return operator_pb2.AddAnalystResponse(certificate=pem, authority=self.authority.pem)
+        return operator_pb2.AddAnalystResponse(
+            certificate=pem, authority=self.authority.pem, log_keys=self.log_keys()
+        )
 
     def renew_analyst(
         self, caller: Caller, request: operator_pb2.RenewAnalystRequest
@@ -96,7 +102,9 @@ class OperatorMethods:
         certificate, now = self._certified(request.name, request.signing_request)
         pem = self.registry.renew(request.name, {Role.ANALYST}, certificate, now, asked)
         self.rounds.remember()
-        return operator_pb2.RenewAnalystResponse(certificate=pem, authority=self.authority.pem)
+        return operator_pb2.RenewAnalystResponse(
+            certificate=pem, authority=self.authority.pem, log_keys=self.log_keys()
+        )
 
     def revoke_analyst(
         self, caller: Caller, request: operator_pb2.RevokeAnalystRequest

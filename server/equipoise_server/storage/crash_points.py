@@ -37,6 +37,8 @@ class CrashPoint(StrEnum):
     SUBMIT_COMMITTED = "submit committed"  # the same request gets this receipt
     WITHDRAWAL_WRITTEN = "withdrawal written"
     WITHDRAWAL_COMMITTED = "withdrawal committed"
+    NONCE_WRITTEN = "nonce written"  # the round has no auditor's nonce
+    NONCE_COMMITTED = "nonce committed"
     SEAL_WRITTEN = "seal written"  # open, nothing reserved
     SEAL_COMMITTED = "seal committed"  # reserved, and counts; no data have been touched
     RUN_WRITTEN = "run written"  # sealed; an abort may still give the charge back
@@ -49,7 +51,16 @@ class CrashPoint(StrEnum):
     RELEASE_COMMITTED = "release committed"  # spent, and delivered from the store for ever
     ABORT_WRITTEN = "abort written"  # the round goes on
     ABORT_COMMITTED = "abort committed"
-    GUARD_PREPARED = "guard prepared"  # the guard is behind the journal, which extends it
+    LOG_WRITTEN = "log written"  # what is due has no place in the log yet
+    LOG_COMMITTED = "log committed"  # it has; nobody was shown, and the log's next look signs it
+    CHECKPOINT_WRITTEN = "checkpoint written"  # the guard knows the log's size and root; nobody was shown
+    CHECKPOINT_COMMITTED = "checkpoint committed"  # signed, once and for ever
+    KEY_MADE = "key made"  # a file that no store knows of; the next attempt makes another
+    KEY_WRITTEN = "key written"
+    KEY_COMMITTED = "key committed"  # in force, or retired; the private key of a retired one may be left
+    SEED_READ_WRITTEN = "seed read written"  # nobody was given the seed
+    SEED_READ_COMMITTED = "seed read committed"  # on record, whether or not the auditor was answered
+    GUARD_PREPARED = "guard prepared"  # the guard is behind the journal and the log, which extend it
     GUARD_ADVANCED = "guard advanced"
     WRITE_OFF_WRITTEN = "write-off written"  # the store is still refused
     WRITE_OFF_COMMITTED = "write-off committed"  # written off; refused until the guard is set, again without loss

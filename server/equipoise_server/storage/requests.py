@@ -12,8 +12,8 @@ from datetime import datetime
 from sqlalchemy import Connection, func, select
 
 from equipoise.errors import AlreadyExists, InvalidArgument
+from equipoise.times import to_microseconds
 from equipoise_server.storage.tables import requests
-from equipoise_server.storage.times import to_microseconds
 
 LONGEST_ID = 128
 

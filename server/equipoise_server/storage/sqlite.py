@@ -23,6 +23,9 @@ from equipoise_server.storage.file_systems import SHARED, file_system
 
 READERS = 8  # connections that read at the same time
 BUSY_SECONDS = 15  # how long to wait for another process's write lock
+# What a connection keeps of the file for itself. Read are mostly results, each once, and the operating system keeps
+# the file; SQLite's own 2 MiB for each of the readers fill up over a quarter of an hour, and look like a leak.
+CACHE_KIBIBYTES = 256
 CHECKPOINT_SECONDS = 0.01  # after which another's checkpoint, a few pages and two syncs, may have ended
 
 
@@ -44,6 +47,12 @@ def prepare(url: URL) -> None:
         raise InvalidArgument("store", f"cannot be opened: {error.strerror}") from None
 
 
+def check_there(url: URL) -> None:
+    """Raises `InvalidArgument("store", ...)` where there is no file: connecting would make one."""
+    if not _path(url).is_file():
+        raise InvalidArgument("store", f"{_path(url)} is not there")
+
+
 def engine(url: URL, writes: bool) -> Engine:
     """The one connection that writes, or those that read."""
     made = create_engine(
@@ -62,7 +71,10 @@ def engine(url: URL, writes: bool) -> Engine:
         _pragma(connection, "foreign_keys", "ON", 1)
         _pragma(connection, "journal_mode", "WAL", "wal")
         _pragma(connection, "synchronous", "FULL", 2)
+        _pragma(connection, "cache_size", f"-{CACHE_KIBIBYTES}", -CACHE_KIBIBYTES)
         if writes:
+            # What is erased, such as the seed of a round that has ended, is overwritten, not only forgotten.
+            _pragma(connection, "secure_delete", "ON", 1)
             _settle(connection)
         else:
             _pragma(connection, "query_only", "ON", 1)

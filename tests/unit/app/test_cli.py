@@ -56,6 +56,10 @@ def test_the_commands() -> None:
         ("certificate", "renew"),
         ("ledger", "verify"),
         ("ledger", "write-off"),
+        ("keys", "show"),
+        ("keys", "add"),
+        ("keys", "retire"),
+        ("log", "export"),
     ]
 
 

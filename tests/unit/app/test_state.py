@@ -8,13 +8,20 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from sqlalchemy import select
+from stores import change_directly
 
 from equipoise.errors import InvalidArgument
+from equipoise.profile import LOG_KEYS, SEED_KEY, read_log_keys
 from equipoise_server.certifying import renew_server_certificate
 from equipoise_server.identity.authority import Authority, certificate_to_pem, server_names
 from equipoise_server.identity.names import Role, certified_name
 from equipoise_server.identity.registry import Registry
 from equipoise_server.state import create_state, open_deployment
+from equipoise_server.storage.tables import records
+from equipoise_server.transparency.keys import Purpose, in_force
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -30,7 +37,7 @@ def test_everything_is_there_and_private(state: Path) -> None:
     for directory in ("", "ca", "keys", "data", "profiles/operator", "profiles/auditor"):
         assert stat.S_IMODE((state / directory).stat().st_mode) == 0o700, directory
     keys = [*state.rglob("*.key"), *state.rglob("key.pem"), state / "equipoise.db"]
-    assert len(keys) == 6
+    assert len(keys) == 8
     for key in keys:
         assert stat.S_IMODE(key.stat().st_mode) == 0o600, key
     assert [path.name for path in state.parent.iterdir()] == ["state"]
@@ -47,6 +54,40 @@ def test_the_first_profiles_are_in_force(state: Path, role: Role) -> None:
     store = deployment.open_store()
     assert Registry(store).caller(role.value, certificate).role is role
     store.close()
+
+
+def test_the_log_begins_with_its_key_and_the_auditor_s(state: Path) -> None:
+    deployment = open_deployment(state, NOW)
+    store = deployment.open_store()
+    with store.read() as connection:
+        (log_key,), (auditor_key,) = (in_force(connection, purpose) for purpose in Purpose)
+        started = connection.execute(select(records.c.kind)).scalars().all()
+        deployment.signer.check(connection)
+        lines = deployment.signer.lines(connection)
+    store.close()
+    assert started == ["log-started"]
+    for role in (Role.OPERATOR, Role.AUDITOR):
+        (known,) = read_log_keys(state / "profiles" / role.value / LOG_KEYS)
+        assert known.to_text() + "\n" == lines
+        assert (known.name, known.public) == (f"equipoise/{deployment.config.deployment}", log_key.public)
+    sealed_to = load_pem_private_key((state / "profiles" / "auditor" / SEED_KEY).read_bytes(), None)
+    assert isinstance(sealed_to, X25519PrivateKey)
+    assert sealed_to.public_key().public_bytes_raw() == auditor_key.public
+
+
+def test_a_store_from_before_there_was_a_log_gets_one_once(state: Path) -> None:
+    url = open_deployment(state, NOW).config.store_url(state)
+    forgotten = ("record_items", "records", "keys")
+    change_directly(url, *(f"DELETE FROM {table}" for table in forgotten))
+    (old,) = (state / "keys").glob("log-*.key")
+    old.unlink()
+    for _ in range(2):
+        store = open_deployment(state, NOW).open_store()
+        with store.read() as connection:
+            (key,) = in_force(connection, Purpose.LOG)
+            assert in_force(connection, Purpose.AUDITOR) == []
+        store.close()
+        assert [path.name for path in (state / "keys").glob("log-*.key")] == [f"log-{key.id}.key"]
 
 
 def test_one_of_several_servers_may_listen_elsewhere(state: Path) -> None:
@@ -149,7 +190,8 @@ def test_the_server_s_certificate_is_renewed_for_the_names_it_had(state: Path) -
     assert server_names(renewed) == ["localhost", "127.0.0.1", "::1"]
     assert stat.S_IMODE((state / "keys" / "server.key").stat().st_mode) == 0o600
     assert server_names(renew_server_certificate(state, ["db.example"], clock=lambda: later)) == ["db.example"]
-    assert {path.name for path in (state / "keys").iterdir()} == {"server.key", "server.pem", "storage.key"}
+    left = {path.name for path in (state / "keys").iterdir() if not path.name.startswith("log-")}
+    assert left == {"server.key", "server.pem", "storage.key"}
 
 
 def test_a_missing_data_directory_is_named(state: Path) -> None:

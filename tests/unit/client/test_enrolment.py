@@ -28,18 +28,28 @@ from equipoise.enrolment import (
 )
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise.operator_client import Operator
-from equipoise.profile import KEY, Profile
+from equipoise.profile import KEY, LOG_KEYS, Profile, read_log_keys
+from equipoise.signed_notes import VerifierKey
 from equipoise_server.identity.authority import Authority, certificate_to_pem
 from equipoise_server.identity.enrolment import requested_key
 
 AUTHORITY = Authority.create("here", datetime.now(UTC))
+LOG_KEYS_TEXT = f"{VerifierKey('equipoise/here', bytes(range(32))).to_text()}\n"
+WHOLE = {
+    "version": 2,
+    "name": "a",
+    "target": "b",
+    "certificate": "c",
+    "authority": "d",
+    "log_keys": LOG_KEYS_TEXT,
+}
 
 
 def bundle(
     request: bytes, name: str = "ann", authority: Authority = AUTHORITY, now: datetime | None = None
 ) -> Bundle:
     issued = authority.issue_identity(name, requested_key(request), now or datetime.now(UTC), 10)
-    return Bundle(name, "db.example:7443", certificate_to_pem(issued), authority.pem)
+    return Bundle(name, "db.example:7443", certificate_to_pem(issued), authority.pem, LOG_KEYS_TEXT)
 
 
 def test_a_key_and_a_request_become_a_profile(tmp_path: Path) -> None:
@@ -57,10 +67,12 @@ def test_a_key_and_a_request_become_a_profile(tmp_path: Path) -> None:
     install(directory, Bundle.from_json(bundle(request).to_json()))
     profile = Profile.load(directory)
     assert (profile.name, profile.target, profile.authority) == ("ann", "db.example:7443", AUTHORITY.pem)
+    assert "".join(f"{key.to_text()}\n" for key in read_log_keys(directory / LOG_KEYS)) == LOG_KEYS_TEXT
     assert timedelta(days=9) < profile.expire_time - datetime.now(UTC) < timedelta(days=11)
     assert (directory / KEY).read_bytes() == key
     assert stat.S_IMODE((directory / KEY).stat().st_mode) == 0o600
-    assert {path.name for path in directory.iterdir()} == {"key.pem", "certificate.pem", "ca.pem", "profile.toml"}
+    files = {"key.pem", "certificate.pem", "ca.pem", "profile.toml", "log.vkey"}
+    assert {path.name for path in directory.iterdir()} == files
 
 
 def test_a_profile_is_renewed_with_a_fresh_key_and_works_until_then(tmp_path: Path) -> None:
@@ -69,15 +81,21 @@ def test_a_profile_is_renewed_with_a_fresh_key_and_works_until_then(tmp_path: Pa
     second = begin(tmp_path)
     assert key_fingerprint(second) != key_fingerprint(first)
     old = Profile.load(tmp_path)
-    renewed = replace(bundle(second), target="elsewhere:1", authority=b"another")
+    others = LOG_KEYS_TEXT * 2
+    renewed = replace(bundle(second), target="elsewhere:1", authority=b"another", log_keys=others)
     install(tmp_path, renewed)
     new = Profile.load(tmp_path)
     assert new.certificate == renewed.certificate != old.certificate
-    # Whoever could exchange the bundle cannot send a profile that is there to another server.
+    # Whoever could exchange the bundle cannot send a profile that is there to another server, or to other records.
     assert (new.target, new.authority) == (old.target, old.authority)
+    assert (tmp_path / LOG_KEYS).read_text() == LOG_KEYS_TEXT
     assert not (tmp_path / REQUEST).exists()
     install(tmp_path, renewed)
     assert Profile.load(tmp_path).certificate == renewed.certificate
+    # A profile from before there was a log gets the keys with its next certificate.
+    (tmp_path / LOG_KEYS).unlink()
+    install(tmp_path, replace(bundle(begin(tmp_path)), log_keys=others))
+    assert (tmp_path / LOG_KEYS).read_text() == others
 
 
 def test_an_installation_that_was_cut_off_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +113,7 @@ def test_an_installation_that_was_cut_off_is_done_again(tmp_path: Path, monkeypa
     for renewed in (False, True):
         request = begin(tmp_path)
         answer = bundle(request)
-        for before in range(3 if renewed else 4):
+        for before in range(3 if renewed else 5):
             steps = before
             with monkeypatch.context() as patched:
                 patched.setattr(Path, "replace", cut_off)
@@ -153,10 +171,18 @@ def test_a_profile_whose_certificate_is_of_somebody_else_is_refused(tmp_path: Pa
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", '{"version": 2, "name": "a", "target": "b", "certificate": "c", "authority": "d"}']
+    ["", "[]", "{}", json.dumps(WHOLE | {"version": 1}), json.dumps(WHOLE | {"version": 3})]
     + [
-        json.dumps({"version": 1, "name": "a", "target": "b", "certificate": "c", "authority": "d"} | changed)
-        for changed in ({"name": 1}, {"target": ""}, {"certificate": "\u202e"}, {"more": "x"})
+        json.dumps(WHOLE | changed)
+        for changed in (
+            {"name": 1},
+            {"target": ""},
+            {"certificate": "\u202e"},
+            {"more": "x"},
+            {"log_keys": ""},
+            {"log_keys": "\n"},
+            {"log_keys": LOG_KEYS_TEXT.replace("here+", "there+")},
+        )
     ],
 )
 def test_a_malformed_bundle_is_refused(text: str) -> None:

@@ -9,8 +9,8 @@ import pytest
 from equipoise.accounting import Cost
 from equipoise.schema import Attribute, Schema
 from equipoise.v1 import types_pb2
+from equipoise.views import JournalEntry
 from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.ledger.journal import JournalRecord
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
 from equipoise_server.rounds.records import (
     AccountRecord,
@@ -79,10 +79,11 @@ def test_a_dataset_does_not_tell_where_its_file_lies() -> None:
 
 
 def test_receipts_accounts_and_journal_entries() -> None:
-    receipt = messages.receipt(ReceiptRecord("r1", b"digest", 2, 9, TIME))
+    receipt = messages.receipt(ReceiptRecord("r1", b"digest", 2, 9, TIME, b"signed", b"salt"))
     assert (receipt.workload_digest, receipt.statements, receipt.queries) == (b"digest", 2, 9)
+    assert (receipt.envelope, receipt.commitment_salt) == (b"signed", b"salt")
     account = messages.account(AccountRecord("data/x", Budget(1, 0.1), Budget(0.5, 0.1), Budget(0.7, 0.1)))
     assert (account.cap.epsilon, account.spent.epsilon, account.committed.epsilon) == (1, 0.5, 0.7)
-    entry = messages.journal_entry(JournalRecord(4, TIME, "spend", "data/x", "r1", Cost(rho=1), "{}", b"hash"))
+    entry = messages.journal_entry(JournalEntry(4, TIME, "spend", "data/x", "r1", Cost(rho=1), "{}", b"hash"))
     assert (entry.sequence, entry.action, entry.cost.rho, entry.digest) == (4, "spend", 1, b"hash")
     assert entry.time.ToDatetime(UTC) == TIME

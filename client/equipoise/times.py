@@ -1,4 +1,4 @@
-"""How times are stored: whole microseconds since 1970 in UTC, exact and the same in every store."""
+"""How times are stored and signed: whole microseconds since 1970 in UTC, exact and the same everywhere."""
 
 from __future__ import annotations
 

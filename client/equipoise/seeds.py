@@ -1,0 +1,54 @@
+"""A round's seed as auditors get it: under its commitment, and sealed to their keys.
+
+Sealing is HPKE in its base mode (RFC 9180) with DHKEM(X25519, HKDF-SHA256), HKDF-SHA256 and ChaCha20Poly1305. So a
+server seals with public keys only, and cannot open afterwards what it has sealed.
+
+Whoever opens a seed can remove the noise from the round's answers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+
+from equipoise.errors import VerificationFailed
+
+SEED_BYTES = 32
+SALT_BYTES = 32
+
+_SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+
+
+def commit(salt: bytes, seed: bytes) -> bytes:
+    """SHA-256(salt || seed); both have 32 bytes, so the concatenation is unambiguous."""
+    if len(salt) != SALT_BYTES or len(seed) != SEED_BYTES:
+        raise ValueError(f"salt and seed have {SALT_BYTES} and {SEED_BYTES} bytes, not {len(salt)} and {len(seed)}")
+    return hashlib.sha256(salt + seed).digest()
+
+
+def seed_binding(round_id: str) -> bytes:
+    """What is authenticated together with a seed, so that no round's passes for another's."""
+    return b"equipoise seed v1\n" + round_id.encode()
+
+
+def seal_to(public: bytes, round_id: str, salt: bytes, seed: bytes) -> bytes:
+    """The commitment's salt and the seed, for the holder of an X25519 key (`public`: its 32 bytes) only.
+
+    The encapsulated key, 32 bytes, and the ciphertext; different ones each time.
+    """
+    return _SUITE.encrypt(salt + seed, X25519PublicKey.from_public_bytes(public), seed_binding(round_id))
+
+
+def open_sealed(private: X25519PrivateKey, round_id: str, sealed: bytes, commitment: bytes) -> bytes:
+    """The seed again, 32 bytes. Raises `VerificationFailed` where it does not open, or another was committed to."""
+    try:
+        plain = _SUITE.decrypt(sealed, private, seed_binding(round_id))
+    except (InvalidTag, ValueError):
+        raise VerificationFailed("the round's sealed seed does not open with this key") from None
+    salt, seed = plain[:SALT_BYTES], plain[SALT_BYTES:]
+    if len(seed) != SEED_BYTES or commit(salt, seed) != commitment:
+        raise VerificationFailed("the round's seed is not the one that was committed to")
+    return seed

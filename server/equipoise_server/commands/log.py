@@ -1,0 +1,115 @@
+"""The keys of the log and of auditors, and the log as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise.errors import InvalidArgument
+from equipoise_server.commands.printing import DEFAULT_STATE, OUT, AsJson, State, print_json
+from equipoise_server.rotating import (
+    KnownKey,
+    add_auditor_key,
+    add_log_key,
+    export_log,
+    list_keys,
+    retire_key,
+)
+from equipoise_server.transparency.keys import Purpose
+
+KeyPurpose = Annotated[
+    Purpose, typer.Argument(help="log: signs the log. auditor: the seeds of rounds are sealed to it.")
+]
+
+
+def show_keys(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
+    """Show every key that signs or signed the log, and auditors', to which seeds are sealed.
+
+    A line that begins with equipoise/ is what verifies the log: a line of the file log.vkey of a profile. Publish
+    it where your analysts trust what they read.
+    """
+    found = list_keys(state)
+    if as_json:
+        print_json({"keys": [_facts(each) for each in found]})
+        return
+    for each in found:
+        ended = "" if each.key.retired is None else f", retired {each.key.retired:%Y-%m-%d}"
+        _print(f"{each.key.purpose} {each.key.id}, since {each.key.added:%Y-%m-%d}{ended}")
+        if each.verifier is not None:
+            _print(f"  {each.verifier.to_text()}")
+
+
+def add_key(
+    purpose: KeyPurpose,
+    public: Annotated[
+        Path | None, typer.Argument(help="The auditor's public key, X25519 in PEM.", show_default=False)
+    ] = None,
+    state: State = DEFAULT_STATE,
+    as_json: AsJson = False,
+) -> None:
+    """Put another key in force, beside those that are; servers may run meanwhile.
+
+    A key of the log is made here, and from now on every checkpoint and receipt is signed with it, too. An auditor's
+    is made by the auditor (openssl genpkey -algorithm X25519), who sends the public part.
+    """
+    if (purpose is Purpose.AUDITOR) != (public is not None):
+        raise InvalidArgument("public", "must be given for an auditor's key, and only for that")
+    added = add_log_key(state) if public is None else add_auditor_key(state, public)
+    if as_json:
+        print_json(_facts(added))
+        return
+    _print(f"Added the {purpose} key {added.key.id}.")
+    if added.verifier is not None:
+        _print("Whoever verifies records needs this line in log.vkey before the older key is retired:")
+        _print(f"  {added.verifier.to_text()}")
+
+
+def retire(
+    purpose: KeyPurpose,
+    key: Annotated[str, typer.Argument(help="Its id, as keys show says.")],
+    state: State = DEFAULT_STATE,
+    as_json: AsJson = False,
+) -> None:
+    """End a key's time; servers may run meanwhile. The private part of one of the log's is removed.
+
+    What it signed stays good, and seeds that were sealed to it stay sealed to it.
+    """
+    retire_key(state, purpose, key)
+    if as_json:
+        print_json({"purpose": purpose.value, "id": key, "retired": True})
+        return
+    _print(f"Retired the {purpose} key {key}.")
+
+
+def export(
+    directory: Annotated[Path, typer.Argument(help="A new directory.")],
+    state: State = DEFAULT_STATE,
+    as_json: AsJson = False,
+) -> None:
+    """Write the log to files, as C2SP's specification tlog-tiles has them: checkpoint, tiles of hashes, entries.
+
+    They hold salted commitments only, nothing that anybody could open, so they may be published.
+    """
+    size = export_log(state, directory)
+    if as_json:
+        print_json({"directory": str(directory), "size": size})
+        return
+    _print(f"Wrote a log of {size:,} entries to {directory}.")
+
+
+def _facts(known: KnownKey) -> dict[str, str | None]:
+    key = known.key
+    return {
+        "purpose": key.purpose.value,
+        "id": key.id,
+        "public": key.public.hex(),
+        "verifier_key": None if known.verifier is None else known.verifier.to_text(),
+        "added": key.added.isoformat(),
+        "retired": None if key.retired is None else key.retired.isoformat(),
+    }
+
+
+def _print(line: str) -> None:
+    OUT.print(line, highlight=False, markup=False, soft_wrap=True)

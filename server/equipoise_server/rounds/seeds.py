@@ -1,0 +1,126 @@
+"""The seeds of rounds: bound to what a round is, kept for auditors, and destroyed when their time is over.
+
+At its opening a round's seed is committed to, and sealed to the auditors' keys in force (`custody`). An auditor may
+add randomness of its own until the round is sealed. When the round has ended, the server forgets its own copy;
+auditors may read theirs, which is put on record, until the time for audits is over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from sqlalchemy import Connection, select
+
+from equipoise.encoding import canonical_json
+from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
+from equipoise.records import Kind
+from equipoise.seeds import SEED_BYTES
+from equipoise.times import to_microseconds
+from equipoise_server.mechanisms.interface import Plan, Setting
+from equipoise_server.rounds.clock import Clock
+from equipoise_server.rounds.recorded import seed_destroyed, seed_read
+from equipoise_server.rounds.rows import read_audit_nonce, read_round
+from equipoise_server.rounds.states import RoundState, closed, streams_open
+from equipoise_server.storage.crash_points import CrashPoint, reached
+from equipoise_server.storage.requests import Request, first_answer, keep_answer
+from equipoise_server.storage.store import Store
+from equipoise_server.storage.tables import records, rounds, sealed_seeds
+
+NONCE_BYTES = 32
+ENDINGS = (Kind.ROUND_RELEASED.value, Kind.ROUND_ABORTED.value)
+
+
+def bound_seed(seed: bytes, nonce: bytes | None, digest: bytes, setting: Setting, plan: Plan) -> bytes:
+    """What the mechanism draws from, 32 bytes: the committed seed, under a nonce, for one table and plan.
+
+    HKDF-SHA256 (RFC 5869) of the seed; salt: the nonce, or zeros; info: the data's `digest` and that of the public
+    parameters. Assumption: HMAC-SHA256 is a pseudorandom function, also where its message is the secret (Krawczyk,
+    Crypto 2010). Then, for a seed that is uniform and drawn without regard to the rest, the results for any nonces,
+    tables and parameters cannot feasibly be told from uniform bytes drawn apart for each. So every guarantee of a
+    mechanism is unchanged, and noise under one seed never cancels between two tables or two plans. Once seed, table
+    and plan are committed to, nobody but the auditor has a choice left. The round's id, times and workloads have no
+    part in it; `docs/decisions/0005-seed-binding.md` says why.
+    """
+    public = canonical_json({"setting": asdict(setting), "plan": asdict(plan)})
+    info = b"equipoise round v1\n" + digest + hashlib.sha256(public).digest()
+    return HKDF(SHA256(), SEED_BYTES, salt=nonce or bytes(NONCE_BYTES), info=info).derive(seed)
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """What auditors may do with the seeds of one store."""
+
+    store: Store
+    clock: Clock
+
+    def set_nonce(self, round_id: str, nonce: bytes, request: Request) -> None:
+        """Add an auditor's randomness to a round's, once. Raises `NotFound`, `WrongState`, `AlreadyExists`.
+
+        A crash before the commit means: there is none, and the same request will set it.
+        """
+        if len(nonce) != NONCE_BYTES:
+            raise InvalidArgument("nonce", f"must have {NONCE_BYTES} random bytes")
+        with self.store.write() as connection:
+            if first_answer(connection, request) is not None:
+                return
+            record, now = read_round(connection, round_id, locked=True), self.clock()
+            known = read_audit_nonce(connection, round_id)
+            if known is not None and known != nonce:
+                raise AlreadyExists("the round has an auditor's nonce already")
+            if known is None:
+                if record.state is not RoundState.OPEN or closed(record.terms.close_time, now):
+                    raise WrongState("the round takes an auditor's nonce only until it is sealed")
+                changed = rounds.update().where(rounds.c.id == round_id)
+                connection.execute(changed.values(audit_nonce=nonce))
+            keep_answer(connection, request, "", now)
+            reached(CrashPoint.NONCE_WRITTEN)
+        reached(CrashPoint.NONCE_COMMITTED)
+
+    def read(self, round_id: str, auditor: str) -> Mapping[str, bytes]:
+        """A round's seed as it was sealed to each auditor's key, by the key's id; that it was read is on record.
+
+        Raises `NotFound`, `WrongState` before the round has ended: who knew a seed before could choose a nonce by
+        it. A crash before the commit means: nothing was answered. After it: it may have been.
+        """
+        with self.store.write() as connection:
+            record, now = read_round(connection, round_id), self.clock()
+            ended = record.state is RoundState.ABORTED or streams_open(record.state, record.release_time, now)
+            if not ended:
+                raise WrongState("the round has not ended yet")
+            query = select(sealed_seeds).where(sealed_seeds.c.round_id == round_id).order_by(sealed_seeds.c.key_id)
+            found = {row.key_id: row.sealed for row in connection.execute(query)}
+            if not found:
+                raise WrongState("the round's seed was destroyed, or there was no auditor's key when it was opened")
+            seed_read(connection, round_id, auditor, now)
+            reached(CrashPoint.SEED_READ_WRITTEN)
+        reached(CrashPoint.SEED_READ_COMMITTED)
+        return found
+
+    def destroy(self, round_id: str) -> None:
+        """Remove what auditors could read of a round's seed, and put that on record: both, or neither."""
+        with self.store.write() as connection:
+            mine = sealed_seeds.c.round_id == round_id
+            # Another server may have done it.
+            if connection.execute(sealed_seeds.delete().where(mine)).rowcount:
+                seed_destroyed(connection, round_id, self.clock())
+
+
+def kept_too_long(connection: Connection, now: datetime, window: timedelta) -> list[str]:
+    """The rounds whose time for audits is over, and whose seeds are still there; none where the window is empty."""
+    if not window:
+        return []
+    ended = records.c.kind.in_(ENDINGS) & (records.c.publish_time <= to_microseconds(now - window))
+    query = select(records.c.round_id).where(ended)
+    return list(connection.execute(query.where(records.c.round_id.in_(select(sealed_seeds.c.round_id)))).scalars())
+
+
+def erase_older(connection: Connection) -> None:
+    """Erase the server's copy of seeds whose rounds ended before that was done at the end."""
+    ended = rounds.c.state.in_([state.value for state in RoundState if state.ended])
+    kept = rounds.c.sealed_seed != b""
+    connection.execute(rounds.update().where(ended, kept).values(sealed_seed=b""))

@@ -1,0 +1,120 @@
+"""The deployment's public keys: those that sign for the log, and auditors', to which seeds are sealed.
+
+Each that is added or retired enters the log. Several may be in force at once: then all of the log's sign, and seeds
+are sealed to every auditor's, so that nobody is left without while keys are exchanged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from equipoise.errors import AlreadyExists, NotFound, WrongState
+from equipoise.records import Audience, Item, Kind, make_item
+from equipoise.times import from_microseconds, to_microseconds
+from equipoise_server.storage.tables import keys, records
+from equipoise_server.transparency.recording import record
+
+ID_DIGITS = 16
+
+
+class Purpose(StrEnum):
+    """What a key is for."""
+
+    LOG = "log"  # Ed25519: signs checkpoints and receipts
+    AUDITOR = "auditor"  # X25519: seeds are sealed to it
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """A key's public part, 32 bytes, and when it was in force."""
+
+    purpose: Purpose
+    public: bytes
+    added: datetime
+    retired: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        """By which files and people tell keys apart."""
+        return hashlib.sha256(self.public).hexdigest()[:ID_DIGITS]
+
+
+def all_keys(connection: Connection, purpose: Purpose) -> list[PublicKey]:
+    """Every key that was ever in force, the oldest first."""
+    query = select(keys).where(keys.c.purpose == purpose.value).order_by(keys.c.added, keys.c.id)
+    return [_key(row) for row in connection.execute(query)]
+
+
+def in_force(connection: Connection, purpose: Purpose) -> list[PublicKey]:
+    """The keys that sign, or that seeds are sealed to, the oldest first."""
+    return [key for key in all_keys(connection, purpose) if key.retired is None]
+
+
+def is_started(connection: Connection) -> bool:
+    """Whether the log has its first record."""
+    return connection.execute(select(records.c.position).limit(1)).first() is not None
+
+
+def start_log(connection: Connection, first: Sequence[PublicKey], now: datetime) -> None:
+    """Begin the log with the keys that are in force from now on; before anything else is recorded."""
+    if is_started(connection):
+        raise WrongState("the log has begun already")
+    for key in first:
+        _insert(connection, key)
+    record(connection, Kind.LOG_STARTED, [_item(key, key.added) for key in first], now=now)
+
+
+def add(connection: Connection, key: PublicKey) -> None:
+    """Put a key in force, for good or until it is retired. Raises `AlreadyExists` for one that ever was."""
+    _insert(connection, key)
+    record(connection, Kind.KEY_ADDED, [_item(key, key.added)], now=key.added)
+
+
+def retire(connection: Connection, purpose: Purpose, key_id: str, now: datetime) -> None:
+    """End a key's time. Raises `NotFound`; `WrongState` for the log's last: nothing could be signed any more."""
+    standing = {key.id: key for key in in_force(connection, purpose)}
+    if key_id not in standing:
+        raise NotFound(f"there is no {purpose} key {key_id} in force")
+    if purpose is Purpose.LOG and len(standing) == 1:
+        raise WrongState("this is the log's only key; add another first")
+    _retire(connection, standing[key_id], now)
+
+
+def replace_log_keys(connection: Connection, key: PublicKey) -> None:
+    """Retire every key of the log for this one, under which no size of the log was signed before."""
+    standing = in_force(connection, Purpose.LOG)
+    add(connection, key)
+    for old in standing:
+        _retire(connection, old, key.added)
+
+
+def _retire(connection: Connection, key: PublicKey, now: datetime) -> None:
+    connection.execute(keys.update().where(keys.c.id == key.id).values(retired=to_microseconds(now)))
+    record(connection, Kind.KEY_RETIRED, [_item(key, now)], now=now)
+
+
+def _insert(connection: Connection, key: PublicKey) -> None:
+    if connection.execute(select(keys.c.id).where(keys.c.id == key.id)).first() is not None:
+        raise AlreadyExists(f"the key {key.id} is known already; a key is used once")
+    connection.execute(
+        keys.insert().values(
+            id=key.id, purpose=key.purpose.value, public=key.public, added=to_microseconds(key.added)
+        )
+    )
+
+
+def _item(key: PublicKey, time: datetime) -> Item:
+    fields = {"purpose": key.purpose.value, "public": key.public.hex(), "id": key.id, "time": to_microseconds(time)}
+    return make_item("key", Audience.ROUND, fields)
+
+
+def _key(row: Row[Any]) -> PublicKey:
+    retired = None if row.retired is None else from_microseconds(row.retired)
+    return PublicKey(Purpose(row.purpose), row.public, from_microseconds(row.added), retired)

@@ -1,0 +1,148 @@
+"""The log in the store: leaves in their order, their tree in tiles, and the signed checkpoints of its sizes.
+
+Trusted for nothing that its readers do not check: who can write the store can write another log, but not one that
+a checkpoint which somebody has kept is consistent with.
+
+What is shown is what a signed checkpoint covers. A size is signed only after the guard knows it (`sequencing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from equipoise.errors import DataLoss, OutOfRange
+from equipoise.merkle import leaf_hash
+from equipoise_server.storage import tree_heads
+from equipoise_server.storage.tables import checkpoints, log_tiles, records
+from equipoise_server.storage.tree_heads import TreeHead
+from equipoise_server.transparency import tiles
+from equipoise_server.transparency.tiles import Place, Tiles
+
+PAGE = 1000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A leaf of the log, and where it is."""
+
+    index: int
+    leaf: bytes
+
+
+@dataclass(frozen=True)
+class SignedHead:
+    """A signed checkpoint: the note's exact bytes, and the size and root that it says."""
+
+    size: int
+    root: bytes
+    note: bytes
+
+
+def append(connection: Connection, leaves: Sequence[bytes]) -> TreeHead:
+    """Add leaves, in a transaction that writes; how far the log has come with them.
+
+    The size is the checkpoints' key: whoever else has come to the same size, only one of the two is stored.
+    """
+    old, read = tree_heads.newest(connection), stored_tiles(connection)
+    if tiles.root(read, old.size) != old.root:
+        raise DataLoss(f"the log is damaged: its tiles do not give its root at size {old.size}")
+    changed = tiles.grown(read, old.size, [leaf_hash(leaf) for leaf in leaves])
+    for (level, number), hashes in changed.items():
+        here = (log_tiles.c.level == level) & (log_tiles.c.number == number)
+        if connection.execute(log_tiles.update().where(here).values(hashes=hashes)).rowcount == 0:
+            connection.execute(log_tiles.insert().values(level=level, number=number, hashes=hashes))
+    size = old.size + len(leaves)
+    head = TreeHead(size, tiles.root(stored_tiles(connection), size))
+    connection.execute(checkpoints.insert().values(size=head.size, root=head.root))
+    return head
+
+
+def checkpoint(connection: Connection) -> bytes | None:
+    """The newest signed checkpoint, a note; None before the first."""
+    head = signed_head(connection)
+    return None if head is None else head.note
+
+
+def signed_head(connection: Connection, size: int | None = None) -> SignedHead | None:
+    """The newest signed checkpoint, or that of one size; None where there is none."""
+    query = select(checkpoints).where(checkpoints.c.note.is_not(None))
+    if size is not None:
+        query = query.where(checkpoints.c.size == size)
+    row = connection.execute(query.order_by(checkpoints.c.size.desc()).limit(1)).first()
+    return None if row is None else SignedHead(row.size, row.root, row.note)
+
+
+def inclusion(connection: Connection, index: int, size: int) -> list[bytes]:
+    """The proof that leaf `index` is in the tree of this size. Raises `OutOfRange` beyond what is shown."""
+    if not 0 <= index < size or size > _shown(connection):
+        raise OutOfRange("the log has no such leaf, or has not come to that size")
+    return tiles.inclusion(stored_tiles(connection), index, size)
+
+
+def consistency(connection: Connection, old_size: int, new_size: int) -> list[bytes]:
+    """The proof that the tree of the new size begins with that of the old. Raises `OutOfRange` likewise."""
+    if not 0 <= old_size <= new_size or new_size > _shown(connection):
+        raise OutOfRange("the log has not come to that size, or the sizes are in the wrong order")
+    return tiles.consistency(stored_tiles(connection), old_size, new_size)
+
+
+def entries(connection: Connection, after: int, limit: int) -> list[Entry]:
+    """At most `limit` leaves from number `after` on, of those that are shown."""
+    wanted = (records.c.log_index >= after) & (records.c.log_index < _shown(connection))
+    query = select(records.c.log_index, records.c.leaf).where(wanted).order_by(records.c.log_index).limit(limit)
+    return [Entry(row.log_index, row.leaf) for row in connection.execute(query)]
+
+
+def stored_tiles(connection: Connection) -> Tiles:
+    """Reads tiles, each once. Raises `DataLoss` for one that is not there."""
+    known: dict[Place, bytes] = {}
+
+    def read(place: Place) -> bytes:
+        if place not in known:
+            level, number = place
+            here = (log_tiles.c.level == level) & (log_tiles.c.number == number)
+            found = connection.execute(select(log_tiles.c.hashes).where(here)).scalar_one_or_none()
+            if found is None:
+                raise DataLoss(f"the log is damaged: tile {number} of level {level} is missing")
+            known[place] = found
+        return known[place]
+
+    return read
+
+
+def check_log(connection: Connection) -> TreeHead:
+    """Compute the whole tree from its leaves again, and compare every tile and every root. Raises `DataLoss`."""
+    head = tree_heads.newest(connection)
+    computed: dict[Place, bytes] = {}
+    size = 0
+    for leaves in _pages(connection):
+        if leaves[0].index != size or leaves[-1].index != size + len(leaves) - 1:
+            raise DataLoss(f"the log is damaged: leaf {size} or one soon after it is missing")
+        computed |= tiles.grown(computed.__getitem__, size, [leaf_hash(each.leaf) for each in leaves])
+        size += len(leaves)
+    if size != head.size:
+        raise DataLoss(f"the log is damaged: it has {size} leaves, but had come to {head.size}")
+    stored = {(row.level, row.number): row.hashes for row in connection.execute(select(log_tiles))}
+    if stored != computed:
+        raise DataLoss("the log is damaged: its tiles are not those of its leaves")
+    for row in connection.execute(select(checkpoints.c.size, checkpoints.c.root)):
+        if tiles.root(computed.__getitem__, row.size) != row.root:
+            raise DataLoss(f"the log is damaged: its leaves do not give its root at size {row.size}")
+    return head
+
+
+def _pages(connection: Connection) -> Iterable[list[Entry]]:
+    """Every leaf that has a place in the log, in order."""
+    after = 0
+    query = select(records.c.log_index, records.c.leaf).order_by(records.c.log_index).limit(PAGE)
+    while found := connection.execute(query.where(records.c.log_index >= after)).all():
+        yield [Entry(row.log_index, row.leaf) for row in found]
+        after = found[-1].log_index + 1
+
+
+def _shown(connection: Connection) -> int:
+    head = signed_head(connection)
+    return 0 if head is None else head.size

@@ -1,0 +1,91 @@
+"""Giving records their places in the log, at their publish times, and signing how far it has come.
+
+Order matters, and makes a crash at any point harmless:
+
+1. records that are due get the next places, the tree grows, and its new size is stored with its root;
+2. the guard is advanced to that size and root;
+3. only then is the checkpoint signed, and shown.
+
+The size is a key in the store, so that of two servers one stores a root for it. And no copy of the store from
+before a checkpoint that anybody may have seen is accepted again, as the guard knows it. So one size never has two
+roots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, select
+
+from equipoise.errors import DataLoss
+from equipoise.times import to_microseconds
+from equipoise_server.ledger.guard import Guard
+from equipoise_server.storage import tree_heads
+from equipoise_server.storage.crash_points import CrashPoint, reached
+from equipoise_server.storage.store import Store
+from equipoise_server.storage.tables import checkpoints, records
+from equipoise_server.transparency import log
+from equipoise_server.transparency.signing import Signer
+
+
+@dataclass(frozen=True)
+class Sequencer:
+    """Of one store, its guard and its log's keys. Safe to use from several threads and servers."""
+
+    store: Store
+    guard: Guard
+    signer: Signer
+
+    def sequence(self, now: datetime) -> None:
+        """Bring into the log what is due, and sign how far it has come; costs one look where there is nothing.
+
+        What a crash, or a failure, has cut off is done by the next call, at any server.
+        """
+        with self.store.read() as connection:
+            due = bool(due_records(connection, now, 1))
+            head = tree_heads.newest(connection)
+            signed = head.size == 0 or log.signed_head(connection, head.size) is not None
+        if due:
+            with self.store.write() as connection:
+                # Not upon an older copy, also where it came into the store's place under a server that runs.
+                self.guard.check(connection)
+                due = append_due(connection, now)
+                reached(CrashPoint.LOG_WRITTEN)
+            reached(CrashPoint.LOG_COMMITTED)
+        if due or not signed:
+            self.guard.advance(self.store)
+            self._sign()
+
+    def _sign(self) -> None:
+        """Sign what the guard knows, and nothing else; where that is signed already, it stays as it is."""
+        mark = self.guard.read()
+        if mark is None or mark.log.size == 0:
+            return
+        with self.store.write() as connection:
+            if tree_heads.root_at(connection, mark.log.size) != mark.log.root:
+                raise DataLoss("the store's log is not the one that the guard knows")
+            if log.signed_head(connection, mark.log.size) is None:
+                note = self.signer.checkpoint(connection, mark.log)
+                here = checkpoints.c.size == mark.log.size
+                connection.execute(checkpoints.update().where(here).values(note=note))
+            reached(CrashPoint.CHECKPOINT_WRITTEN)
+        reached(CrashPoint.CHECKPOINT_COMMITTED)
+
+
+def append_due(connection: Connection, now: datetime) -> bool:
+    """Give every record that is due its place, in a transaction that writes; whether there was any."""
+    found = due_records(connection, now)
+    if found:
+        first = log.append(connection, [leaf for _, leaf in found]).size - len(found)
+        placed = records.update().where(records.c.position == bindparam("at")).values(log_index=bindparam("index"))
+        connection.execute(placed, [{"at": at, "index": index} for index, (at, _) in enumerate(found, start=first)])
+    return bool(found)
+
+
+def due_records(connection: Connection, now: datetime, limit: int | None = None) -> list[tuple[int, bytes]]:
+    """Position and leaf of the records whose time has come and that have no place yet, in the order of the log."""
+    waiting = records.c.log_index.is_(None) & (records.c.publish_time <= to_microseconds(now))
+    query = select(records.c.position, records.c.leaf).where(waiting)
+    query = query.order_by(records.c.publish_time, records.c.position).limit(limit)
+    return [(row.position, row.leaf) for row in connection.execute(query)]

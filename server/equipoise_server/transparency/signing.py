@@ -1,0 +1,107 @@
+"""The private keys of the log, one file each in the state directory, and what is signed with them.
+
+    keys/log-ID.key     Ed25519, PKCS #8 in PEM, mode 0600
+
+Trusted: who reads one of these files can sign a second log under the deployment's name; readers who compare
+checkpoints notice that, and nobody else does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from sqlalchemy import Connection
+
+from equipoise import envelopes
+from equipoise.errors import InvalidArgument
+from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
+from equipoise_server.identity.keyfiles import read_private, write_private
+from equipoise_server.storage.durable import sync_directory
+from equipoise_server.storage.tree_heads import TreeHead
+from equipoise_server.transparency.keys import PublicKey, Purpose, all_keys, in_force
+
+
+def log_origin(deployment: str) -> str:
+    """How the log of a deployment is called, in checkpoints and by the names of its keys."""
+    return f"equipoise/{deployment}"
+
+
+def private_pem(key: Ed25519PrivateKey | X25519PrivateKey) -> bytes:
+    """A private key as unencrypted PKCS #8 in PEM."""
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+@dataclass(frozen=True)
+class Signer:
+    """The keys of one deployment's log, in `directory`. Safe to use from several threads.
+
+    `origin` names the log and all its keys. Files are read when a key is first needed, as keys may be added and
+    retired while servers run.
+    """
+
+    directory: Path
+    origin: str
+    _known: dict[str, SigningKey] = field(default_factory=dict, repr=False)
+
+    def make_key(self, now: datetime) -> PublicKey:
+        """A new key's public part; its file is on disk before this returns, and it is not in force yet."""
+        private = Ed25519PrivateKey.generate()
+        key = PublicKey(Purpose.LOG, private.public_key().public_bytes_raw(), now)
+        write_private(self.path(key), private_pem(private))
+        sync_directory(self.directory)
+        return key
+
+    def path(self, key: PublicKey) -> Path:
+        """The file of a key's private part."""
+        return self.directory / f"log-{key.id}.key"
+
+    def check(self, connection: Connection) -> None:
+        """Raises `InvalidArgument` naming the file of a key in force that is missing, malformed or too open."""
+        self._keys(connection)
+
+    def checkpoint(self, connection: Connection, head: TreeHead) -> bytes:
+        """The note that says this size and root, signed by every key in force."""
+        return sign_note(Checkpoint(self.origin, head.size, head.root).to_text(), self._keys(connection))
+
+    def envelope(self, connection: Connection, payload_type: str, payload: bytes) -> bytes:
+        """A signed envelope, with one signature by every key in force."""
+        return envelopes.sign(payload_type, payload, self._keys(connection))
+
+    def verifier_keys(self, connection: Connection) -> list[VerifierKey]:
+        """Every key that has ever signed, those in force first: what a reader of old and new signatures needs."""
+        ordered = sorted(all_keys(connection, Purpose.LOG), key=lambda key: key.retired is not None)
+        return [self.verifier(key) for key in ordered]
+
+    def verifier(self, key: PublicKey) -> VerifierKey:
+        """A key as its readers know it."""
+        return VerifierKey(self.origin, key.public)
+
+    def lines(self, connection: Connection) -> str:
+        """The keys in force as readers are given them: a line each."""
+        return "".join(f"{self.verifier(key).to_text()}\n" for key in in_force(connection, Purpose.LOG))
+
+    def _keys(self, connection: Connection) -> list[SigningKey]:
+        return [self._private(key) for key in in_force(connection, Purpose.LOG)]
+
+    def _private(self, key: PublicKey) -> SigningKey:
+        if key.id not in self._known:
+            path = self.path(key)
+            try:
+                private = load_pem_private_key(read_private(path), None)
+            except (ValueError, TypeError, UnsupportedAlgorithm):
+                raise InvalidArgument(str(path), "is not a private key in PEM") from None
+            if not isinstance(private, Ed25519PrivateKey) or private.public_key().public_bytes_raw() != key.public:
+                raise InvalidArgument(str(path), f"is not the key {key.id} of the log")
+            self._known[key.id] = SigningKey(self.origin, private)
+        return self._known[key.id]
