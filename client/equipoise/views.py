@@ -69,6 +69,11 @@ class Share:
     sensitivity: int = 0
     support: int = 0
 
+    @property
+    def moved(self) -> int:
+        """The sensitivity that is declared, or the most that so many statements can have."""
+        return self.sensitivity or 2 * self.statements
+
 
 @dataclass(frozen=True)
 class Dataset:

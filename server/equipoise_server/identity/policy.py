@@ -65,7 +65,7 @@ POLICY: Mapping[str, Row] = {
     "/equipoise.v1.AnalystService/WithdrawWorkload": Row(_ANALYST, _SHARE, _CHANGE, "workload_withdrawn"),
     "/equipoise.v1.AnalystService/StreamResults": Row(_ANALYST, _SHARE, _STREAM),
     "/equipoise.v1.AnalystService/DownloadSynopsis": Row(_ANALYST, _SHARE, _STREAM),
-    "/equipoise.v1.AnalystService/DownloadEvidence": Row(_ANALYST, _SHARE, _STREAM, "", _LATER),
+    "/equipoise.v1.AnalystService/DownloadEvidence": Row(_ANALYST, _SHARE, _STREAM),
     "/equipoise.v1.AnalystService/ListSessions": Row(_ANALYST, _SELF, _READ, "", _LATER),
     "/equipoise.v1.AnalystService/AskQueries": Row(_ANALYST, _SHARE, _STREAM, "", _LATER),
     "/equipoise.v1.OperatorService/RegisterDataset": Row(_OPERATOR, _ALL, _CHANGE, "dataset_registered"),
