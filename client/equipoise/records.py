@@ -30,6 +30,7 @@ class Kind(StrEnum):
     LOG_STARTED = "log-started"
     KEY_ADDED = "key-added"
     KEY_RETIRED = "key-retired"
+    LOG_RESTORED = "log-restored"
     DATASET_REGISTERED = "dataset-registered"
     ROUND_OPENED = "round-opened"
     ROUND_SEALED = "round-sealed"

@@ -11,9 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from crash.promises import Promises, stream_digest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from sqlalchemy import Connection, Row, select
 
 from equipoise.accounting import Cost
+from equipoise.profile import SEED_KEY
+from equipoise.seeds import open_sealed
 from equipoise.views import RoundState as Shown
 from equipoise.wire import chunk_from_bytes, results_to_chunks
 from equipoise_server.ledger import journal
@@ -21,14 +25,14 @@ from equipoise_server.ledger.accounts import all_accounts
 from equipoise_server.ledger.caps import Composition, fits
 from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.repairing import verify
-from equipoise_server.rounds.custody import SealedSeed, open_seed
+from equipoise_server.rounds.recorded import registered_digest
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.rows import read_dataset, read_workloads, round_records
+from equipoise_server.rounds.rows import read_audit_nonce, read_dataset, read_workloads, round_records
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rounds.terms import charges_of, setting_of
 from equipoise_server.rounds.worker import Job, compute_round
 from equipoise_server.state import Deployment, open_deployment
-from equipoise_server.storage.tables import charges, result_chunks, rounds, submissions, synopses
+from equipoise_server.storage.tables import charges, result_chunks, rounds, sealed_seeds, submissions, synopses
 
 ORDER = [state.value for state in RoundState]
 
@@ -166,13 +170,18 @@ def _chunks(connection: Connection, run_id: str) -> dict[str, list[bytes]]:
 def _job(deployment: Deployment, connection: Connection, row: Row[tuple[object, ...]], record: RoundRecord) -> Job:
     """The job of a released round, which a server would not read again."""
     dataset = read_dataset(connection, record.terms.dataset)
-    seed = open_seed(row.id, SealedSeed(row.seed_commitment, row.sealed_seed), deployment.storage_key)
+    private = load_pem_private_key((deployment.state / "profiles" / "auditor" / SEED_KEY).read_bytes(), None)
+    assert isinstance(private, X25519PrivateKey)
+    sealed = connection.execute(select(sealed_seeds.c.sealed).where(sealed_seeds.c.round_id == row.id)).scalar_one()
+    assert row.sealed_seed == b""
     return Job(
         round_id=row.id,
         table=deployment.state / "data" / dataset.source,
         schema=dataset.schema.to_json(),
-        setting=setting_of(record.terms, record.records, record.universe_size),
+        setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema.sizes),
         plan=record.plan,
         workloads=read_workloads(connection, row.id),
-        seed=seed,
+        seed=open_sealed(private, row.id, sealed, record.seed_commitment),
+        audit_nonce=read_audit_nonce(connection, row.id),
+        data_digest=registered_digest(connection, dataset.name),
     )

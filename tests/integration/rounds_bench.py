@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
 from equipoise.queries import Marginal, Statement, attribute
 from equipoise.schema import Attribute, Schema
 from equipoise.wire import workload_to_bytes
+from equipoise_server.config import CONFIG_FILE, load_config
 from equipoise_server.ledger.guard import Guard
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting
@@ -19,6 +22,7 @@ from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables import identities
 from equipoise_server.transparency import keys
+from equipoise_server.transparency.keys import PublicKey, Purpose
 from equipoise_server.transparency.sequencing import Sequencer
 from equipoise_server.transparency.signing import Signer
 
@@ -29,6 +33,7 @@ KEY = bytes(range(32))
 SEED = b"a seed that only tests may choose"[:32]
 SALT = b"a salt that everybody may know ..."[:32]
 DEPLOYMENT = "bench"
+AUDITOR_KEY = X25519PrivateKey.from_private_bytes(bytes(range(32, 64)))
 CAP = Budget(20.0, 1e-3)
 COLOUR, SIZE = attribute("colour"), attribute("size")
 
@@ -68,11 +73,15 @@ def write_table(directory: Path, records: int = RECORDS) -> None:
 
 
 def log_of(directory: Path, store: Store, guard: Guard, now: datetime) -> Sequencer:
-    """The log of a store with its keys in `directory`, begun where it has not been."""
-    signer = Signer(directory, f"equipoise/{DEPLOYMENT}")
+    """The log of a store, begun where it has not been; a whole state directory's has begun, with its own keys."""
+    if (directory / CONFIG_FILE).exists():
+        signer = Signer(directory / "keys", f"equipoise/{load_config(directory).deployment}")
+    else:
+        signer = Signer(directory, f"equipoise/{DEPLOYMENT}")
     with store.write() as connection:
         if not keys.is_started(connection):
-            keys.start_log(connection, [signer.make_key(now)], now)
+            auditor = PublicKey(Purpose.AUDITOR, AUDITOR_KEY.public_key().public_bytes_raw(), now)
+            keys.start_log(connection, [signer.make_key(now), auditor], now)
     return Sequencer(store, guard, signer)
 
 
@@ -85,6 +94,7 @@ class Bench:
     clock: HandClock = field(default_factory=HandClock)
     seed: bytes = SEED
     counting: Counting = RHOS_AND_PAIRS
+    audit_window_days: int = 0
 
     def __post_init__(self) -> None:
         (self.directory / "data").mkdir(exist_ok=True)
@@ -111,6 +121,7 @@ class Bench:
             sequencer=log_of(self.directory, self.store, self.guard, self.clock()),
             deployment=DEPLOYMENT,
             retention_days=30,
+            audit_window_days=self.audit_window_days,
         )
 
     def stop(self) -> None:

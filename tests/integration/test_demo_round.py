@@ -24,6 +24,7 @@ from equipoise.v1 import analyst_pb2
 from equipoise.views import RoundDetail
 from equipoise.wire import results_to_chunks
 from equipoise.workload import CompiledWorkload, compile_workload, concatenate
+from equipoise_server.data.digest import data_digest
 from equipoise_server.data.source import load_histogram
 from equipoise_server.demo.measure import Measured, measure
 from equipoise_server.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_FILE, Played, play
@@ -33,6 +34,7 @@ from equipoise_server.demo.workloads import query_count, workload_of
 from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
 from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, Setting, Share
+from equipoise_server.rounds.seeds import bound_seed
 
 WORKLOADS = {airline: workload_of(airline) for airline in AIRLINES}
 
@@ -106,6 +108,7 @@ def setting(records: int) -> Setting:
         analyst_budget=Budget(ANALYST_BUDGET.epsilon, ANALYST_BUDGET.delta),
         beta=BETA,
         options={},
+        attributes=SCHEMA.sizes,
     )
 
 
@@ -117,7 +120,8 @@ def direct(demo: Demo, compiled: Mapping[str, CompiledWorkload], change: int | N
         parameters = EquilibriumParameters.from_json(plan.parameters)
         dead = replace(parameters, game=replace(parameters.game, data_step=change))
         plan = replace(plan, parameters=dead.to_json())
-    return Equilibrium().run(terms, plan, demo.histogram, compiled, SEED, lambda *_: None)
+    seed = bound_seed(SEED, None, data_digest(demo.histogram), terms, plan)
+    return Equilibrium().run(terms, plan, demo.histogram, compiled, seed, lambda *_: None)
 
 
 def test_every_stream_is_what_the_mechanism_gives_for_the_same_seed(

@@ -26,9 +26,11 @@ from equipoise.errors import (
 from equipoise.queries import Marginal, attribute
 from equipoise.wire import chunk_from_bytes, workload_to_bytes
 from equipoise.workload import compile_workload
+from equipoise_server.data.digest import data_digest
 from equipoise_server.data.source import load_histogram
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.mechanisms.registry import mechanism
+from equipoise_server.rounds.seeds import bound_seed
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rounds.terms import setting_of
 
@@ -45,11 +47,12 @@ def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
 
 def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> None:
     record = bench.released()
-    setting = setting_of(TERMS, RECORDS, SCHEMA.universe_size)
+    setting = setting_of(TERMS, RECORDS, SCHEMA.universe_size, SCHEMA.sizes)
     loaded = load_histogram(bench.directory / "data" / "shop.csv", SCHEMA)
+    seed = bound_seed(SEED, None, data_digest(loaded.histogram), setting, record.plan)
     workloads = {"ann": compile_workload(ANN, SCHEMA), "bob": compile_workload(BOB, SCHEMA)}
     expected = mechanism("equilibrium").run(
-        setting, record.plan, loaded.histogram, workloads, SEED, lambda *_: None
+        setting, record.plan, loaded.histogram, workloads, seed, lambda *_: None
     )
     for analyst, answers in expected.answers.items():
         chunks = [chunk_from_bytes(chunk) for chunk in bench.rounds.results(analyst, record.id, 0, 100)]
@@ -429,6 +432,13 @@ def test_a_table_that_changed_is_not_run(bench: Bench) -> None:
     assert not progress.complete
     assert progress.phase == "failed: the table has 399 records, but 400 when it was registered"
     assert bench.state(round_id) is RoundState.RUNNING
+    write_table(bench.directory / "data")
+    table = bench.directory / "data" / "shop.csv"
+    rows = table.read_text().splitlines()
+    table.write_text("\n".join([*rows[:-1], "red,s" if rows[-1] != "red,s" else "red,m"]) + "\n")
+    bench.rounds.run(round_id, "run the changed one")
+    told = "failed: the table's records are not those that it had when it was registered"
+    assert bench.wait(round_id).phase == told
     write_table(bench.directory / "data")
     bench.rounds.run(round_id, "run again")
     assert bench.wait(round_id).complete

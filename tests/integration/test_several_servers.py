@@ -21,10 +21,12 @@ from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, types_pb2
 from equipoise.v1.operator_pb2_grpc import OperatorServiceStub
 from equipoise.wire import results_to_chunks, workload_to_bytes
 from equipoise.workload import compile_workload
+from equipoise_server.data.digest import data_digest
 from equipoise_server.data.source import load_histogram
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.rows import read_round
+from equipoise_server.rounds.seeds import bound_seed
 from equipoise_server.rounds.terms import setting_of
 from equipoise_server.state import open_deployment
 
@@ -47,12 +49,14 @@ def expected_streams(state: Path, round_id: str) -> dict[str, list[bytes]]:
         record = read_round(connection, round_id)
         check_accounts(connection)
     store.close()
+    setting = setting_of(record.terms, record.records, record.universe_size, SCHEMA.sizes)
+    histogram = load_histogram(state / "data" / "shop.csv", SCHEMA).histogram
     outcome = mechanism(record.plan.mechanism).run(
-        setting_of(record.terms, record.records, record.universe_size),
+        setting,
         record.plan,
-        load_histogram(state / "data" / "shop.csv", SCHEMA).histogram,
+        histogram,
         {name: compile_workload(statements, SCHEMA) for name, statements in WORKLOADS.items()},
-        SEED,
+        bound_seed(SEED, None, data_digest(histogram), setting, record.plan),
         lambda *_: None,
     )
     return {

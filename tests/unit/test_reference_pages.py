@@ -8,6 +8,8 @@ from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 
 from equipoise.errors import BY_REASON
+from equipoise.items import ITEMS
+from equipoise.records import Kind
 from equipoise_server.config import Config
 from equipoise_server.identity.policy import POLICY
 
@@ -43,6 +45,14 @@ def test_every_refusal_is_in_the_page_of_errors_as_it_is() -> None:
         for reason, kind in BY_REASON.items()
     ]
     assert rows("errors.md", "reason") == listed
+
+
+def test_every_item_and_kind_of_record_is_in_the_page_of_formats() -> None:
+    described = [row.strip("| ").split(" | ") for row in rows("formats.md", "item")]
+    names = {item.strip("`"): [field.strip("`") for field in fields.split(", ")] for item, _, fields in described}
+    assert names == {item: list(fields) for item, fields in ITEMS.items()}
+    kinds = [kind for row in rows("formats.md", "kind") for kind in row.split(" | ")[0].strip("| ").split(", ")]
+    assert sorted(kinds) == sorted(f"`{kind}`" for kind in Kind)
 
 
 def test_every_recorded_event_is_in_the_page_of_monitoring() -> None:

@@ -60,6 +60,22 @@ def root_by_path(hashed: bytes, index: int, size: int, path: list[bytes]) -> byt
     return sha256(b"\1" + last + root_by_path(hashed, index - k, size - k, rest)).digest()
 
 
+def roots_by_path(old: int, new: int, path: list[bytes], old_root: bytes | None) -> tuple[bytes, bytes]:
+    """Section 2: the roots to which a consistency path leads. `old_root`: None where the path tells it."""
+    if old == new:
+        (told,) = path if old_root is None else (old_root, *path)
+        return told, told
+    k = 1
+    while 2 * k < new:
+        k *= 2
+    *rest, last = path
+    if old <= k:
+        before, after = roots_by_path(old, k, rest, old_root)
+        return before, sha256(b"\1" + after + last).digest()
+    before, after = roots_by_path(old - k, new - k, rest, None)
+    return sha256(b"\1" + last + before).digest(), sha256(b"\1" + last + after).digest()
+
+
 def verifier_key(line: str) -> tuple[str, str, bytes]:
     """Section 3: name, id in hexadecimal and public key."""
     name, hashed, encoded = line.split("+", 2)
@@ -70,7 +86,7 @@ def verifier_key(line: str) -> tuple[str, str, bytes]:
 
 
 def checkpoint(note: str, keys: list[str]) -> tuple[str, int, str]:
-    """Section 4: origin, size and root in hexadecimal of a checkpoint that all of these keys signed."""
+    """Section 4: origin, size and root in hexadecimal of a checkpoint that just these keys signed, in order."""
     text, _, lines = note.rpartition("\n\n")
     signatures = [line.split(" ") for line in lines.splitlines()]
     for (name, hashed, public), (dash, signer, encoded) in zip(map(verifier_key, keys), signatures, strict=True):
@@ -82,7 +98,7 @@ def checkpoint(note: str, keys: list[str]) -> tuple[str, int, str]:
 
 
 def payload(envelope: str, kind: str, keys: list[str]) -> str:
-    """Section 5: the payload of an envelope of this type that all of these keys signed."""
+    """Section 5: the payload of an envelope of this type that just these keys signed, in this order."""
     fields = json.loads(envelope)
     content = base64.b64decode(fields["payload"], validate=True)
     assert fields["payloadType"] == kind
@@ -91,3 +107,58 @@ def payload(envelope: str, kind: str, keys: list[str]) -> str:
         assert signature["keyid"] == f"{name}+{hashed}"
         Ed25519PublicKey.from_public_bytes(public).verify(base64.b64decode(signature["sig"]), signed)
     return content.decode("ascii")
+
+
+LINKS = {"round": "dataset_root", "seal": "opened_root", "release": "sealed_root", "abort": "previous_root"}
+RECEIPT = "application/vnd.equipoise.receipt+json"
+
+
+def bundle(text: str, key: str) -> dict[str, dict[str, Any]]:
+    """Section 9: the items of a bundle all of whose signatures are by this key, by name, if it holds together."""
+    whole = read(text)
+    evidence = whole["evidence"]
+    names = [whole["format"], whole["version"], evidence["format"], evidence["version"]]
+    assert names == ["equipoise-bundle", 1, "equipoise-evidence", 1]
+    assert evidence["keys"] == [key]
+    origin, size, log_root = checkpoint(evidence["checkpoint"], [key])
+    assert origin == f"equipoise/{evidence['deployment']}"
+    items: dict[str, dict[str, Any]] = {}
+    before = ""
+    for record in evidence["records"]:
+        hashed = sha256(b"\0" + record["leaf"].encode()).digest()
+        assert root_by_path(hashed, record["index"], size, hexes(record["path"])).hex() == log_root
+        leaf = read(record["leaf"])
+        for item in record["items"]:
+            hashed = sha256(b"\0" + base64.b64decode(item["salt"]) + item["content"].encode()).digest()
+            found = root_by_path(hashed, item["position"], leaf["size"], hexes(item["path"]))
+            assert found.hex() == leaf["root"]
+            fields = read(item["content"])
+            assert fields.get("round", evidence["round"]) == evidence["round"]
+            assert fields.get("analyst", evidence["analyst"]) == evidence["analyst"]
+            assert fields.get(LINKS.get(fields["item"], ""), before) == before
+            items[fields["item"]] = fields
+        before = leaf["root"]
+    receipt = read(payload(evidence["receipt"], RECEIPT, [key]))
+    assert (receipt["round"], receipt["analyst"]) == (evidence["round"], evidence["analyst"])
+    workload = base64.b64decode(evidence["salt"]) + base64.b64decode(whole["workload"])
+    commitment = sha256(b"equipoise workload v1\n" + workload).hexdigest()
+    assert receipt["commitment"] == items["workload"]["commitment"] == commitment
+    chain = sha256(b"equipoise stream v1\n" + evidence["round"].encode()).digest()
+    for message in whole["stream"]:
+        chain = sha256(chain + sha256(base64.b64decode(message)).digest()).digest()
+    assert chain.hex() == items["result"]["stream"]["digest"]
+    cells = base64.b64decode(whole["synopsis"])
+    assert sha256(b"equipoise synopsis v1\n" + cells).hexdigest() == items["release"]["synopsis"]["digest"]
+    return items
+
+
+def read(text: str) -> Any:
+    """Section 1: the value of canonical JSON."""
+    value = json.loads(text)
+    assert canonical(value) == text
+    return value
+
+
+def hexes(path: list[str]) -> list[bytes]:
+    """The hashes of a path."""
+    return [bytes.fromhex(each) for each in path]

@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from equipoise.accounting import Cost
+from equipoise.items import NOTHING_CHARGED
 from equipoise.records import Audience, Item, Kind, make_item, synopsis_digest, workload_commitment
 from equipoise.times import to_microseconds
 from equipoise_server.ledger import charges, journal
@@ -27,8 +28,6 @@ from equipoise_server.rounds.runs import CELL_BYTES, read_stream_digests, read_s
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.tables import datasets, record_items, records, submissions
 from equipoise_server.transparency.recording import find_root, record, record_root
-
-NOTHING_CHARGED = "none"  # the state of a charge of a round that was aborted before anything was reserved
 
 
 def dataset_registered(connection: Connection, dataset: DatasetRecord, digest: bytes, now: datetime) -> None:

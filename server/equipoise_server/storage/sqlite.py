@@ -23,9 +23,8 @@ from equipoise_server.storage.file_systems import SHARED, file_system
 
 READERS = 8  # connections that read at the same time
 BUSY_SECONDS = 15  # how long to wait for another process's write lock
-# Pages that a connection keeps for itself, in KiB. What is read is mostly results, each once, and the operating
-# system keeps the file; SQLite's own 2 MiB for each of the readers fill up over a quarter of an hour, and look like
-# a leak.
+# What a connection keeps of the file for itself. Read are mostly results, each once, and the operating system keeps
+# the file; SQLite's own 2 MiB for each of the readers fill up over a quarter of an hour, and look like a leak.
 CACHE_KIBIBYTES = 256
 CHECKPOINT_SECONDS = 0.01  # after which another's checkpoint, a few pages and two syncs, may have ended
 
