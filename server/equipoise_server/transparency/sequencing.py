@@ -48,6 +48,8 @@ class Sequencer:
             signed = head.size == 0 or log.signed_head(connection, head.size) is not None
         if due:
             with self.store.write() as connection:
+                # Not upon an older copy, also where it came into the store's place under a server that runs.
+                self.guard.check(connection)
                 due = append_due(connection, now)
                 reached(CrashPoint.LOG_WRITTEN)
             reached(CrashPoint.LOG_COMMITTED)

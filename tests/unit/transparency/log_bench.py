@@ -51,10 +51,11 @@ class LogBench:
         self.store = open_store(self.url)
 
     def start(self) -> None:
-        """Begin the log with a key, which is not sequenced yet."""
+        """Begin the log with a key, which is not sequenced yet, as a deployment that is made new."""
         first = self.signer.make_key(self.now)
         with self.store.write() as connection:
             keys.start_log(connection, [first], self.now)
+        self.guard.set(self.store)
 
     def record(self, *names: str, after: float = 0, **about: str) -> Record:
         """A record of some items in a transaction of its own, to be shown after some seconds."""
