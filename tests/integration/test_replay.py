@@ -23,7 +23,8 @@ from equipoise_server.mechanisms.interface import Plan, Setting
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.replay.replay import Replayed
-from equipoise_server.storage.store import read_only
+from equipoise_server.storage.store import open_store, read_only
+from equipoise_server.storage.tables import identities
 
 CHECKS = ["records", "plan", "seed", "workloads", "data", "answers", "streams", "synopsis"]
 QUERY = 5
@@ -46,6 +47,17 @@ def test_an_honest_round_agrees_and_nothing_is_written(released: Released, name:
     assert all(furthest <= tolerance == allowed for _, furthest, tolerance in found.ways.values())
     assert (AnswerMethod.PROJECTION in found.ways) == (name == "projection")
     assert released.database.read_bytes() == before
+
+
+def test_a_server_may_write_meanwhile(released: Released, tmp_path: Path) -> None:
+    copy = released.copy(tmp_path / "copy")
+    store = open_store(f"sqlite:///{copy.database}")
+    try:
+        with store.write() as connection:
+            connection.execute(identities.update().values(created=1))
+            assert copy.replay("projection").difference is None
+    finally:
+        store.close()
 
 
 def by_units(units: int) -> Callable[[sqlite3.Connection, str], None]:
