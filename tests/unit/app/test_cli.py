@@ -62,6 +62,8 @@ def test_the_commands() -> None:
         ("keys", "add"),
         ("keys", "retire"),
         ("log", "export"),
+        ("audit", "replay"),
+        ("audit", "empirical"),
     ]
 
 
