@@ -133,6 +133,19 @@ def test_a_released_round_can_be_followed_from_its_end_to_its_table(bench: Bench
     assert sealing["publish_time"] == reservation["seal_time"] == to_microseconds(bench.clock())
 
 
+def test_the_log_does_not_tell_which_round_was_computed_first(bench: Bench) -> None:
+    """Of rounds that are released at the same time: that one took longer may be because of what was asked."""
+    first, second = bench.sealed(), bench.sealed()
+    for round_id in (second, first):
+        compute(bench, round_id)
+        bench.rounds.release(round_id, f"release {round_id}")
+    bench.clock.move(60)
+    bench.rounds.keep_schedule()
+    with bench.store.read() as connection:
+        query = select(records.c.round_id).where(records.c.kind == Kind.ROUND_RELEASED.value)
+        assert connection.execute(query.order_by(records.c.log_index)).scalars().all() == [first, second]
+
+
 def test_aborted_rounds_say_what_became_of_their_charges(bench: Bench) -> None:
     opened = bench.opened()
     bench.rounds.abort(opened, "nobody came", "abort")

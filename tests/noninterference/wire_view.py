@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,11 +21,6 @@ from equipoise.v1 import analyst_pb2, types_pb2
 
 SERVICE = "/equipoise.v1.AnalystService/"
 PATIENCE = 1800  # seconds until a call that has not ended is given up: some watch a whole world
-
-RANDOM = {
-    "deployment", "keys", "path", "salt", "root", "digest", "dataset_root", "opened_root", "sealed_root",
-    "previous_root", "seed_commitment",
-}  # fmt: skip
 
 Metadata = tuple[tuple[str, bytes], ...]
 
@@ -100,13 +95,7 @@ def without(seen: Seen, names: Mapping[bytes, bytes]) -> Seen:
 
 
 def opened(seen: Seen) -> Seen:
-    """The same with receipts and evidence as what they say, without what is random or looks like it.
-
-    That is the deployment's name, salts, hashes and signatures, and the digests of what a mechanism accounts for.
-    How many there are of each, and how long they are, stays.
-    """
-    if seen.method == "DownloadEvidence":
-        return replace(seen, messages=_open_evidence(seen.messages))
+    """The same with receipts as what they say: the deployment's name is random, and signatures look like it."""
     reading = {"SubmitWorkload": _open_receipt, "WithdrawWorkload": _open_withdrawal}.get(seen.method)
     return seen if reading is None else replace(seen, messages=tuple(map(reading, seen.messages)))
 
@@ -121,37 +110,6 @@ def _open_withdrawal(message: bytes) -> bytes:
     response = analyst_pb2.WithdrawWorkloadResponse.FromString(message)
     response.envelope = _said(response.envelope)
     return response.SerializeToString(deterministic=True)
-
-
-def _open_evidence(messages: Sequence[bytes]) -> tuple[bytes, ...]:
-    """The evidence as one message; the caller's own workload as it came."""
-    parts = [analyst_pb2.DownloadEvidenceResponse.FromString(message) for message in messages]
-    evidence = b"".join(part.evidence for part in parts)
-    if not evidence:
-        return tuple(messages)
-    fields = _random_blanked(json.loads(evidence))
-    return canonical_json(fields), *(part.workload for part in parts if part.WhichOneof("part") == "workload")
-
-
-def _random_blanked(value: Any, name: str = "") -> Any:
-    """JSON with the length of each value in its place that is random: those of `RANDOM`, and hashes of a path."""
-    match value:
-        case dict():
-            return {key: _random_blanked(each, key) for key, each in value.items()}
-        case list():
-            return [_random_blanked(each, name) for each in value]
-        case str() if name == "receipt":
-            return _said(value.encode()).decode()
-        case str() if name == "content":
-            return _random_blanked(json.loads(value))
-        case str() if name == "checkpoint":
-            origin, size, *rest = value.splitlines()
-            return [len(origin), size, *map(len, rest)]
-        case str() if name == "leaf":
-            return _random_blanked(json.loads(value))
-        case str() if name in RANDOM:
-            return len(value)
-    return value
 
 
 def _said(envelope: bytes) -> bytes:
