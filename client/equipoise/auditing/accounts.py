@@ -47,7 +47,7 @@ class Account:
     @property
     def committed_epsilon(self) -> float:
         """What counts, at the cap's delta; 0 where there is nothing."""
-        totals = [self.committed] if self.composition == SUM else self.live
+        totals = {self.committed} if self.composition == SUM else {*self.live}
         return max((epsilon_of(each, self.cap.delta, self.order) for each in totals if each != Cost()), default=0.0)
 
     def holds(self, total: Cost) -> bool:

@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 from sqlalchemy import Connection, func, select
 
-from equipoise.errors import BudgetExhausted, InvalidArgument, NotFound, OutOfRange, WrongState
+from equipoise.allowance import check_allowance
+from equipoise.errors import InvalidArgument, NotFound, OutOfRange, WrongState
 from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records import SALT_BYTES, workload_commitment
 from equipoise.times import from_microseconds, to_microseconds
 from equipoise.wire import workload_from_bytes
-from equipoise.workload import CompiledWorkload, compile_workload
+from equipoise.workload import compile_workload
 from equipoise_server.mechanisms.interface import Share
 from equipoise_server.mechanisms.registry import check_workload
 from equipoise_server.rounds.clock import Clock
@@ -70,7 +70,7 @@ class Submissions:
             raise InvalidArgument("commitment_salt", f"must have {SALT_BYTES} random bytes")
         # Compiling takes long and needs no connection, so nobody else waits for it.
         compiled = compile_workload(workload_from_bytes(workload, share.statements), schema)
-        _check_share(compiled, share)
+        check_allowance(compiled, share)
         check_workload(record.plan, compiled)
         with self.store.write() as connection:
             _, record = self._open_to(connection, analyst, round_id, request, locked=True)
@@ -117,7 +117,7 @@ class Submissions:
             self._check_open(record)
             schema = read_dataset(connection, record.terms.dataset).schema
         compiled = compile_workload(workload_from_bytes(workload, share.statements), schema)
-        _check_share(compiled, share)
+        check_allowance(compiled, share)
         plan = record.plan
         check_workload(plan, compiled)
         return DryRun(
@@ -219,23 +219,6 @@ def _own(record: RoundRecord, analyst: str) -> Share:
         if share.analyst == analyst:
             return share
     raise NotFound(NO_ROUND)
-
-
-def _check_share(compiled: CompiledWorkload, share: Share) -> None:
-    if compiled.query_count > share.queries:
-        raise BudgetExhausted(f"the workload has {compiled.query_count} queries, your share allows {share.queries}")
-    if compiled.l1_sensitivity > share.moved:
-        raise BudgetExhausted(
-            f"the workload has a sensitivity of {compiled.l1_sensitivity}, your share allows {share.moved}: "
-            "1 for each condition, 2 for each marginal"
-        )
-    if share.support and compiled.support > share.support:
-        query = int(np.argmax(compiled.supports()))
-        statement = int(np.searchsorted(compiled.statement_offsets, query, side="right")) - 1
-        raise BudgetExhausted(
-            f"statements[{statement}] has a support of {compiled.support}, your share allows {share.support}: the "
-            "records of the universe that one query covers or leaves out, whichever are fewer"
-        )
 
 
 def _replace(connection: Connection, analyst: str, workload: bytes, receipt: ReceiptRecord) -> None:
