@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from equipoise.accounting import Cost
 from equipoise.envelopes import open_envelope
-from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.errors import InvalidArgument, Unavailable, VerificationFailed
 from equipoise.items import read_cost, read_item
 from equipoise.merkle import root_of
 from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
@@ -33,7 +33,9 @@ from equipoise_server.data.digest import data_digest
 from equipoise_server.data.source import load_histogram
 from equipoise_server.ledger import charges
 from equipoise_server.rounds.restoring import RESTORED, write_off_losses
-from equipoise_server.storage.tables import record_items, records, rounds
+from equipoise_server.storage.tables import record_items, records, rounds, submissions
+from equipoise_server.transparency import keys
+from equipoise_server.transparency.keys import PublicKey, Purpose
 from equipoise_server.transparency.signing import Signer
 
 NAMES = {
@@ -217,6 +219,17 @@ def test_receipts_are_signed_and_the_same_bytes_for_the_same_request(bench: Benc
     assert bench.rounds.withdraw("ann", round_id, "2") == envelope
     with pytest.raises(VerificationFailed):
         open_envelope(envelope.replace(b"receipt", b"receipT"), RECEIPT_TYPE, trusted)
+
+
+def test_a_receipt_that_cannot_be_signed_is_no_receipt(bench: Bench) -> None:
+    """Where a server has no file of a key that was added: the analyst may try again, and sees no path."""
+    round_id = bench.opened()
+    with bench.store.write() as connection:
+        keys.add(connection, PublicKey(Purpose.LOG, bytes(range(32)), bench.clock()))
+    with pytest.raises(Unavailable, match="receipts cannot be signed now"):
+        bench.rounds.submit("ann", round_id, "1", workload_to_bytes(ANN), SALT)
+    with bench.store.read() as connection:
+        assert connection.execute(select(submissions)).first() is None
 
 
 def test_only_hashes_stay_of_what_was_recorded_about_a_deleted_analyst(bench: Bench) -> None:
