@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import typer
 
-from equipoise.commands import analyst
+from equipoise.commands import analyst, verification
 from equipoise.commands.admission import analyst_app
 from equipoise.commands.audit import audit_app
 from equipoise.commands.custody import budget_app, dataset_app
@@ -45,6 +45,8 @@ app.command("withdraw")(analyst.withdraw)
 app.command("wait")(analyst.wait)
 app.command("results")(analyst.results)
 app.command("synopsis")(analyst.synopsis)
+app.command("bundle")(verification.bundle)
+app.command("verify")(verification.verify_bundle)
 app.add_typer(operator_app, name="operator")
 app.add_typer(audit_app, name="audit")
 

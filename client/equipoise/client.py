@@ -19,8 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise import messages, wire
+from equipoise.bundle import Bundle, synopsis_to_bytes
 from equipoise.connection import Connection
 from equipoise.errors import DataLoss
+from equipoise.evidence import Evidence
+from equipoise.keepsakes import Keepsakes, check_accepted
+from equipoise.proven_round import proven_round
 from equipoise.queries import Statement
 from equipoise.records import SALT_BYTES
 from equipoise.results import Labels, Results
@@ -34,15 +38,22 @@ PIECE_BYTES = 1 << 20  # of a workload in one message; servers receive at most 4
 
 
 class Client:
-    """An analyst's way to a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`."""
+    """An analyst's way to a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`.
 
-    def __init__(self, connection: Connection) -> None:
+    `keepsakes`: where signed receipts are kept; None: nowhere, and the caller keeps what it is given.
+    """
+
+    def __init__(self, connection: Connection, keepsakes: Keepsakes | None = None) -> None:
         self._connection = connection
+        self._keepsakes = keepsakes
 
     @classmethod
     def from_profile(cls, directory: str | Path) -> Self:
-        """A client with the profile that the operator handed over. Nothing is sent before the first call."""
-        return cls(Connection.from_profile(directory))
+        """A client with the profile that the operator handed over. Nothing is sent before the first call.
+
+        Receipts are kept in the profile (`equipoise.keepsakes`), so that nobody can deny them later.
+        """
+        return cls(Connection.from_profile(directory), Keepsakes(Path(directory)))
 
     def __enter__(self) -> Self:
         return self
@@ -88,7 +99,8 @@ class Client:
 
         A `request_id` of one's own makes the call safe to repeat: the same one gets the first answer again.
         Raises `InvalidArgument` naming the statement, `BudgetExhausted` beyond the share, `WrongState` after
-        sealing; the workload that was accepted before, if any, then stays in force.
+        sealing; the workload that was accepted before, if any, then stays in force. `VerificationFailed` where the
+        receipt is not for what was sent.
         """
         header = analyst_pb2.SubmitHeader(
             round_id=round_id,
@@ -103,7 +115,11 @@ class Client:
                 yield analyst_pb2.SubmitWorkloadRequest(piece=piece)
 
         method, kind = f"{SERVICE}/SubmitWorkload", analyst_pb2.SubmitWorkloadResponse
-        return messages.receipt(self._connection.upload(method, requests, kind).receipt)
+        receipt = messages.receipt(self._connection.upload(method, requests, kind).receipt)
+        if receipt.envelope:
+            check_accepted(receipt, workload)
+            self._keep(round_id, receipt.envelope)
+        return receipt
 
     def withdraw(self, round_id: str, request_id: str | None = None) -> Withdrawal:
         """Takes the caller's workload back. Raises `NotFound` where there is none, `WrongState` after sealing."""
@@ -111,7 +127,10 @@ class Client:
             round_id=round_id, request_id=request_id or fresh_request_id()
         )
         method, kind = f"{SERVICE}/WithdrawWorkload", analyst_pb2.WithdrawWorkloadResponse
-        return Withdrawal(round_id, self._connection.call(method, request, kind).envelope)
+        envelope = self._connection.call(method, request, kind).envelope
+        if envelope:
+            self._keep(round_id, envelope)
+        return Withdrawal(round_id, envelope)
 
     def dry_run(self, round_id: str, statements: Sequence[Statement]) -> DryRun:
         """Checks a workload and predicts its error, without leaving a trace."""
@@ -155,6 +174,11 @@ class Client:
         A broken stream is resumed where it broke. Raises `WrongState` before the release time, `OutOfRange`
         beyond the end, `DataLoss` where a message is not the next one.
         """
+        for _, columns in self._messages(round_id, after):
+            yield columns
+
+    def _messages(self, round_id: str, after: int = 0) -> Iterator[tuple[bytes, ResultColumns]]:
+        """Each result message as it was sent, and as it is read."""
         received = after
 
         def request() -> analyst_pb2.StreamResultsRequest:
@@ -166,7 +190,7 @@ class Client:
             if columns.round_id != round_id or columns.sequence != received + 1:
                 raise DataLoss("a result message is not the next one of this round")
             received = columns.sequence
-            yield columns
+            yield response.chunk, columns
 
     def results(self, round_id: str, statements: Sequence[Statement] = ()) -> Results:
         """All results of the caller. Reading them again costs nothing and gives the same bytes.
@@ -207,6 +231,46 @@ class Client:
     def synopsis(self, round_id: str) -> NDArray[np.int64]:
         """The released synopsis: category numbers, [records, attributes], in the order of the schema."""
         return np.concatenate([part.records for part in self.stream_synopsis(round_id)])
+
+    def evidence(self, round_id: str, since_size: int = 0) -> tuple[Evidence, bytes | None]:
+        """What the custodian gives to verify a round with, and the workload that it used; None: none.
+
+        `since_size`: of a checkpoint that the caller holds, to have a proof that the log has only grown since.
+        Raises `WrongState` before the round has ended, `OutOfRange` for a size that no checkpoint had,
+        `VerificationFailed` where it cannot be read. Nothing else of it is checked here.
+        """
+        evidence, workload = bytearray(), bytearray()
+
+        def request() -> analyst_pb2.DownloadEvidenceRequest:
+            # Resumed from the beginning: it is small beside the results.
+            evidence.clear()
+            workload.clear()
+            return analyst_pb2.DownloadEvidenceRequest(round_id=round_id, since_size=since_size)
+
+        method, kind = f"{SERVICE}/DownloadEvidence", analyst_pb2.DownloadEvidenceResponse
+        for response in self._connection.stream(method, request, kind):
+            evidence += response.evidence
+            workload += response.workload
+        return Evidence.from_bytes(bytes(evidence)), bytes(workload) or None
+
+    def bundle(self, round_id: str, since_size: int = 0) -> Bundle:
+        """All that `equipoise.verify` needs for the caller's part in a round that has ended, in one.
+
+        Raises as `evidence`, and `WrongState` where results are no longer kept. Nothing of it is verified yet.
+        """
+        evidence, workload = self.evidence(round_id, since_size)
+        proven = proven_round(evidence)
+        stream: list[bytes] = []
+        if proven.result is not None and proven.result["stream"] is not None:
+            stream = [chunk for chunk, _ in self._messages(round_id)]
+        synopsis = None
+        if proven.release is not None and proven.release["synopsis"] is not None:
+            synopsis = synopsis_to_bytes(self.synopsis(round_id), proven.schema.sizes)
+        return Bundle(evidence, workload, tuple(stream), synopsis)
+
+    def _keep(self, round_id: str, envelope: bytes) -> None:
+        if self._keepsakes is not None:
+            self._keepsakes.keep_receipt(round_id, envelope)
 
 
 def fresh_request_id() -> str:

@@ -14,16 +14,18 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from equipoise import wire
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.v1 import analyst_pb2, operator_pb2, types_pb2
+from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
 from equipoise.views import (
     Account,
     Analyst,
     Budget,
     Dataset,
+    ItemOpening,
     JournalEntry,
     Plan,
     Progress,
     Receipt,
+    RecordOpening,
     Round,
     RoundDetail,
     RoundState,
@@ -173,6 +175,12 @@ def journal_entry(message: types_pb2.JournalEntry) -> JournalEntry:
         events=message.events,
         digest=message.digest,
     )
+
+
+def record_opening(message: auditor_pb2.RecordOpening) -> RecordOpening:
+    """A record of the log with all its items."""
+    items = tuple(ItemOpening(item.content, item.salt, item.hash) for item in message.items)
+    return RecordOpening(message.index, message.leaf, items, tuple(message.padding))
 
 
 def terms_message(terms: Terms) -> operator_pb2.RoundTerms:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.grid import GRID_BITS
 from equipoise.queries import Marginal, Statement
 from equipoise.schema import Schema
 from equipoise.wire import NO_BOUND, ResultColumns
@@ -22,7 +23,7 @@ from equipoise.wire import NO_BOUND, ResultColumns
 if TYPE_CHECKING:
     import pyarrow
 
-UNIT = np.float64(2.0**-40)  # of answers and bounds; a power of two, so that conversion to float is exact
+UNIT = np.float64(2.0**-GRID_BITS)  # of answers and bounds; a power of two, so that conversion to float is exact
 
 
 class AnswerMethod(IntEnum):

@@ -69,6 +69,11 @@ class Share:
     sensitivity: int = 0
     support: int = 0
 
+    @property
+    def moved(self) -> int:
+        """The sensitivity that is declared, or the most that so many statements can have."""
+        return self.sensitivity or 2 * self.statements
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -248,3 +253,30 @@ class JournalEntry:
     cost: Cost
     events: str
     digest: bytes
+
+
+@dataclass(frozen=True)
+class ItemOpening:
+    """An item of a record. Content and salt are empty where they were removed with an analyst."""
+
+    content: bytes
+    salt: bytes
+    hash: bytes
+
+
+@dataclass(frozen=True)
+class RecordOpening:
+    """A record of the log with all its items: `leaf` is entry number `index`; `padding` are the hashes behind."""
+
+    index: int
+    leaf: bytes
+    items: tuple[ItemOpening, ...]
+    padding: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class SealedSeed:
+    """A round's seed as the auditor's key with this id opens it (`equipoise.seeds.open_sealed`)."""
+
+    key_id: str
+    sealed: bytes

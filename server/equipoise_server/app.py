@@ -28,6 +28,7 @@ from equipoise_server.identity.registry import Registry
 from equipoise_server.logs import log_to_stderr
 from equipoise_server.rounds.clock import Clock, system_clock
 from equipoise_server.rounds.custody import SeedSource, system_seeds
+from equipoise_server.rounds.log_views import LogViews
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rpc.analyst import AnalystMethods
 from equipoise_server.rpc.auditor import AuditorMethods
@@ -258,7 +259,7 @@ def _server(
         operator: OperatorMethods(
             rounds, registry, deployment.authority, log_keys, config.certificate_days, clock, threads, stopping
         ),
-        auditor: AuditorMethods(rounds),
+        auditor: AuditorMethods(rounds, LogViews(store)),
     }
     server.add_generic_rpc_handlers(tuple(bind(services, Serving(threads, config.stall_seconds))))
     return server

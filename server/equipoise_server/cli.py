@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import typer
 
 from equipoise.errors import EquipoiseError, InvalidArgument
-from equipoise_server.commands import certifying, deployment, ledger, log, tables, trying
+from equipoise_server.commands import auditing, certifying, deployment, ledger, log, tables, trying
 from equipoise_server.commands.printing import ERR
 
 app = typer.Typer(
@@ -21,8 +21,8 @@ app = typer.Typer(
 data_app = typer.Typer(help="Look at tables before they are registered.", no_args_is_help=True)
 identity_app = typer.Typer(help="Admit, renew and revoke operators and auditors.", no_args_is_help=True)
 certificate_app = typer.Typer(help="The server's own certificate.", no_args_is_help=True)
+audit_app = typer.Typer(help="Put what is promised to the proof.", no_args_is_help=True)
 ledger_app = typer.Typer(help="Check and repair the budget ledger, while no server runs.", no_args_is_help=True)
-
 keys_app = typer.Typer(help="The keys that sign the log, and auditors'.", no_args_is_help=True)
 log_app = typer.Typer(help="The log of all that was recorded.", no_args_is_help=True)
 
@@ -40,6 +40,9 @@ app.add_typer(certificate_app, name="certificate")
 ledger_app.command("verify")(ledger.verify_ledger)
 ledger_app.command("write-off")(ledger.write_off)
 app.add_typer(ledger_app, name="ledger")
+audit_app.command("replay")(auditing.replay)
+audit_app.command("empirical")(auditing.empirical)
+app.add_typer(audit_app, name="audit")
 keys_app.command("show")(log.show_keys)
 keys_app.command("add")(log.add_key)
 keys_app.command("retire")(log.retire)

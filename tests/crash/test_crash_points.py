@@ -18,18 +18,24 @@ from crash.dying_server import KILLED, SECONDS, DyingServer, Persisting, dying_s
 from integration.rounds_bench import Bench
 from integration.server_process import make_state
 from numpy.typing import NDArray
+from sqlalchemy import select
 from stores import back_up, restore
 
 from equipoise.client import Client
+from equipoise.connection import Connection
 from equipoise.enrolment import begin, install
 from equipoise.errors import NotAuthenticated
 from equipoise.operator_client import Operator
 from equipoise.queries import Marginal, Statement, attribute
 from equipoise.results import Results
 from equipoise.schema import Attribute, Schema
+from equipoise.v1 import auditor_pb2
 from equipoise.views import Account, Budget, RoundState, Share, Terms
 from equipoise_server.repairing import verify
+from equipoise_server.rounds.clock import system_clock
+from equipoise_server.state import open_deployment
 from equipoise_server.storage.crash_points import CrashPoint
+from equipoise_server.storage.tables import records
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 ASKED: dict[str, list[Statement]] = {
@@ -45,6 +51,7 @@ TERMS = Terms(
     mechanism="equilibrium",  # which charges everybody and makes a synopsis
 )
 SEED = bytes(range(32))
+AUDITOR = "/equipoise.v1.AuditorService"
 # These are reached while no server runs, by the command that writes off, in this order; then the guard's.
 OFFLINE = (CrashPoint.WRITE_OFF_WRITTEN, CrashPoint.WRITE_OFF_COMMITTED)
 GUARD = (CrashPoint.GUARD_PREPARED, CrashPoint.GUARD_ADVANCED)
@@ -74,6 +81,7 @@ class Played:
     synopsis: NDArray[np.int64]
     accounts: list[Account]
     journal: list[tuple[str, str]]
+    recorded: list[str]
 
 
 def play(server: DyingServer, profiles: Path) -> Played:
@@ -83,6 +91,7 @@ def play(server: DyingServer, profiles: Path) -> Played:
     operator = Persisting(server, lambda: Operator.from_profile(server.state / "profiles" / "operator"))
     ann = Persisting(server, lambda: Client.from_profile(profiles / "ann"))
     bob = Persisting(server, lambda: Client.from_profile(profiles / "bob"))
+    auditor = Persisting(server, lambda: Connection.from_profile(server.state / "profiles" / "auditor"))
     for name in (*ASKED, "cyd"):
         operator.ask(lambda it, name=name: it.add_analyst(name, profiles / name))  # type: ignore[misc]
     renewal = begin(profiles / "cyd")
@@ -103,6 +112,8 @@ def play(server: DyingServer, profiles: Path) -> Played:
     ann.ask(lambda it: it.withdraw(first, "2"))
     ann.ask(lambda it: it.submit(first, ASKED["ann"], "3"))
     bob.ask(lambda it: it.submit(first, ASKED["bob"], "1"))
+    nonce = auditor_pb2.SetAuditNonceRequest(round_id=first, nonce=SEED, request_id="nonce")
+    auditor.ask(lambda it: it.call(f"{AUDITOR}/SetAuditNonce", nonce, auditor_pb2.SetAuditNonceResponse))
     operator.ask(lambda it: it.seal(first, "seal"))
     operator.ask(lambda it: it.run(first, "run"))
     end = time.monotonic() + SECONDS
@@ -121,15 +132,28 @@ def play(server: DyingServer, profiles: Path) -> Played:
         "bob": bob.ask(lambda it: it.results(first, ASKED["bob"])),
     }
     synopsis = ann.ask(lambda it: it.synopsis(first))
+    wanted = auditor_pb2.GetSealedSeedRequest(round_id=first)
+    sealed = auditor.ask(lambda it: it.call(f"{AUDITOR}/GetSealedSeed", wanted, auditor_pb2.GetSealedSeedResponse))
+    assert len(sealed.seeds) == 1
     accounts = operator.ask(lambda it: list(it.accounts("shop")))
     journal = [
         (entry.action, entry.account)
         for account in accounts
         for entry in operator.ask(lambda it, account=account: list(it.account_history(account.name)))  # type: ignore[misc]
     ]
-    for caller in (operator, ann, bob, cyd):
+    for caller in (operator, ann, bob, cyd, auditor):
         caller.close()
-    return Played(results, synopsis, accounts, journal)
+    return Played(results, synopsis, accounts, journal, recorded(server.state))
+
+
+def recorded(state: Path) -> list[str]:
+    """The kinds of all records, in their order."""
+    store = open_deployment(state, system_clock()).open_store()
+    try:
+        with store.read() as connection:
+            return list(connection.execute(select(records.c.kind).order_by(records.c.position)).scalars())
+    finally:
+        store.close()
 
 
 @contextmanager
@@ -170,6 +194,9 @@ def test_a_kill_at_every_point_changes_nothing(calm: Played, tmp_path: Path, sto
     # Not under-counted, and not over-counted either; and nothing was done twice.
     assert played.accounts == calm.accounts
     assert played.journal == calm.journal
+    # But that a seed was given is said each time that it may have been.
+    assert list(dict.fromkeys(played.recorded)) == list(dict.fromkeys(calm.recorded))
+    assert len(played.recorded) == len(calm.recorded) + 1
     assert verify(tmp_path / "state")["accounts"] == len(calm.accounts)
 
 

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from equipoise.queries import Marginal, Statement, attribute
 from equipoise.schema import Attribute, Schema
 from equipoise.wire import workload_to_bytes
+from equipoise_server.config import CONFIG_FILE, load_config
 from equipoise_server.ledger.guard import Guard
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting
@@ -72,8 +73,11 @@ def write_table(directory: Path, records: int = RECORDS) -> None:
 
 
 def log_of(directory: Path, store: Store, guard: Guard, now: datetime) -> Sequencer:
-    """The log of a store with its keys in `directory`, begun where it has not been."""
-    signer = Signer(directory, f"equipoise/{DEPLOYMENT}")
+    """The log of a store, begun where it has not been; a whole state directory's has begun, with its own keys."""
+    if (directory / CONFIG_FILE).exists():
+        signer = Signer(directory / "keys", f"equipoise/{load_config(directory).deployment}")
+    else:
+        signer = Signer(directory, f"equipoise/{DEPLOYMENT}")
     with store.write() as connection:
         if not keys.is_started(connection):
             auditor = PublicKey(Purpose.AUDITOR, AUDITOR_KEY.public_key().public_bytes_raw(), now)
@@ -90,6 +94,7 @@ class Bench:
     clock: HandClock = field(default_factory=HandClock)
     seed: bytes = SEED
     counting: Counting = RHOS_AND_PAIRS
+    audit_window_days: int = 0
 
     def __post_init__(self) -> None:
         (self.directory / "data").mkdir(exist_ok=True)
@@ -118,6 +123,7 @@ class Bench:
             sequencer=sequencer,
             deployment=DEPLOYMENT,
             retention_days=30,
+            audit_window_days=self.audit_window_days,
         )
 
     def stop(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +34,15 @@ def analysts(connection: Connection, table: Any) -> set[str]:
     return set(connection.execute(select(table.c.analyst)).scalars())
 
 
-def compute(bench: Bench, round_id: str) -> None:
+def compute(bench: Bench, round_id: str, asked: Sequence[str] = ("ann", "bob")) -> None:
     """What a worker leaves, without the time that it takes: which answers they are plays no part here."""
     with bench.store.write() as connection:
-        connection.execute(rounds.update().values(state=RoundState.RUNNING.value))
+        running = rounds.update().where(rounds.c.id == round_id)
+        connection.execute(running.values(state=RoundState.RUNNING.value))
     runs = Runs(bench.store, bench.clock)
     run_id = runs.begin(round_id)
     streams = {}
-    for analyst in ("ann", "bob"):
+    for analyst in asked:
         chunk = f"the results of {analyst}".encode()
         runs.keep(run_id, analyst, 1, [chunk])
         streams[analyst] = StreamDigest(stream_digest(round_id, [chunk]), 1, 1)

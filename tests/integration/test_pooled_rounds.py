@@ -11,11 +11,11 @@ import pytest
 from integration.rounds_bench import ANN, BOB, COLOUR, SALT, SCHEMA, SIZE, TERMS, Bench
 
 from equipoise.errors import InvalidArgument
+from equipoise.grid import on_grid
 from equipoise.queries import Marginal
 from equipoise.results import AnswerMethod
 from equipoise.wire import chunk_from_bytes, workload_to_bytes
 from equipoise.workload import compile_workload
-from equipoise_server.mechanisms.repair.statement_repair import on_grid
 from equipoise_server.rpc.synopsis import Synopses
 
 POOLED = replace(TERMS, mechanism="pooled", options={"synopsis": 4096, "summed": 2})

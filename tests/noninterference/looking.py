@@ -10,7 +10,7 @@ import grpc
 from google.protobuf.message import Message
 from integration.rounds_bench import COLOUR, SIZE
 from noninterference.conducts import BEYOND, USUAL, dry, upload, withdrawal
-from noninterference.wire_view import PATIENCE, Seen, View, ask, blanked, without
+from noninterference.wire_view import PATIENCE, Seen, View, ask, blanked, opened, without
 
 from equipoise.queries import Marginal, Statement
 from equipoise.v1 import analyst_pb2
@@ -75,6 +75,7 @@ class Viewers:
         for number, known in enumerate(self.rounds):
             names[known.round_id.encode()] = f"the id of round {number}".ljust(32).encode()
             names[known.seed_commitment] = f"the commitment of {number}".ljust(32).encode()
+        seen = opened(seen)
         self.view.append(without(seen if each.perfect else blanked(seen), names))
 
     def _look_at(self, viewer: str, each: Watched, stage: str) -> None:

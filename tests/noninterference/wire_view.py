@@ -1,12 +1,14 @@
 """What analysts see of a server, as it comes off the wire: every message's bytes, every status, all metadata.
 
 Nothing is parsed here but to take out what may differ between neighbouring rounds: random identifiers always, and
-under a mechanism whose analyst privacy is not perfect also values, ways of answering, bounds and the synopsis. The
-lengths of all messages stay.
+under a mechanism whose analyst privacy is not perfect also values, ways of answering, bounds and the synopsis. What
+is signed is compared without its signatures. The lengths of all messages stay.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import Message
 
+from equipoise.encoding import canonical_json
 from equipoise.v1 import analyst_pb2, types_pb2
 
 SERVICE = "/equipoise.v1.AnalystService/"
@@ -89,6 +92,32 @@ def without(seen: Seen, names: Mapping[bytes, bytes]) -> Seen:
         trailing=tuple((key, named(value)) for key, value in seen.trailing),
         messages=tuple(map(named, seen.messages)),
     )
+
+
+def opened(seen: Seen) -> Seen:
+    """The same with receipts as what they say: the deployment's name is random, and signatures look like it."""
+    reading = {"SubmitWorkload": _open_receipt, "WithdrawWorkload": _open_withdrawal}.get(seen.method)
+    return seen if reading is None else replace(seen, messages=tuple(map(reading, seen.messages)))
+
+
+def _open_receipt(message: bytes) -> bytes:
+    response = analyst_pb2.SubmitWorkloadResponse.FromString(message)
+    response.receipt.envelope = _said(response.receipt.envelope)
+    return response.SerializeToString(deterministic=True)
+
+
+def _open_withdrawal(message: bytes) -> bytes:
+    response = analyst_pb2.WithdrawWorkloadResponse.FromString(message)
+    response.envelope = _said(response.envelope)
+    return response.SerializeToString(deterministic=True)
+
+
+def _said(envelope: bytes) -> bytes:
+    fields = json.loads(envelope)
+    payload = json.loads(base64.b64decode(fields["payload"]))
+    assert payload.pop("deployment")
+    lengths = [{name: len(value) for name, value in each.items()} for each in fields["signatures"]]
+    return canonical_json({**fields, "payload": payload, "signatures": lengths})
 
 
 def blanked(seen: Seen) -> Seen:

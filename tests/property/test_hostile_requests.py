@@ -29,6 +29,7 @@ from equipoise_server.identity.authority import Authority, new_key
 from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.policy import POLICY
 from equipoise_server.identity.registry import Registry
+from equipoise_server.rounds.log_views import LogViews
 from equipoise_server.rpc import authentication
 from equipoise_server.rpc.analyst import AnalystMethods
 from equipoise_server.rpc.auditor import AuditorMethods
@@ -94,7 +95,9 @@ class Served:
                 rounds, Synopses(rounds, bench.store), uploads, threads, stopping
             ),
             operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]: operators,
-            auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]: AuditorMethods(rounds),
+            auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]: AuditorMethods(
+                rounds, LogViews(bench.store)
+            ),
         }
         self._services = bind(implementations, Serving(threads, STALL_SECONDS))
         self._runner = asyncio.Runner()

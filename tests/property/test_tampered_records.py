@@ -10,6 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
+from unit.client.verifying import flipped
 
 from equipoise.encoding import canonical_json, from_base64, from_hex, parse_canonical_json, to_base64
 from equipoise.envelopes import open_envelope, sign
@@ -30,10 +31,6 @@ KEYS = [
 ]
 TRUSTED, TOLD = [KEYS[0].verifier], [KEYS[1].verifier]
 HASHES = [leaf_hash(b"leaf %d" % number) for number in range(70)]
-
-
-def flipped(data: bytes, bit: int) -> bytes:
-    return (int.from_bytes(data, "big") ^ 1 << bit).to_bytes(len(data), "big")
 
 
 def refuse_every_flip(data: bytes, read: Callable[[bytes], object]) -> None:

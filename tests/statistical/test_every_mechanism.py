@@ -6,26 +6,26 @@ the same ones.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from statistical.audit_size import SIZES, AuditSize
-from statistical.exact_game import masks_workload, table_workload
 from unit.mechanisms.contract.cases import CASES, NAMES, OPTIONS
 from unit.mechanisms.instance import instance
 
 from equipoise.workload import CompiledWorkload
-from equipoise_server.audit.clopper_pearson import Certificate, Outcome, certify
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting, Share
+from equipoise_server.audit.empirical import Finding, audited, claim_of
+from equipoise_server.audit.neighbours import Instance
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 BETA, ROUNDS = 0.1, 200
-LEVEL = 1e-6 / len(NAMES)
+LEVEL = 1e-6 / (3 * len(NAMES))  # each on three pairs of neighbours
 DELTA = 0.01
 # Audits of the equilibrium's plays and units, which take longer, are in `test_empirical_audit`.
 AUDITED = [name for name in NAMES if name != "equilibrium"]
@@ -74,46 +74,34 @@ def test_promises_are_at_most_five_times_what_is_seen(name: str, predicates: int
     assert float(largest.mean()) <= promised <= 5 * float(largest.mean())
 
 
-def moved_record(name: str, runs: int) -> tuple[Certificate, float]:
-    """What outcomes certify of epsilon where the only record moves, and what is claimed."""
-    asked = {"a": table_workload([1], 3), "b": masks_workload([2], 3)}
-    setting = Setting(
-        records=1,
-        universe_size=3,
-        shares=tuple(
-            Share(analyst, own.statement_count, own.query_count, own.l1_sensitivity)
-            for analyst, own in asked.items()
-        ),
-        unit="query",
-        data_budget=Budget(1.0, DELTA),
-        analyst_budget=Budget(16.0, DELTA),
-        beta=0.1,
-        options=OPTIONS.get(name, {}),
-        attributes=(3,),
-    )
-    mechanism, plan = MECHANISMS[name], MECHANISMS[name].plan(setting)
-
-    def sampler(side: int, run: int) -> Outcome:
-        histogram = np.eye(3, dtype=np.int64)[side]
-        seed = (2 * run + side).to_bytes(32)
-        outcome = mechanism.run(setting, plan, histogram, asked, seed, lambda *_: None)
-        # Coarsely: an outcome that is never seen twice tells a sample nothing.
-        told = ((answers.values >> (GRID_BITS - 3)).tolist() for answers in outcome.answers.values())
-        return tuple(outcome.synopsis.tolist()), *(tuple(values) for values in told)
-
-    certificate = certify(lambda run: sampler(0, run), lambda run: sampler(1, run), runs, DELTA, LEVEL)
-    return certificate, epsilon_for(plan.data_cost, DELTA)
+def findings(name: str, side: str, runs: int) -> list[Finding]:
+    """What outcomes certify of epsilon where the only record moves, or a statement, and what is claimed."""
+    budgets = Budget(1.0, DELTA), Budget(16.0, DELTA)
+    instance = Instance("3", 1, 2, 2, "query", *budgets, 0.1, OPTIONS.get(name, {}))
+    plan, seeds = MECHANISMS[name].plan(instance.setting), itertools.count()
+    cost, budget = (plan.data_cost, budgets[0]) if side == "data" else (plan.charged_analyst_cost, budgets[1])
+    return [
+        audited(
+            instance, plan, pair, claim_of(cost, budget), runs, LEVEL,
+            lambda: next(seeds).to_bytes(32), lambda *_: None,
+        )
+        for pair in instance.neighbours()
+        if pair.side == side
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
-    certificate, claim = moved_record(name, audit_size.runs // 5)
-    assert certificate.epsilon <= claim
+    assert not any(each.refuted for each in findings(name, "data", audit_size.runs // 5))
+
+
+@pytest.mark.parametrize("name", AUDITED)
+def test_a_changed_statement_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
+    assert not any(each.refuted for each in findings(name, "analysts", audit_size.runs // 10))
 
 
 @pytest.mark.parametrize("name", ["laplace", "gaussian", "histogram"])
 def test_answers_without_noise_are_refuted_at_the_fast_size(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for law in (DiscreteLaplace, DiscreteGaussian):
         monkeypatch.setattr(law, "draw", lambda noise, count, stream: np.zeros(count, dtype=np.int64))
-    certificate, claim = moved_record(name, SIZES["fast"].runs // 5)
-    assert certificate.epsilon > claim
+    assert all(each.refuted for each in findings(name, "data", SIZES["fast"].runs // 5))

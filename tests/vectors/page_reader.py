@@ -60,6 +60,22 @@ def root_by_path(hashed: bytes, index: int, size: int, path: list[bytes]) -> byt
     return sha256(b"\1" + last + root_by_path(hashed, index - k, size - k, rest)).digest()
 
 
+def roots_by_path(old: int, new: int, path: list[bytes], old_root: bytes | None) -> tuple[bytes, bytes]:
+    """Section 2: the roots to which a consistency path leads. `old_root`: None where the path tells it."""
+    if old == new:
+        (told,) = path if old_root is None else (old_root, *path)
+        return told, told
+    k = 1
+    while 2 * k < new:
+        k *= 2
+    *rest, last = path
+    if old <= k:
+        before, after = roots_by_path(old, k, rest, old_root)
+        return before, sha256(b"\1" + after + last).digest()
+    before, after = roots_by_path(old - k, new - k, rest, None)
+    return sha256(b"\1" + last + before).digest(), sha256(b"\1" + last + after).digest()
+
+
 def verifier_key(line: str) -> tuple[str, str, bytes]:
     """Section 3: name, id in hexadecimal and public key."""
     name, hashed, encoded = line.split("+", 2)

@@ -10,6 +10,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from vectors import page_reader
 
+from equipoise.bundle import Bundle
 from equipoise.encoding import canonical_json, parse_canonical_json
 from equipoise.envelopes import open_envelope, sign
 from equipoise.merkle import (
@@ -21,7 +22,8 @@ from equipoise.merkle import (
     verify_inclusion,
 )
 from equipoise.records import Kind, item_hash, leaf_bytes, stream_digest, synopsis_digest, workload_commitment
-from equipoise.signed_notes import Checkpoint, SigningKey, open_checkpoint, sign_note
+from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, open_checkpoint, sign_note
+from equipoise.verify import Check, Papers, verify
 
 VECTORS: dict[str, Any] = json.loads(Path(__file__).with_name("formats.json").read_text("utf-8"))
 ORIGIN = "equipoise/example"
@@ -77,7 +79,9 @@ def test_a_log() -> None:
     old, new = consistency["old_size"], consistency["new_size"]
     proof = hashes(consistency["path"])
     assert consistency_path(leaves[:new], old) == proof
-    verify_consistency(old, root_of(leaves[:old]), new, root_of(leaves[:new]), proof)
+    roots = root_of(leaves[:old]), root_of(leaves[:new])
+    verify_consistency(old, roots[0], new, roots[1], proof)
+    assert page_reader.roots_by_path(old, new, proof, roots[0]) == roots
 
 
 def test_a_receipt() -> None:
@@ -106,3 +110,15 @@ def test_digests() -> None:
     cells = bytes.fromhex(digests["synopsis"]["cells"])
     assert synopsis_digest(cells).hex() == digests["synopsis"]["digest"]
     assert sha256(b"equipoise synopsis v1\n" + cells).hexdigest() == digests["synopsis"]["digest"]
+
+
+def test_a_bundle_of_a_served_round() -> None:
+    """Made by `serve_bundle.py` when version 1 was new: every later program must read it too."""
+    data = Path(__file__).with_name("bundle.json").read_bytes()
+    key = Path(__file__).with_name("log.vkey").read_text("ascii").rstrip("\n")
+    checks: list[Check] = []
+    verify(data, Papers([VerifierKey.from_text(key)]), lambda check, said: checks.append(check))
+    assert checks == list(Check)
+    assert Bundle.from_bytes(data).to_bytes() == data
+    items = page_reader.bundle(data.decode(), key)
+    assert {"dataset", "round", "share", "seal", "workload", "release", "result"} == set(items)

@@ -3,17 +3,69 @@
 from __future__ import annotations
 
 import json
+import os
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated
 
 import typer
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from equipoise.auditing.archive import read_archive, write_archive
+from equipoise.auditing.download import download
+from equipoise.auditing.notebook import nonce_for, note_read, own_acts, remember_checkpoint, seen_checkpoint
+from equipoise.auditing.report import as_json as audit_to_json
+from equipoise.auditing.report import as_markdown
+from equipoise.auditing.verify import Audit, Outcome, verify
 from equipoise.auditor_client import Auditor
 from equipoise.commands.custody import AccountName
-from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile
-from equipoise.commands.printing import print_journal, print_json
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
+from equipoise.commands.printing import counted, print_journal, print_json, print_line
 from equipoise.commands.rounds import print_rounds
+from equipoise.errors import InvalidArgument, NotFound
 from equipoise.ledger_export import exported
+from equipoise.profile import LOG_KEYS, SEED_KEY, read_file, read_key, read_log_keys
+from equipoise.seeds import open_sealed
 
-audit_app = typer.Typer(help="For auditors: read every record, change nothing.", no_args_is_help=True)
+audit_app = typer.Typer(
+    help="For auditors: download every record, verify it offline, have a part in rounds' randomness.",
+    no_args_is_help=True,
+)
+
+ArchiveDirectory = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[DIR]",
+        help="An archive that `equipoise audit download` made. [default: what the server has now]",
+        show_default=False,
+    ),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key",
+        help="A file of the custodian's verifier keys, one a line, had from elsewhere. [default: the profile's]",
+        show_default=False,
+    ),
+]
+Checkpoints = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--checkpoint",
+        help="A checkpoint of the log that was seen anywhere, such as by an analyst; again for each.",
+        show_default=False,
+    ),
+]
+Receipts = Annotated[
+    list[Path] | None,
+    typer.Option("--receipt", help="A receipt that an analyst got; again for each.", show_default=False),
+]
+Report = Annotated[
+    Path | None, typer.Option("--report", help="Write the report here, in Markdown.", show_default=False)
+]
 
 
 @audit_app.command("rounds")
@@ -50,3 +102,140 @@ def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: As
         print_json(found)
     else:
         print(json.dumps(found, indent=1))
+
+
+@audit_app.command("download")
+def download_archive(
+    out: Annotated[Path, typer.Option(help="A new directory for the archive.")],
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Download every record into one directory, to be verified offline and kept."""
+    with Auditor.from_profile(profile) as auditor:
+        archive = download(auditor, seen_checkpoint(profile), own_acts(profile))
+    write_archive(archive, out)
+    if as_json:
+        print_json({"archive": out, "entries": len(archive.leaves), "journal": len(archive.journal)})
+        return
+    parts = (len(archive.leaves), "record"), (len(archive.rounds), "round"), (len(archive.journal), "journal entry")
+    print_line(f"{out}: {', '.join(counted(*part) for part in parts)}")
+    print_line(f"verify them with: equipoise audit verify {out}")
+
+
+@audit_app.command("verify")
+def verify_archive(
+    archive: ArchiveDirectory = None,
+    key: KeyFile = None,
+    checkpoint: Checkpoints = None,
+    receipt: Receipts = None,
+    report: Report = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Check all that is on record: the log, the budget journal, every round. Exits with 1 where anything is wrong.
+
+    docs/auditing.md says what each check answers, and what none can. No private data are needed, and, with an
+    archive, no server. What was found in order is remembered in the profile, and compared with the next time.
+    """
+    trusted = read_log_keys(profile / LOG_KEYS if key is None else key)
+    if archive is None:
+        with Auditor.from_profile(profile) as auditor:
+            records = download(auditor, seen_checkpoint(profile), own_acts(profile))
+    else:
+        records = read_archive(archive)
+    seen = [read_file(path) for path in checkpoint or ()]
+    if (remembered := seen_checkpoint(profile)) is not None:
+        seen.append(remembered)
+    found = verify(records, trusted, seen, [read_file(path).rstrip(b"\n") for path in receipt or ()])
+    if found.passed and profile.is_dir():
+        remember_checkpoint(profile, records.checkpoint)
+    if report is not None:
+        report.write_text(as_markdown(found), encoding="utf-8")
+    if as_json:
+        print_json(audit_to_json(found))
+    else:
+        _print_checks(found)
+    if not found.passed:
+        raise typer.Exit(1)
+
+
+@audit_app.command("nonce")
+def nonce(
+    round_id: RoundId, request_id: RequestId = None, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
+) -> None:
+    """Add randomness of your own to a round that is open, so that the custodian cannot have chosen all of it.
+
+    It is drawn once, kept in the profile, and looked for on record by the next audit.
+    """
+    drawn = nonce_for(profile, round_id)
+    with Auditor.from_profile(profile) as auditor:
+        auditor.set_nonce(round_id, drawn, request_id)
+    if as_json:
+        print_json({"round": round_id, "nonce": drawn})
+    else:
+        print_line(f"round {round_id} has the nonce {drawn.hex()}")
+
+
+@audit_app.command("seed")
+def seed(
+    round_id: RoundId,
+    out: Annotated[Path, typer.Option(help="A new file for the seed, in hexadecimal, mode 0600.")],
+    seed_key: Annotated[
+        Path | None,
+        typer.Option("--seed-key", help="The private key. [default: the profile's]", show_default=False),
+    ] = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Open a round's seed, which with the data is all that a replay needs. That you did enters the log.
+
+    Whoever holds it can remove the noise from the round's answers: destroy it after the replay.
+    """
+    private = _seed_key(profile / SEED_KEY if seed_key is None else seed_key)
+    key_id = sha256(private.public_key().public_bytes_raw()).hexdigest()[:16]
+    with Auditor.from_profile(profile) as auditor:
+        commitments = [each.round.seed_commitment for each in auditor.rounds() if each.round.id == round_id]
+        if not commitments:
+            raise NotFound("there is no such round")
+        sealed = auditor.sealed_seeds(round_id)
+    note_read(profile, round_id, datetime.now(UTC).isoformat())
+    for each in sealed:
+        if each.key_id == key_id:
+            _write_secret(out, open_sealed(private, round_id, each.sealed, commitments[0]).hex() + "\n")
+            break
+    else:
+        raise NotFound(f"the seed is not sealed to this key, {key_id}")
+    if as_json:
+        print_json({"round": round_id, "seed": out})
+    else:
+        print_line(f"{out} holds the seed of round {round_id}; replay it with: equipoise-server audit replay")
+
+
+def _print_checks(found: Audit) -> None:
+    for each in found.checks:
+        print_line(f"{each.number:<4} {each.outcome:<12} {each.question}")
+        if each.detail:
+            print_line(f"{'':<17} {each.detail}")
+    for remark in found.remarks:
+        print_line(f"remark: {remark}")
+    unmade = sum(each.outcome is Outcome.NOT_CHECKED for each in found.checks)
+    also = f"; {counted(unmade, 'check')} could not be made" if unmade else ""
+    print_line(f"all that was checked is in order{also}" if found.passed else "NOT in order: see above")
+
+
+def _seed_key(path: Path) -> X25519PrivateKey:
+    try:
+        private = load_pem_private_key(read_key(path), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        private = None
+    if not isinstance(private, X25519PrivateKey):
+        raise InvalidArgument(str(path), "is not an X25519 private key in PEM")
+    return private
+
+
+def _write_secret(path: Path, text: str) -> None:
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+    except OSError as error:
+        raise InvalidArgument(str(path), f"cannot be written: {error.strerror}") from None

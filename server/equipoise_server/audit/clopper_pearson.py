@@ -21,6 +21,7 @@ Outcome = tuple[Hashable, ...]
 # The outcome of the run with this number; runs must be independent of one another.
 Sampler = Callable[[int], Outcome]
 
+LARGEST_EPSILON = 500.0  # whose exponential is far from the largest double
 SMOOTHING = 0.5  # added to every count, so that a part seen once does not decide
 
 
@@ -93,25 +94,59 @@ def power(chance: float, other: float, runs: int, delta: float, level: float, cl
     return float(np.dot(binom.pmf(counts, runs, chance), binom.cdf(refuting - 1, runs, other)))
 
 
-def most_telling_event(first: Sequence[Outcome], second: Sequence[Outcome], delta: float, level: float) -> Event:
-    """The event with the largest certified epsilon on these outcomes, among thresholds of a likelihood ratio.
+def detectable_epsilon(runs: int, delta: float, level: float, claim: float, chance: float) -> float | None:
+    """The smallest true epsilon that refutes `claim` with at least this chance, where the best event is found.
 
-    The ratio is that of the parts as if they were independent. Either side may be the likelier one: `sign` -1 is
-    an event that `second` hits more often.
+    Of all mechanisms with an epsilon, at a delta, randomised response with that delta tells most (Kairouz, Oh &
+    Viswanath 2015): its event has the chances `(e^epsilon + delta) / (1 + e^epsilon)` and `(1 - delta) / (1 +
+    e^epsilon)`. So no mechanism with a smaller epsilon is found out as reliably. None where so few runs certify no
+    epsilon above the claim, whatever they show. Right to 10^-3.
     """
-    weights = tuple(
+    if largest_certified(runs, delta, level) <= claim:
+        return None
+
+    def found(epsilon: float) -> bool:
+        odds = math.exp(epsilon)
+        return power((odds + delta) / (1 + odds), (1 - delta) / (1 + odds), runs, delta, level, claim) >= chance
+
+    low, high = claim, claim + 1
+    while not found(high):
+        low, high = high, 2 * high
+        if high > LARGEST_EPSILON:
+            return None
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high
+
+
+def largest_certified(runs: int, delta: float, level: float) -> float:
+    """The most that can be certified: every run on the one input hits the event, and none on the other."""
+    return float(certified_epsilon(np.array([runs]), np.array([0]), runs, delta, level)[0])
+
+
+def most_telling_event(first: Sequence[Outcome], second: Sequence[Outcome], delta: float, level: float) -> Event:
+    """The event with the largest certified epsilon on these outcomes, among thresholds of likelihood ratios.
+
+    The ratios are that of all parts as if they were independent, and that of each part alone: beside many parts
+    that tell nothing, one that tells is lost in a sample. Either side may be the likelier one: `sign` -1 is an
+    event that `second` hits more often.
+    """
+    every = tuple(
         log_ratios([outcome[part] for outcome in first], [outcome[part] for outcome in second])
         for part in range(len(first[0]))
     )
-    scores = [np.sort([weight_of(weights, outcome) for outcome in side]) for side in (first, second)]
-    best, telling = -1.0, Event(weights, 1, math.inf)
-    for sign, (ours, theirs) in ((1, scores), (-1, scores[::-1])):
-        thresholds = np.unique(sign * ours)
-        hits, other_hits = (at_least(np.sort(sign * side), thresholds) for side in (ours, theirs))
-        certified = certified_epsilon(hits, other_hits, len(first), delta, level)
-        place = int(np.argmax(certified))
-        if certified[place] > best:
-            best, telling = float(certified[place]), Event(weights, sign, float(thresholds[place]))
+    alone = [tuple(table if own == part else {} for own, table in enumerate(every)) for part in range(len(every))]
+    best, telling = -1.0, Event(every, 1, math.inf)
+    for weights in [every, *(alone if len(every) > 1 else ())]:
+        scores = [np.sort([weight_of(weights, outcome) for outcome in side]) for side in (first, second)]
+        for sign, (ours, theirs) in ((1, scores), (-1, scores[::-1])):
+            thresholds = np.unique(sign * ours)
+            hits, other_hits = (at_least(np.sort(sign * side), thresholds) for side in (ours, theirs))
+            certified = certified_epsilon(hits, other_hits, len(first), delta, level)
+            place = int(np.argmax(certified))
+            if certified[place] > best:
+                best, telling = float(certified[place]), Event(weights, sign, float(thresholds[place]))
     return telling
 
 

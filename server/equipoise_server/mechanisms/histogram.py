@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import Approximate, Cost, Part, charge_of, parts_to_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.grid import on_grid
 from equipoise.terms import EXACT
 from equipoise.workload import CompiledWorkload, concatenate
 from equipoise_server.data.universe import MAX_UNIVERSE
@@ -23,7 +24,6 @@ from equipoise_server.mechanisms.answer_noise import MOST_MOVED, AnswerNoise, La
 from equipoise_server.mechanisms.budgets import sampler_delta
 from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, Setting
-from equipoise_server.mechanisms.repair.statement_repair import on_grid
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds, drawing_seconds
 from equipoise_server.mechanisms.sums_of_noise import sum_reach
 from equipoise_server.mechanisms.whole_budget import Calibration, law_of, least_gaussian, least_laplace

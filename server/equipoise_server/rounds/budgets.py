@@ -8,12 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from equipoise.accounting import RHO_UNIT, Cost
-from equipoise.errors import InvalidArgument
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.adjustments import set_cap
 from equipoise_server.ledger.caps import Cap, epsilon_under
 from equipoise_server.mechanisms.interface import Budget
-from equipoise_server.rounds.paging import cut_page, page_limit
+from equipoise_server.rounds.paging import cut_page, page_limit, page_number
 from equipoise_server.rounds.pending import pending_charges, pending_on
 from equipoise_server.rounds.records import AccountRecord, JournalEntry
 from equipoise_server.rounds.rows import canonical, read_dataset
@@ -38,14 +37,14 @@ class Budgets:
 
     def journal(self, page_size: int, page_token: str) -> tuple[list[JournalEntry], str]:
         """The journal from its beginning; a page's token is its last sequence number."""
-        limit, after = page_limit(page_size), _sequence(page_token)
+        limit, after = page_limit(page_size), page_number(page_token)
         with self.store.read() as connection:
             found = journal.page(connection, after, limit + 1)
         return cut_page(found, limit, lambda record: str(record.sequence))
 
     def history(self, account: str, page_size: int, page_token: str) -> tuple[list[JournalEntry], str]:
         """The journal's entries of one account. Raises `NotFound`."""
-        limit, after = page_limit(page_size), _sequence(page_token)
+        limit, after = page_limit(page_size), page_number(page_token)
         with self.store.read() as connection:
             accounts.account(connection, account)
             found = journal.of_account(connection, account, after, limit + 1)
@@ -67,12 +66,6 @@ class Budgets:
             reached(CrashPoint.CAP_WRITTEN)
         reached(CrashPoint.CAP_COMMITTED)
         return record
-
-
-def _sequence(page_token: str) -> int:
-    if page_token and not (page_token.isascii() and page_token.isdigit() and len(page_token) < 19):
-        raise InvalidArgument("page_token", "is not one that this server gave")
-    return int(page_token or 0)
 
 
 def _record_from_json(text: str) -> AccountRecord:

@@ -24,3 +24,10 @@ def cut_page(items: Sequence[Item], limit: int, token_of: Callable[[Item], str])
     """A page out of `limit + 1` items asked for, and the token of the next one (empty on the last page)."""
     shown = list(items[:limit])
     return shown, token_of(shown[-1]) if len(items) > limit else ""
+
+
+def page_number(page_token: str) -> int:
+    """A token that is a number, 0 for the first page. Raises `InvalidArgument` for any other."""
+    if page_token and not (page_token.isascii() and page_token.isdigit() and len(page_token) < 19):
+        raise InvalidArgument("page_token", "is not one that this server gave")
+    return int(page_token or 0)

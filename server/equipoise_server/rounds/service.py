@@ -24,6 +24,7 @@ from equipoise_server.rounds.clock import Clock, next_grid_point, system_clock
 from equipoise_server.rounds.custody import SeedSource, system_seeds
 from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting, Datasets, NewDataset
 from equipoise_server.rounds.deletion import delete_analyst
+from equipoise_server.rounds.evidence import evidence_of, workload_piece
 from equipoise_server.rounds.jobs import read_job
 from equipoise_server.rounds.life import COMMITTED, Step, discarded, take_step
 from equipoise_server.rounds.opening import Opening, open_request
@@ -96,6 +97,7 @@ class Rounds:
         self._opening = Opening(store, self._datasets, clock, seeds, storage_key, release_grid_seconds)
         self._budgets = Budgets(store)
         self._sequencer = sequencer
+        self._deployment = deployment
         self._submissions = Submissions(store, clock, sequencer.signer, deployment)
         self._runner = Runner(Runs(store, clock), store.claims())
         # An operator's step and what follows in memory (a worker started or ended) happen as one. Analysts
@@ -286,6 +288,25 @@ class Rounds:
         found = self._seeds.read(round_id, caller)
         self._sequencer.sequence(self._clock())
         return found
+
+    def evidence(self, analyst: str, round_id: str, since_size: int) -> bytes | None:
+        """What the analyst can verify an ended round with, JSON; None while the log has not come to its end.
+
+        `since_size`: of a checkpoint that the analyst holds, 0 for none. Raises `NotFound` without a share,
+        `WrongState` before results can be read or the round was aborted, `OutOfRange` for a size never shown.
+        """
+        # RELEASED is shown to analysts from the release time on: evidence opens when the streams do.
+        if not self._submissions.get(analyst, round_id).state.ended:
+            raise WrongState("the round has not ended yet, so there is nothing to verify")
+        signer = self._sequencer.signer
+        with self._store.read() as connection:
+            found = evidence_of(connection, signer, self._deployment, analyst, round_id, since_size)
+        return None if found is None else found.to_bytes()
+
+    def submitted(self, analyst: str, round_id: str, first: int, length: int) -> bytes:
+        """Some bytes of the analyst's own workload; none beyond its end, and where there is none."""
+        with self._store.read() as connection:
+            return workload_piece(connection, analyst, round_id, first, length)
 
     # Analysts
 

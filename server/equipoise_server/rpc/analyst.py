@@ -13,6 +13,7 @@ from equipoise_server.rounds.rows import NO_DATASET
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rpc import messages
+from equipoise_server.rpc.evidence import awaited, evidence_pieces, workload_pieces
 from equipoise_server.rpc.synopsis import Synopses
 from equipoise_server.rpc.threads import Threads
 from equipoise_server.rpc.uploads import Uploads
@@ -127,6 +128,20 @@ class AnalystMethods:
         pages = self.synopses.pages(caller.name, request.round_id, request.after_records)
         while (page := await self.threads.reading.run(caller.name, next, pages, None)) is not None:
             yield analyst_pb2.DownloadSynopsisResponse(cells=page.cells, records=page.records)
+
+    async def download_evidence(
+        self, caller: Caller, request: analyst_pb2.DownloadEvidenceRequest
+    ) -> AsyncIterator[analyst_pb2.DownloadEvidenceResponse]:
+        """Streams what the caller needs to verify a round offline: the evidence, then the workload."""
+        reading, round_id = self.threads.reading, request.round_id
+        found = await awaited(
+            lambda: reading.run(caller.name, self.rounds.evidence, caller.name, round_id, request.since_size)
+        )
+        for piece in evidence_pieces(found):
+            yield analyst_pb2.DownloadEvidenceResponse(evidence=piece)
+        workload = workload_pieces(self.rounds, caller.name, round_id)
+        while (some := await reading.run(caller.name, next, workload, None)) is not None:
+            yield analyst_pb2.DownloadEvidenceResponse(workload=some)
 
     def _shares_in(self, caller: Caller, dataset: str) -> bool:
         token = ""

@@ -8,7 +8,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from equipoise import wire
 from equipoise.accounting import Cost
-from equipoise.v1 import analyst_pb2, operator_pb2, types_pb2
+from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
+from equipoise.views import RecordOpening
 from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import Identity
 from equipoise_server.ledger.conversion import epsilon_for
@@ -192,3 +193,11 @@ def _time(moment: datetime) -> Timestamp:
     message = Timestamp()
     message.FromDatetime(moment)
     return message
+
+
+def record_opening(record: RecordOpening) -> auditor_pb2.RecordOpening:
+    """A record of the log with all its items."""
+    items = [auditor_pb2.ItemOpening(content=item.content, salt=item.salt, hash=item.hash) for item in record.items]
+    return auditor_pb2.RecordOpening(
+        index=record.index, leaf=record.leaf, items=items, padding=list(record.padding)
+    )

@@ -87,14 +87,7 @@ class Request:
         )
 
     def _options(self) -> dict[str, object]:
-        options: dict[str, object] = {}
-        for each in self.forced:
-            name, equals, value = each.partition("=")
-            if not (name and equals and value):
-                raise InvalidArgument("--set", f"must be NAME=VALUE, such as rounds=100, not {each!r}")
-            if name in options:
-                raise InvalidArgument("--set", f"{name} is set twice")
-            options[name] = _number(value)
+        options = forced_options(self.forced)
         for option, name, given in (
             ("--play", "play", self.play),
             ("--budget-split", "game_share", self.budget_split),
@@ -111,6 +104,19 @@ class Request:
                 raise InvalidArgument("--budget-split", problem)
             options["game_share"] = float(share)
         return options
+
+
+def forced_options(forced: Sequence[str]) -> dict[str, object]:
+    """What each `NAME=VALUE` sets. Raises `InvalidArgument` for another form, and where one name is set twice."""
+    options: dict[str, object] = {}
+    for each in forced:
+        name, equals, value = each.partition("=")
+        if not (name and equals and value):
+            raise InvalidArgument("--set", f"must be NAME=VALUE, such as rounds=100, not {each!r}")
+        if name in options:
+            raise InvalidArgument("--set", f"{name} is set twice")
+        options[name] = _number(value)
+    return options
 
 
 def usual_delta(records: int) -> float:

@@ -21,7 +21,7 @@ def migrate(connection: Connection) -> None:
     A crash here means: nothing was applied, and the next start applies it. Raises `InvalidArgument` for a
     database that is not ours and for one written by a newer version.
     """
-    script = ScriptDirectory(str(MIGRATIONS))
+    script = _script()
     known = {revision.revision for revision in script.walk_revisions()}
     current = MigrationContext.configure(connection).get_current_revision()
     if current is None and inspect(connection).get_table_names():
@@ -35,3 +35,16 @@ def migrate(connection: Connection) -> None:
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+
+
+def check_current(connection: Connection) -> None:
+    """Raises `InvalidArgument` for a database whose schema is not the current one; changes nothing."""
+    current = MigrationContext.configure(connection).get_current_revision()
+    newest = _script().get_current_head()
+    if current != newest:
+        problem = f"has the schema {current or 'of something else'}, not {newest}; a server that starts updates it"
+        raise InvalidArgument("store", problem)
+
+
+def _script() -> ScriptDirectory:
+    return ScriptDirectory(str(MIGRATIONS))

@@ -74,6 +74,11 @@ def prepare(url: URL) -> None:
         raise Unavailable(f"the store cannot be reached: {str(error.orig).partition(chr(10))[0]}") from error
 
 
+def check_there(url: URL) -> None:
+    """As `prepare`, which makes nothing."""
+    prepare(url)
+
+
 def engine(url: URL, writes: bool) -> Engine:
     """The one connection of this server that writes, or those that read."""
     made = create_engine(

@@ -47,6 +47,12 @@ def prepare(url: URL) -> None:
         raise InvalidArgument("store", f"cannot be opened: {error.strerror}") from None
 
 
+def check_there(url: URL) -> None:
+    """Raises `InvalidArgument("store", ...)` where there is no file: connecting would make one."""
+    if not _path(url).is_file():
+        raise InvalidArgument("store", f"{_path(url)} is not there")
+
+
 def engine(url: URL, writes: bool) -> Engine:
     """The one connection that writes, or those that read."""
     made = create_engine(

@@ -22,29 +22,40 @@ from equipoise.errors import InvalidArgument
 from equipoise_server.storage import postgresql, sqlite
 from equipoise_server.storage.claims import Claims, SharedClaims, SoleClaims
 from equipoise_server.storage.failures import translated
-from equipoise_server.storage.migrate import migrate
+from equipoise_server.storage.migrate import check_current, migrate
 from equipoise_server.storage.turns import Turns
 
 
-class Store:
+class ReadOnlyStore:
+    """An open store that nothing is written to. Safe to use from several threads."""
+
+    def __init__(self, reader: Engine) -> None:
+        self._reader = reader
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that sees one committed state and cannot write."""
+        with translated(), self._reader.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._reader.dispose()
+
+
+class Store(ReadOnlyStore):
     """An open store. Safe to use from several threads."""
 
     def __init__(self, url: URL, writer: Engine, reader: Engine) -> None:
+        super().__init__(reader)
         self._url = url
         self._writer = writer
-        self._reader = reader
         self._turns = Turns()
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that may write. Durable when the block has ended without an exception."""
         with self._turns, translated(), self._writer.begin() as connection:
-            yield connection
-
-    @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """A transaction that sees one committed state and cannot write."""
-        with translated(), self._reader.begin() as connection:
             yield connection
 
     def claims(self) -> Claims:
@@ -54,7 +65,7 @@ class Store:
     def close(self) -> None:
         """Close every connection."""
         self._writer.dispose()
-        self._reader.dispose()
+        super().close()
 
 
 def open_store(url: str) -> Store:
@@ -79,6 +90,24 @@ def open_store(url: str) -> Store:
         store.close()
         raise
     return store
+
+
+@contextmanager
+def read_only(url: str) -> Iterator[ReadOnlyStore]:
+    """An existing store, to read only, beside servers that use it or without any.
+
+    Raises `InvalidArgument("store", ...)` where there is none, or one that another version has written.
+    """
+    parsed = _parsed(url)
+    database = postgresql if parsed.drivername == postgresql.DRIVER else sqlite
+    database.check_there(parsed)
+    store = ReadOnlyStore(database.engine(parsed, writes=False))
+    try:
+        with store.read() as connection:
+            check_current(connection)
+        yield store
+    finally:
+        store.close()
 
 
 def held(url: str) -> AbstractContextManager[None]:

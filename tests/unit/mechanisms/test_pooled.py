@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import parts_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.grid import on_grid
 from equipoise.queries import Among, Marginal, Statement, attribute
 from equipoise.results import AnswerMethod
 from equipoise.schema import Schema
@@ -23,7 +24,6 @@ from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, O
 from equipoise_server.mechanisms.pooled.pooled import Pooled
 from equipoise_server.mechanisms.pooled.pooled_plan import PooledParameters
 from equipoise_server.mechanisms.registry import check_workload, mechanism
-from equipoise_server.mechanisms.repair.statement_repair import on_grid
 
 ADULT = (16, 7, 15, 5, 2, 2, 10)  # the sizes of a well-known table's attributes
 SCHEMA = Schema.from_json('{"a": 4, "b": 3, "c": 2, "d": 2}')

@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.grid import on_grid
 from equipoise.terms import Vectors
 from equipoise.workload import CompiledWorkload, concatenate
 from equipoise_server.game.equilibrium import Game
@@ -29,7 +30,7 @@ from equipoise_server.mechanisms.equilibrium.tuning import Size, every_query_a_u
 from equipoise_server.mechanisms.interface import NO_BOUND, Answers, Outcome, Plan, Progress, Setting
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.repair.private_weights import starting_weights
-from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED, Synopsis, on_grid, repair
+from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED, Synopsis, repair
 from equipoise_server.randomness.stream import KeyedStream
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.grid import on_grid
 from equipoise.tables import Axes
 from equipoise.workload import CompiledWorkload, concatenate
 from equipoise_server.mechanisms.answer_noise import GaussianNoise
@@ -28,7 +29,7 @@ from equipoise_server.mechanisms.pooled.measured import MeasuredTable, TableEsti
 from equipoise_server.mechanisms.pooled.outside import repair_outside, some_statements
 from equipoise_server.mechanisms.pooled.pooled_plan import PooledParameters, plan_pooled
 from equipoise_server.mechanisms.pooled.synopsis import fitted_weights, synthetic_records
-from equipoise_server.mechanisms.repair.statement_repair import SYNOPSIS, UNCERTIFIED, on_grid
+from equipoise_server.mechanisms.repair.statement_repair import SYNOPSIS, UNCERTIFIED
 from equipoise_server.randomness.stream import KeyedStream
 
 

@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.grid import on_grid
 from equipoise.workload import CompiledWorkload
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, PrivateWeights
@@ -24,7 +25,6 @@ from equipoise_server.mechanisms.repair.statement_repair import (
     UNCERTIFIED,
     Synopsis,
     bound_on_grid,
-    on_grid,
     score,
 )
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace

@@ -16,9 +16,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.grid import on_grid
 from equipoise.workload import CompiledWorkload
 from equipoise_server.mechanisms.interface import GRID_BITS
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, on_grid
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.exponential import UNIT_BITS, exponentials
 from equipoise_server.randomness.stream import KeyedStream

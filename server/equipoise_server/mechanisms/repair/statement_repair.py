@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.grid import GRID_BITS, on_grid
 from equipoise.workload import CompiledWorkload
 from equipoise_server.mechanisms.answer_noise import AnswerNoise, noise_from_fields
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers
+from equipoise_server.mechanisms.interface import NO_BOUND, Answers
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -106,13 +107,6 @@ def score(counts: NDArray[np.int64], records: int, synopsis: Synopsis) -> NDArra
     rounded = whole * synopsis.counts + (2 * rest * synopsis.counts + synopsis.size) // (2 * synopsis.size)
     distance: NDArray[np.int64] = np.abs((counts << SCORE_BITS) - rounded)
     return distance
-
-
-def on_grid(counts: NDArray[np.int64], total: int) -> NDArray[np.int64]:
-    """`counts / total` rounded down to units of 2^-40, in two steps so that nothing overflows below 2^42."""
-    half = GRID_BITS // 2
-    high, rest = np.divmod(counts << half, total)
-    return (high << half) + (rest << half) // total
 
 
 def bound_on_grid(amount: int, scale: int) -> int:

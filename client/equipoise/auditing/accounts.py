@@ -1,0 +1,164 @@
+"""Budget accounts as the journal makes them, recomputed entry by entry by the rules of `docs/budgets.md`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from equipoise.accounting import Cost, Part, charge_at, charge_of, parts_from_json
+from equipoise.auditing.conversion import epsilon_of, fits
+from equipoise.errors import VerificationFailed
+from equipoise.views import Budget, JournalEntry
+
+SUM, WORST = "sum", "worst"  # every round adds; only the worst counts, as a unit lives in one round
+# By how much a Renyi curve may come out differently on another machine: less than was added to it.
+ROUNDING = 1e-9
+
+
+@dataclass
+class Charge:
+    """What a round holds on one account. `state`: "reserved", "spent" or "released"."""
+
+    state: str
+    cost: Cost
+    parts: tuple[Part, ...]
+    mechanism: str
+
+
+@dataclass
+class Account:
+    """One account. `committed`: what is reserved or spent, with what was lost, where rounds add."""
+
+    name: str
+    composition: str
+    cap: Budget
+    order: float | None
+    charges: dict[str, Charge] = field(default_factory=dict)
+    lost: list[Cost] = field(default_factory=list)
+    committed: Cost = field(default_factory=Cost)
+
+    @property
+    def live(self) -> list[Cost]:
+        """Every amount that counts."""
+        return [*self.lost, *(each.cost for each in self.charges.values() if each.state != "released")]
+
+    @property
+    def committed_epsilon(self) -> float:
+        """What counts, at the cap's delta; 0 where there is nothing."""
+        totals = [self.committed] if self.composition == SUM else self.live
+        return max((epsilon_of(each, self.cap.delta, self.order) for each in totals if each != Cost()), default=0.0)
+
+    def holds(self, total: Cost) -> bool:
+        """Whether a total stays within the cap."""
+        return fits(total, self.cap.epsilon, self.cap.delta, self.order)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """An account right after one entry changed it."""
+
+    entry: JournalEntry
+    account: Account
+
+
+class Accounts:
+    """All accounts by name; `moments` reads the journal on and yields what every entry made of its account."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Account] = {}
+        self.ran: dict[str, int] = {}  # which entry says that a round may touch its data
+        self._lost: dict[str, list[tuple[float | None, Cost]]] = {}
+
+    def moments(self, entries: Iterable[JournalEntry]) -> Iterator[Moment]:
+        """Raises `VerificationFailed` naming the first entry that cannot follow those before it."""
+        for entry in entries:
+            try:
+                self._apply(entry)
+            except (KeyError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
+                problem = f"entry {entry.sequence} of the budget journal cannot follow those before it"
+                raise VerificationFailed(f"{problem}: {entry.action!a} on {entry.account!a}") from None
+            if entry.account in self.by_name:
+                yield Moment(entry, self.by_name[entry.account])
+
+    def _apply(self, entry: JournalEntry) -> None:
+        name, events = entry.account, json.loads(entry.events)
+        match entry.action:
+            case "open-account" if name not in self.by_name:
+                self.by_name[name] = self._opened(name, events)
+            case "set-cap":
+                self.by_name[name].cap = _cap(events)
+            case "reserve":
+                self._reserve(entry, str(events["mechanism"]))
+            case "run":
+                if entry.cost != Cost() or self.by_name[name].charges[entry.round_id].state != "reserved":
+                    raise ValueError
+                self.ran.setdefault(entry.round_id, entry.sequence)
+            case "spend":
+                self._settle(entry, "spent")
+            case "release":
+                if entry.round_id in self.ran:
+                    raise ValueError  # what has touched data is never given back
+                self._settle(entry, "released")
+            case "write-off" if name in self.by_name:
+                account = self.by_name[name]
+                account.lost.append(entry.cost)
+                account.committed += entry.cost
+            case "write-off":
+                if name:
+                    self._lost.setdefault(name, []).append((events.get("order"), entry.cost))
+            case _:
+                raise ValueError
+
+    def _opened(self, name: str, events: Mapping[str, Any]) -> Account:
+        composition, order = events["composition"], events.get("order")
+        if composition not in (SUM, WORST) or type(order) not in (float, int, type(None)):
+            raise ValueError
+        account = Account(name, composition, _cap(events), order)
+        # What was counted in another way before was counted anew, in an entry behind the opening.
+        account.lost = [cost for counted_at, cost in self._lost.pop(name, []) if counted_at == order]
+        account.committed = sum(account.lost, Cost())
+        return account
+
+    def _reserve(self, entry: JournalEntry, mechanism: str) -> None:
+        account = self.by_name[entry.account]
+        if not entry.round_id or entry.round_id in account.charges:
+            raise ValueError
+        parts = parts_from_json(entry.events)
+        account.charges[entry.round_id] = Charge("reserved", entry.cost, parts, mechanism)
+        account.committed += entry.cost
+
+    def _settle(self, entry: JournalEntry, state: str) -> None:
+        account = self.by_name[entry.account]
+        charge = account.charges[entry.round_id]
+        if charge.state != "reserved" or charge.cost != entry.cost or charge.parts != parts_from_json(entry.events):
+            raise ValueError
+        charge.state = state
+        if state == "released":
+            account.committed = _less(account.committed, charge.cost)
+
+
+def made_of(parts: tuple[Part, ...], cost: Cost, order: float | None) -> bool:
+    """Whether a charge is what its parts come to on an account of this order; None: as rhos and pairs."""
+    if order is None:
+        return charge_of(parts) == cost
+    made = charge_at(parts, order)
+    near = abs(made.divergence - cost.divergence) <= ROUNDING * made.divergence + 1
+    return near and replace(made, divergence=cost.divergence) == cost
+
+
+def _cap(events: Mapping[str, Any]) -> Budget:
+    epsilon, delta = events["cap"]["epsilon"], events["cap"]["delta"]
+    if not (type(epsilon) in (int, float) and type(delta) in (int, float) and epsilon > 0 and 0 < delta < 1):
+        raise ValueError
+    return Budget(float(epsilon), float(delta))
+
+
+def _less(total: Cost, part: Cost) -> Cost:
+    return Cost(
+        total.rho - part.rho,
+        total.epsilon - part.epsilon,
+        total.delta - part.delta,
+        total.divergence - part.divergence,
+    )

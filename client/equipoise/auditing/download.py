@@ -1,0 +1,66 @@
+"""Everything that a custodian has on record, asked for page by page in an order that leaves no gaps.
+
+The rounds first, then the log, then the journal: whatever the rounds had come to is in the log a moment later, and
+whatever the log commits to is in the journal already.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+from equipoise.auditing.archive import Archive, ListedRound, Own
+from equipoise.auditing.round_checks import behind
+from equipoise.auditing.rounds import read_rounds
+from equipoise.auditing.steps import open_steps
+from equipoise.auditor_client import Auditor
+from equipoise.errors import VerificationFailed
+from equipoise.signed_notes import Checkpoint
+from equipoise.times import to_microseconds
+from equipoise.views import RecordOpening, RoundDetail
+
+PATIENCE_SECONDS = 30.0  # records enter the log within a second, of a server that is not very busy
+PAUSE_SECONDS = 0.5
+
+
+def download(auditor: Auditor, earlier: bytes | None = None, own: Own | None = None) -> Archive:
+    """The archive of a deployment, as it is now. `earlier`: the checkpoint that was seen last.
+
+    Where the log does not catch up with the rounds, the archive says what there is, and its checks say what is not.
+    """
+    now = datetime.now(UTC)
+    rounds = tuple(map(_listed, auditor.rounds()))
+    given_up = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        checkpoint, leaves, records = _log(auditor)
+        if not _lags(rounds, leaves, records, now) or time.monotonic() > given_up:
+            break
+        time.sleep(PAUSE_SECONDS)
+    return Archive(now, checkpoint, earlier, leaves, records, rounds, tuple(auditor.journal()), own or Own())
+
+
+def _log(auditor: Auditor) -> tuple[bytes, tuple[bytes, ...], tuple[RecordOpening, ...]]:
+    """As far as the checkpoint goes: the log may have grown since it was given."""
+    checkpoint = auditor.checkpoint()
+    # Only as far as it says; whether it may say so, the checks find out.
+    size = Checkpoint.from_text(checkpoint.decode("utf-8", "replace").partition("\n\n")[0] + "\n").size
+    leaves = tuple(leaf for _, leaf in zip(range(size), auditor.leaves(), strict=False))
+    records = tuple(record for _, record in zip(range(size), auditor.records(), strict=False))
+    return checkpoint, leaves, records
+
+
+def _lags(
+    rounds: tuple[ListedRound, ...], leaves: tuple[bytes, ...], records: tuple[RecordOpening, ...], now: datetime
+) -> bool:
+    try:
+        recorded = read_rounds(open_steps(records, leaves))
+    except VerificationFailed:
+        return False  # for the checks to say
+    newer = (each for each in rounds if each.open_time >= recorded.start_time)
+    return any(behind(each, recorded, now) for each in newer)
+
+
+def _listed(detail: RoundDetail) -> ListedRound:
+    shown = detail.round
+    release = None if shown.release_time is None else to_microseconds(shown.release_time)
+    return ListedRound(shown.id, shown.dataset, shown.state.value, to_microseconds(shown.open_time), release)

@@ -1,0 +1,98 @@
+"""A1 to A4: the log is the custodian's, whole, and the continuation of every state of it that was seen before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from equipoise.auditing.steps import Step
+from equipoise.errors import VerificationFailed
+from equipoise.merkle import leaf_hash, root_of
+from equipoise.signed_notes import Checkpoint, VerifierKey, open_checkpoint
+
+
+def check_signatures(
+    note: bytes, trusted: Sequence[VerifierKey], steps: Sequence[Step] | None
+) -> tuple[Checkpoint, list[VerifierKey]]:
+    """A1: the checkpoint, signed by a trusted key, and every signature of it by a key that was in force.
+
+    Also every log key that the log names. `steps` None: the records could not be read, so only trusted keys count.
+    """
+    if steps is None:
+        checkpoint = open_checkpoint(note, trusted)
+        return checkpoint, list(trusted)
+    known, in_force = log_keys(steps, trusted[0].name)
+    checkpoint = open_checkpoint(note, trusted, known)
+    everybody = list(dict.fromkeys((*trusted, *known)))
+    for key in everybody:
+        signed = _has_signed(note, key, everybody)
+        if signed and key not in in_force:
+            raise VerificationFailed(f"the checkpoint is signed by {key.label}, which the log says is not in force")
+        if not signed and key in in_force:
+            raise VerificationFailed(f"the checkpoint is not signed by {key.label}, which the log says is in force")
+    return checkpoint, known
+
+
+def log_keys(steps: Iterable[Step], name: str) -> tuple[list[VerifierKey], list[VerifierKey]]:
+    """Every key that ever signed for the log under this name, and those in force; both by its key records."""
+    known: list[VerifierKey] = []
+    in_force: list[VerifierKey] = []
+    for step in steps:
+        for fields in (*step.first.values(), *step.further):
+            if fields is None or fields["item"] != "key" or fields["purpose"] != "log":
+                continue
+            key = VerifierKey(name, bytes.fromhex(fields["public"]))
+            if (step.kind == "key-retired") != (key in in_force):
+                problem = "is in force already" if key in in_force else "is not in force"
+                raise VerificationFailed(f"{step}: the key {key.label} {problem}")
+            if step.kind == "key-retired":
+                in_force.remove(key)
+            else:
+                known.append(key)
+                in_force.append(key)
+    return known, in_force
+
+
+def check_root(checkpoint: Checkpoint, leaves: Sequence[bytes]) -> None:
+    """A2: the leaves are as many as the checkpoint says, and hash to its root."""
+    if len(leaves) != checkpoint.size:
+        raise VerificationFailed(f"there are {len(leaves)} leaves, and the checkpoint says {checkpoint.size}")
+    if len(set(leaves)) != len(leaves):
+        raise VerificationFailed("a leaf is in the log twice")
+    if root_of([leaf_hash(leaf) for leaf in leaves]) != checkpoint.root:
+        raise VerificationFailed("the leaves do not hash to the checkpoint's root: one was changed or moved")
+
+
+def check_continuation(
+    checkpoint: Checkpoint,
+    leaves: Sequence[bytes],
+    seen: Sequence[bytes],
+    trusted: Sequence[VerifierKey],
+    known: Sequence[VerifierKey],
+) -> None:
+    """A3: every checkpoint that was seen before is of this log, at an earlier time or the same."""
+    hashes = [leaf_hash(leaf) for leaf in leaves]
+    for note in seen:
+        before = open_checkpoint(note, trusted, known)
+        if before.origin != checkpoint.origin:
+            raise VerificationFailed(f"a checkpoint seen before is of another log: {before.origin}")
+        if before.size > checkpoint.size:
+            raise VerificationFailed(
+                f"the checkpoint is of size {checkpoint.size}, but one of size {before.size} was seen before: "
+                "an old one is shown again"
+            )
+        if before.size == checkpoint.size and before.root != checkpoint.root:
+            raise VerificationFailed(f"there are two checkpoints of size {before.size}: the log was forked")
+        if root_of(hashes[: before.size]) != before.root:
+            raise VerificationFailed(
+                f"the first {before.size} leaves are not those of the checkpoint of that size seen before: "
+                "the log was forked, or changed afterwards"
+            )
+
+
+def _has_signed(note: bytes, key: VerifierKey, everybody: Sequence[VerifierKey]) -> bool:
+    """Of a note all of whose signatures are by `everybody`: where none is the key's, it is not the trusted one."""
+    try:
+        open_checkpoint(note, [key], everybody)
+    except VerificationFailed:
+        return False
+    return True

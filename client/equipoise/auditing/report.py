@@ -1,0 +1,171 @@
+"""What an audit found, as JSON and as a page for people who need not know the system.
+
+Neither says what analysts may not know of one another, such as who asked anything: reports are shown around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from equipoise.auditing.accounts import SUM, Account
+from equipoise.auditing.rounds import RecordedRound
+from equipoise.auditing.verify import NOT_CHECKED, Audit, Outcome
+from equipoise.times import from_microseconds
+
+VERSION = 1
+
+
+def as_json(audit: Audit) -> dict[str, Any]:
+    """The object that `--json` prints."""
+    checkpoint = audit.checkpoint
+    return {
+        "version": VERSION,
+        "passed": audit.passed,
+        "time": audit.archive.time,
+        "checkpoint": None
+        if checkpoint is None
+        else {"origin": checkpoint.origin, "size": checkpoint.size, "root": checkpoint.root},
+        "checks": [
+            {"number": each.number, "question": each.question, "outcome": each.outcome, "detail": each.detail}
+            for each in audit.checks
+        ],
+        "accounts": [_account(each) for each in audit.standing],
+        "rounds": [_round(round_id, held) for round_id, held in _rounds(audit)],
+        "remarks": audit.remarks,
+        "not_checked": list(NOT_CHECKED),
+    }
+
+
+def as_markdown(audit: Audit) -> str:
+    """The report."""
+    failed = [each for each in audit.checks if each.outcome is Outcome.FAILED]
+    verdict = (
+        "**Everything that was checked is in order.**"
+        if audit.passed
+        else f"**Not in order.** The first difference: {failed[0].number}, {_cell(failed[0].detail)}."
+    )
+    checkpoint = audit.checkpoint
+    log = (
+        "No valid checkpoint of the log was found."
+        if checkpoint is None
+        else f"The log `{_cell(checkpoint.origin)}` had {checkpoint.size} entries; its root is "
+        f"`{checkpoint.root.hex()}`. Keep this root: no later log can deny it."
+    )
+    parts = [
+        "# Audit report",
+        f"{verdict} Records as downloaded on {_time(audit.archive.time)}.",
+        log,
+        "## What was checked",
+        _table(
+            ("check", "question", "result"),
+            (
+                (each.number, each.question, each.outcome + (f": {each.detail}" if each.detail else ""))
+                for each in audit.checks
+            ),
+        ),
+        "## Budgets",
+        "Epsilon bounds what anybody can learn: about one person in the table (accounts `data/...`), or about one "
+        "analyst's questions (accounts `analyst/...`). All is at the cap's delta; spent includes reserved.",
+        _table(
+            ("account", "spent", "of a cap of", "delta", "charges", "rounds"),
+            map(_account_row, audit.standing),
+        ),
+        "## Rounds",
+        _table(
+            ("round", "dataset", "mechanism", "opened", "state", "shares", "seed read", "seed destroyed"),
+            (_round_row(round_id, held) for round_id, held in _rounds(audit)),
+        ),
+        "## Remarks",
+        _list(audit.remarks or ["None."]),
+        "## What was not checked",
+        _list([*_not_made(audit), *NOT_CHECKED]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _rounds(audit: Audit) -> Iterable[tuple[str, RecordedRound]]:
+    return () if audit.recorded is None else audit.recorded.rounds.items()
+
+
+def _not_made(audit: Audit) -> list[str]:
+    return [
+        f"{each.number}, {each.question} {each.detail}."
+        for each in audit.checks
+        if each.outcome is Outcome.NOT_CHECKED
+    ]
+
+
+def _account(account: Account) -> dict[str, Any]:
+    return {
+        "account": account.name,
+        "composition": account.composition,
+        "order": account.order,
+        "cap": account.cap,
+        "committed_epsilon": account.committed_epsilon,
+        "charges": [
+            {"round": round_id, "state": charge.state, "mechanism": charge.mechanism, "cost": charge.cost}
+            for round_id, charge in account.charges.items()
+        ],
+        "written_off": account.lost,
+    }
+
+
+def _account_row(account: Account) -> Sequence[object]:
+    live = sum(charge.state != "released" for charge in account.charges.values())
+    how = "add up" if account.composition == SUM else "the worst counts"
+    delta = f"{account.cap.delta:g}"
+    return (
+        f"`{account.name}`",
+        f"{account.committed_epsilon:.6g}",
+        f"{account.cap.epsilon:g}",
+        delta,
+        live,
+        how,
+    )
+
+
+def _round(round_id: str, held: RecordedRound) -> dict[str, Any]:
+    return {
+        "round": round_id,
+        "dataset": held.terms["dataset"],
+        "mechanism": held.terms["mechanism"],
+        "state": held.state,
+        "opened": from_microseconds(held.terms["open_time"]),
+        "shares": len(held.analysts),
+        "nonce": None if held.sealed is None else held.sealed.first["seal"]["nonce"],
+        "seed_read": [{"auditor": each["auditor"], "time": from_microseconds(each["time"])} for each in held.reads],
+        "seed_destroyed": None if held.destroyed is None else from_microseconds(held.destroyed["time"]),
+    }
+
+
+def _round_row(round_id: str, held: RecordedRound) -> Sequence[object]:
+    return (
+        f"`{round_id}`",
+        held.terms["dataset"],
+        held.terms["mechanism"],
+        _time(from_microseconds(held.terms["open_time"])),
+        held.state,
+        len(held.analysts),
+        ", ".join(f"{each['auditor']} {_time(from_microseconds(each['time']))}" for each in held.reads),
+        "" if held.destroyed is None else _time(from_microseconds(held.destroyed["time"])),
+    )
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {_cell(line)}" for line in lines)
+
+
+def _cell(value: object) -> str:
+    """What comes from elsewhere neither ends a cell nor begins anything of Markdown's that spans lines."""
+    return " ".join(str(value).replace("|", "\\|").replace("<", "&lt;").split())
+
+
+def _time(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S} UTC"

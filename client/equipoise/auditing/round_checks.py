@@ -1,0 +1,249 @@
+"""A8 to A11: rounds went their way, within their budgets, with seeds and receipts on record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from equipoise.accounting import Cost, parts_from_json
+from equipoise.auditing.accounts import Accounts, made_of
+from equipoise.auditing.archive import Archive, ListedRound, Own
+from equipoise.auditing.conversion import TOLERANCE, epsilon_of
+from equipoise.auditing.rounds import Recorded, RecordedRound
+from equipoise.auditing.steps import Fields, Step
+from equipoise.envelopes import open_envelope
+from equipoise.errors import VerificationFailed
+from equipoise.items import NOTHING_CHARGED, read_cost
+from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.signed_notes import VerifierKey
+from equipoise.times import to_microseconds
+from equipoise.views import JournalEntry
+
+Charges = dict[str, Cost]
+ACTIONS = ("reserve", "run", "spend", "release")
+# States of the log that are further than what was listed before it was read.
+_FURTHER = {
+    ("sealed", "open"),
+    ("aborted", "open"),
+    ("released", "open"),
+    ("aborted", "sealed"),
+    ("released", "sealed"),
+}
+
+
+def check_rounds(archive: Archive, recorded: Recorded) -> list[str]:
+    """A8: every round that is listed or charged is recorded, with the journal's entries at each of its steps.
+
+    Gives a remark for each round that was opened before the log began, of which the log says nothing.
+    """
+    older = {each.id for each in archive.rounds if each.open_time < recorded.start_time}
+    older -= recorded.rounds.keys()
+    if len({each.id for each in archive.rounds}) != len(archive.rounds):
+        raise VerificationFailed("a round is listed twice")
+    for each in archive.rounds:
+        if each.id not in older and (problem := behind(each, recorded, archive.time)):
+            raise VerificationFailed(problem)
+    entries: dict[str, list[JournalEntry]] = {}
+    for entry in archive.journal:
+        entries.setdefault(entry.round_id, []).append(entry)
+    for round_id in entries:
+        if round_id and round_id not in older and round_id not in recorded.rounds:
+            raise VerificationFailed(f"the round {round_id} is in the budget journal, but is not recorded")
+    for round_id, held in recorded.rounds.items():
+        _check_entries(held, entries.get(round_id, []))
+    return [
+        f"the round {each.id} was opened before the log began: only its charges are checked"
+        for each in archive.rounds
+        if each.id in older
+    ]
+
+
+def behind(listed: ListedRound, recorded: Recorded, now: datetime) -> str:
+    """How what is recorded of a round falls behind what the server listed before; empty where it does not."""
+    held = recorded.rounds.get(listed.id)
+    if held is None:
+        return f"the round {listed.id} is listed, but its opening is not recorded"
+    if listed.dataset != held.terms["dataset"]:
+        return f"the round {listed.id} is listed of another dataset than is recorded"
+    # A release enters the log at its release time.
+    waits = listed.state == "released" and (listed.release_time or 0) > to_microseconds(now)
+    wanted = "sealed" if waits or listed.state == "running" else listed.state
+    if held.state == wanted or (held.state, wanted) in _FURTHER:
+        return ""
+    return f"the round {listed.id} is listed as {listed.state}, but recorded as {held.state}"
+
+
+def _check_entries(held: RecordedRound, entries: Sequence[JournalEntry]) -> None:
+    """The journal at a round's steps: reserved until it was sealed, run after that, and settled until it ended."""
+    by_action = {action: [each for each in entries if each.action == action] for action in ACTIONS}
+    reserved, settled = _charges(by_action["reserve"]), _charges(by_action["spend"] + by_action["release"])
+    if held.sealed is None:
+        if held.ended is not None:
+            _check_abort(held.ended, reserved, NOTHING_CHARGED)
+        return
+    sealing = held.sealed.first["reservation"]
+    if _charges_told(sealing["charges"]) != reserved:
+        raise VerificationFailed(f"{held.sealed}: reserves something else than the budget journal")
+    at_seal = sealing["journal"]["sequence"]
+    if any(each.sequence > at_seal for each in by_action["reserve"]):
+        raise VerificationFailed(f"{held.sealed}: comes before its reservation in the budget journal")
+    if any(each.sequence <= at_seal for each in entries if each.action != "reserve"):
+        raise VerificationFailed(f"{held.sealed}: data were touched, or charges settled, before it")
+    run = min((each.sequence for each in by_action["run"]), default=None)
+    if by_action["spend"] and (run is None or by_action["spend"][0].sequence < run):
+        raise VerificationFailed(f"{held.sealed}: the round's charges were spent, but that it ran is not journaled")
+    if held.ended is None:
+        return
+    if held.ended.kind == "round-released":
+        _check_release(held, held.ended, by_action["spend"], settled)
+    else:
+        _check_abort(held.ended, settled, "spent" if run is not None else "released")
+        ended = by_action["spend" if run is not None else "release"]
+        _require_until(held.ended, held.ended.first["settlement"], ended)
+
+
+def _check_release(held: RecordedRound, ended: Step, spent: Sequence[JournalEntry], settled: Charges) -> None:
+    spending, release = ended.first["spending"], ended.first["release"]
+    if not spent or _charges(spent) != settled or _charges_told(spending["charges"]) != settled:
+        raise VerificationFailed(f"{ended}: spends something else than the budget journal")
+    _require_until(ended, spending, spent)
+    grid = held.terms["release_grid_seconds"] * 1_000_000
+    if release["release_time"] < spending["commit_time"] or (grid and release["release_time"] % grid):
+        raise VerificationFailed(f"{ended}: its release time is not a point of the round's grid after its end")
+
+
+def _check_abort(ended: Step, settled: Charges, state: str) -> None:
+    told = ended.first["settlement"]["charges"]
+    if any(each["state"] != state for each in told) or _charges_told(told) != settled:
+        raise VerificationFailed(f"{ended}: settles something else than the budget journal")
+
+
+def _require_until(step: Step, fields: Fields, entries: Iterable[JournalEntry]) -> None:
+    if any(entry.sequence > fields["journal"]["sequence"] for entry in entries):
+        raise VerificationFailed(f"{step}: comes before its charges are settled in the budget journal")
+
+
+def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
+    """A9: what a plan costs is within its round's budgets, and each share was charged just that, all alike."""
+    for held in recorded.rounds.values():
+        terms, plan = held.terms, held.opened.first["plan"]["plan"]
+        told = held.opened.first["plan"]["terms"]
+        if any(told[name] != terms[name] for name in ("unit", "data_budget", "analyst_budget", "beta")):
+            raise VerificationFailed(f"{held.opened}: the terms are not the public parameters")
+        same = (plan["mechanism"], plan["promised_error"], plan["uncertified_at_most"], plan["analyst_cost"])
+        public = (
+            terms["mechanism"],
+            terms["promised_error"],
+            terms["uncertified_at_most"],
+            terms["analyst_cost"],
+        )
+        if same != public or json.loads(plan["analyst_events"]) != terms["analyst_events"]:
+            raise VerificationFailed(f"{held.opened}: the plan is not the public parameters")
+        for side in ("data", "analyst"):
+            _check_cost(held, side, read_cost(plan[f"{side}_cost"]), plan[f"{side}_events"])
+        _check_charged(held, accounts)
+        dataset = recorded.datasets[terms["dataset"]]
+        if held.ended is not None and "spending" in held.ended.first:
+            used = held.ended.first["spending"]["data_digest"]
+            if used != dataset.first["data"]["digest"]:
+                raise VerificationFailed(f"{held.ended}: was computed on other data than {dataset}")
+
+
+def _check_cost(held: RecordedRound, side: str, cost: Cost, events: str) -> None:
+    budget = held.terms[f"{side}_budget"]
+    if not made_of(parts_from_json(events), cost, None):
+        raise VerificationFailed(f"{held.opened}: the {side} cost is not what its parts come to")
+    epsilon = epsilon_of(cost, budget["delta"], None)
+    if epsilon > budget["epsilon"] * (1 + TOLERANCE):
+        raise VerificationFailed(
+            f"{held.opened}: the plan costs epsilon {epsilon:.6g} at delta {budget['delta']:g}, beyond the round's "
+            f"{side} budget of {budget['epsilon']:g}"
+        )
+
+
+def _check_charged(held: RecordedRound, accounts: Accounts) -> None:
+    """The data account and one account of each share, by what the plan costs as the account counts."""
+    if held.sealed is None:
+        return
+    terms, plan = held.terms, held.opened.first["plan"]["plan"]
+    wanted = {f"data/{terms['dataset']}": plan["data_events"]}
+    prefix = f"analyst/{terms['dataset']}/{terms['unit']}/"
+    wanted |= {prefix + analyst: plan["analyst_events"] for analyst in held.analysts}
+    charged = _charges_told(held.sealed.first["reservation"]["charges"])
+    if charged.keys() != wanted.keys():
+        raise VerificationFailed(f"{held.sealed}: charges not just the data's account and one of each share")
+    for name, events in wanted.items():
+        account = accounts.by_name.get(name)
+        if account is None or not made_of(parts_from_json(events), charged[name], account.order):
+            raise VerificationFailed(f"{held.sealed}: charges {name} something else than what the plan costs")
+        if name.startswith(prefix) and account.order != terms["analyst_order"]:
+            raise VerificationFailed(f"{held.opened}: {name} counts at another order than is told")
+    if len({charged[prefix + analyst] for analyst in held.analysts}) > 1:
+        raise VerificationFailed(f"{held.sealed}: does not charge all analysts alike")
+    _check_told(held, {analyst: charged[prefix + analyst] for analyst in held.analysts})
+
+
+def _check_told(held: RecordedRound, charged: Mapping[str, Cost]) -> None:
+    """What each analyst is told that it was charged, is what its account was charged."""
+    if held.ended is None:
+        return
+    for item in held.ended.further:
+        if item is None:
+            continue
+        cost = read_cost(item["charge"])
+        if cost != charged[item["analyst"]] or item.get("state") == NOTHING_CHARGED:
+            raise VerificationFailed(f"{held.ended}: {item['analyst']!a} is told of another charge than was made")
+
+
+def check_seeds(recorded: Recorded, own: Own) -> None:
+    """A10: what the auditor itself did for a round's randomness is on record: its nonces, and what it read."""
+    for round_id, nonce in own.nonces.items():
+        held = recorded.rounds.get(round_id)
+        if held is None:
+            raise VerificationFailed(f"the round {round_id} got a nonce of the auditor's, but is not recorded")
+        if held.sealed is not None and held.sealed.first["seal"]["nonce"] != nonce:
+            raise VerificationFailed(f"{held.sealed}: does not name the nonce that the auditor gave")
+    for round_id, times in own.reads.items():
+        held = recorded.rounds.get(round_id)
+        recorded_reads = 0 if held is None else sum(read["auditor"] == own.name for read in held.reads)
+        if recorded_reads < times:
+            raise VerificationFailed(
+                f"the seed of the round {round_id} was read {times} times, of which {recorded_reads} are recorded"
+            )
+    commitments = [held.terms["seed_commitment"] for held in recorded.rounds.values()]
+    if len(set(commitments)) != len(commitments):
+        raise VerificationFailed("two rounds have one seed commitment")
+
+
+def check_receipts(
+    recorded: Recorded, receipts: Sequence[bytes], trusted: Sequence[VerifierKey], known: Sequence[VerifierKey]
+) -> None:
+    """A11: of each analyst's newest receipt, the workload that was used is the one the custodian took."""
+    newest: dict[tuple[str, str], ReceiptPayload] = {}
+    for envelope in receipts:
+        receipt = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted, known))
+        if trusted[0].name != f"equipoise/{receipt.deployment}":
+            raise VerificationFailed(f"a receipt is of another deployment: {receipt.deployment!a}")
+        key = receipt.round_id, receipt.analyst
+        newest[key] = max(newest.get(key, receipt), receipt, key=lambda each: each.accept_time)
+    for (round_id, analyst), receipt in newest.items():
+        held = recorded.rounds.get(round_id)
+        if held is None or analyst not in held.analysts:
+            raise VerificationFailed(f"a receipt of {analyst!a} is of the round {round_id}, which is not recorded")
+        if held.sealed is None:
+            continue
+        item = held.sealed.further[held.analysts.index(analyst)]
+        commitment = None if receipt.commitment is None else receipt.commitment.hex()
+        if item is not None and item["commitment"] != commitment:
+            raise VerificationFailed(
+                f"{held.sealed}: another workload of {analyst!a} was used than the newest receipt says"
+            )
+
+
+def _charges(entries: Iterable[JournalEntry]) -> Charges:
+    return {entry.account: entry.cost for entry in entries}
+
+
+def _charges_told(charges: Iterable[Fields]) -> Charges:
+    return {charge["account"]: read_cost(charge["cost"]) for charge in charges}

@@ -1,0 +1,209 @@
+"""`equipoise audit verify`: numbered checks of an archive, each of which answers one question of an auditor.
+
+All of them are made, whatever comes of others; each names the first difference that it finds. A check that needs
+what another could not establish is not made, and says so. `docs/auditing.md` explains every one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from equipoise.auditing.accounts import Account, Accounts
+from equipoise.auditing.archive import Archive
+from equipoise.auditing.budget_checks import check_caps, check_charges, check_journal
+from equipoise.auditing.library import NotInstalled, check_totals
+from equipoise.auditing.log_checks import check_continuation, check_root, check_signatures
+from equipoise.auditing.round_checks import check_budgets, check_receipts, check_rounds, check_seeds
+from equipoise.auditing.rounds import Recorded, read_rounds
+from equipoise.auditing.steps import Step, open_steps
+from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.signed_notes import Checkpoint, VerifierKey
+
+QUESTIONS = {
+    "A1": "Is the checkpoint signed by the custodian, with keys that the log says are in force?",
+    "A2": "Do the log's entries make up exactly what was signed?",
+    "A3": "Has the log only grown since every checkpoint that was seen before?",
+    "A4": "Does every record open to its entry of the log, with nothing missing and nothing twice?",
+    "A5": "Is the budget journal one unbroken chain, the one that the log commits to?",
+    "A6": "Is every charge what its parts come to?",
+    "A6b": "Does dp_accounting come to the same totals?",
+    "A7": "Was every account within its cap whenever something was reserved?",
+    "A8": "Is no round missing, and did each go its way: opened, reserved and sealed, run, spent and released?",
+    "A9": "Is what each plan costs within its round's budgets, and was every analyst charged just that?",
+    "A10": "Are seeds committed to, and the auditor's nonces and all readings of seeds on record?",
+    "A11": "Were the workloads used that receipts say were taken?",
+}
+
+# What no check of an archive can tell, for the report.
+NOT_CHECKED = (
+    "That answers are what the mechanism computes from the data: the data and the seed are needed for that "
+    "(equipoise-server audit replay).",
+    "That a plan's parts are what its parameters cost: the replay plans again.",
+    "That the registered data are true, or complete, or what they are said to be.",
+    "That each analyst's results are those that were recorded: each checks its own (equipoise verify).",
+    "That nobody was shown another log: compare checkpoints with others (--checkpoint).",
+)
+
+
+class Outcome(StrEnum):
+    """What came of a check."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_CHECKED = "not checked"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check. `detail`: the first difference, or why it was not made; empty where it passed."""
+
+    number: str
+    outcome: Outcome
+    detail: str = ""
+
+    @property
+    def question(self) -> str:
+        """What it answers."""
+        return QUESTIONS[self.number]
+
+
+@dataclass
+class Audit:
+    """All that came of it. What could not be established is None or empty."""
+
+    archive: Archive
+    checks: list[Check] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    checkpoint: Checkpoint | None = None
+    known: list[VerifierKey] = field(default_factory=list)
+    steps: tuple[Step, ...] | None = None
+    recorded: Recorded | None = None
+    accounts: Accounts | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check has failed."""
+        return all(check.outcome is not Outcome.FAILED for check in self.checks)
+
+    @property
+    def standing(self) -> list[Account]:
+        """The accounts by their names."""
+        return [] if self.accounts is None else [each for _, each in sorted(self.accounts.by_name.items())]
+
+
+class _NotMade(Exception):
+    """A check cannot be made; says why."""
+
+
+def verify(
+    archive: Archive,
+    trusted: Sequence[VerifierKey],
+    seen: Sequence[bytes] = (),
+    receipts: Sequence[bytes] = (),
+) -> Audit:
+    """Every check. `trusted`: the custodian's keys, had from elsewhere; `seen`: checkpoints from anywhere.
+
+    `receipts`: envelopes that analysts were given. Raises `InvalidArgument` where the keys are not of one log.
+    """
+    if len({key.name for key in trusted}) != 1:
+        raise InvalidArgument("key", "needs the custodian's verifier keys, all of one log")
+    return _Verification(archive, trusted, seen, receipts).made()
+
+
+@dataclass
+class _Verification:
+    archive: Archive
+    trusted: Sequence[VerifierKey]
+    seen: Sequence[bytes]
+    receipts: Sequence[bytes]
+
+    def made(self) -> Audit:
+        audit = self.audit = Audit(self.archive)
+        # The log names its own keys, so the records are opened before the signatures are looked at.
+        opened = self._tried("A4", self._open)
+        self._make("A1", self._signatures)
+        self._make("A2", self._root)
+        self._make("A3", self._continuation)
+        audit.checks.append(opened)
+        self._make("A5", lambda: check_journal(self.archive.journal, self._steps()))
+        self._make("A6", self._charges)
+        self._make("A6b", self._library)
+        self._make("A7", lambda: audit.remarks.extend(check_caps(self.archive.journal)))
+        self._make("A8", self._rounds)
+        self._make("A9", lambda: check_budgets(self._recorded(), self._accounts()))
+        self._make("A10", lambda: check_seeds(self._recorded(), self.archive.own))
+        self._make("A11", self._receipts)
+        return audit
+
+    def _make(self, number: str, check: Callable[[], None]) -> None:
+        self.audit.checks.append(self._tried(number, check))
+
+    def _tried(self, number: str, check: Callable[[], None]) -> Check:
+        try:
+            check()
+        except VerificationFailed as error:
+            return Check(number, Outcome.FAILED, error.message)
+        except _NotMade as reason:
+            return Check(number, Outcome.NOT_CHECKED, str(reason))
+        return Check(number, Outcome.PASSED)
+
+    def _open(self) -> None:
+        self.audit.steps = open_steps(self.archive.records, self.archive.leaves)
+        removed = sum(each is None for step in self.audit.steps for each in step.further)
+        if removed:
+            self.audit.remarks.append(f"of {removed} items, of analysts who were deleted, only the hashes are left")
+
+    def _signatures(self) -> None:
+        found = check_signatures(self.archive.checkpoint, self.trusted, self.audit.steps)
+        self.audit.checkpoint, self.audit.known = found
+
+    def _root(self) -> None:
+        check_root(self._checkpoint(), self.archive.leaves)
+
+    def _continuation(self) -> None:
+        checkpoint = self._checkpoint()
+        seen = [*self.seen, *([] if self.archive.earlier is None else [self.archive.earlier])]
+        if not seen:
+            raise _NotMade("no checkpoint was seen before; the next audit can compare with this one")
+        check_continuation(checkpoint, self.archive.leaves, seen, self.trusted, self.audit.known)
+
+    def _charges(self) -> None:
+        self.audit.accounts = check_charges(self.archive.journal)
+
+    def _library(self) -> None:
+        try:
+            check_totals(self._accounts().by_name)
+        except NotInstalled:
+            raise _NotMade("dp_accounting is not installed here: pip install 'equipoise[audit]'") from None
+
+    def _rounds(self) -> None:
+        self.audit.recorded = read_rounds(self._steps())
+        self.audit.remarks.extend(check_rounds(self.archive, self.audit.recorded))
+
+    def _receipts(self) -> None:
+        recorded = self._recorded()
+        if not self.receipts:
+            raise _NotMade("no receipts were given (--receipt)")
+        check_receipts(recorded, self.receipts, self.trusted, self.audit.known)
+
+    def _checkpoint(self) -> Checkpoint:
+        if self.audit.checkpoint is None:
+            raise _NotMade("A1 has failed")
+        return self.audit.checkpoint
+
+    def _steps(self) -> tuple[Step, ...]:
+        if self.audit.steps is None:
+            raise _NotMade("A4 has failed")
+        return self.audit.steps
+
+    def _recorded(self) -> Recorded:
+        if self.audit.recorded is None:
+            raise _NotMade("A4 or A8 has failed")
+        return self.audit.recorded
+
+    def _accounts(self) -> Accounts:
+        if self.audit.accounts is None:
+            raise _NotMade("A6 has failed")
+        return self.audit.accounts

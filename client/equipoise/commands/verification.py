@@ -1,0 +1,164 @@
+"""What analysts type to verify a round, and their lawyers ten years later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise.bundle import Bundle
+from equipoise.client import Client
+from equipoise.commands.analyst import read_statements
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
+from equipoise.commands.printing import err, print_json, print_line
+from equipoise.errors import InvalidArgument, OutOfRange, VerificationFailed
+from equipoise.history import Held
+from equipoise.keepsakes import CHECKPOINT, Keepsakes
+from equipoise.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
+from equipoise.signed_notes import VerifierKey, open_checkpoint
+from equipoise.verify import Check, CheckFailed, Papers, verify
+
+BundleFile = Annotated[Path, typer.Argument(metavar="BUNDLE", help="The file that `equipoise bundle` wrote.")]
+
+
+def bundle(
+    round_id: RoundId,
+    to: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Write your part in a round that has ended to one file, and verify it against what your profile has kept.
+
+    The file holds everything that `equipoise verify` needs, now and in ten years, without any server: what you
+    asked, what you got, and the custodian's signed records of both. Exits with 1 where a check fails; the file is
+    written all the same, as evidence.
+    """
+    keys, keepsakes = read_log_keys(profile / LOG_KEYS), Keepsakes(profile)
+    held = keepsakes.checkpoint()
+    with Client.from_profile(profile) as client, err.status("downloading"):
+        try:
+            made = client.bundle(round_id, 0 if held is None else _size(held, keys, profile))
+        except OutOfRange:
+            # The custodian does not know the checkpoint that it signed: the last check will say so.
+            made = client.bundle(round_id)
+    data = made.to_bytes()
+    _write(to, data)
+    papers = Papers(keys, keepsakes.receipt(round_id), None, None if held is None else Held(held))
+    _told({"file": str(to), "bytes": len(data)}, [f"{len(data):,} bytes written to {to}."], data, papers, as_json)
+    keepsakes.keep_checkpoint(made.evidence.checkpoint)
+
+
+def verify_bundle(
+    file: BundleFile,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            help="The custodian's public keys: a file with a line each, or one such line. "
+            "[default: log.vkey in the profile, and then the receipt that the profile has kept counts, too]",
+            show_default=False,
+        ),
+    ] = None,
+    receipt: Annotated[
+        Path | None, typer.Option(help="The receipt that you got yourself: its workload must be the one used.")
+    ] = None,
+    statements: Annotated[
+        Path | None, typer.Option(help="The statements file that you submitted: it must be what was used.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="A checkpoint of the log, or a bundle, from before or after: both must be of one log."),
+    ] = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Verify a bundle, without any server: thirteen numbered checks, each a line, up to the first that fails.
+
+    docs/verification.md says what each of them means and what none of them proves. Exits with 0 where all hold,
+    else with 1.
+    """
+    data = read_file(file)
+    kept = None
+    if key is None:
+        source = str(profile / LOG_KEYS)
+        keys = read_log_keys(profile / LOG_KEYS)
+        kept = _kept_receipt(data, profile)
+    else:
+        source = key
+        keys = read_log_keys(Path(key)) if Path(key).exists() else parse_log_keys(key.encode(), "--key")
+    papers = Papers(
+        keys,
+        kept if receipt is None else read_file(receipt),
+        None if statements is None else read_statements(statements),
+        None if checkpoint is None else _held(checkpoint),
+    )
+    intro = [f"The custodian's keys are those of {source}."]
+    if receipt is None and kept is not None:
+        intro.append(f"Your own receipt is the one that {profile} has kept.")
+    _told({"file": str(file), "keys": source}, intro, data, papers, as_json)
+
+
+def _told(facts: dict[str, object], intro: list[str], data: bytes, papers: Papers, as_json: bool) -> None:
+    """Verifies, tells each check, and ends the program with 1 where one fails."""
+    checks: list[dict[str, object]] = []
+
+    def passed(check: Check, said: str) -> None:
+        checks.append({"number": check.value, "title": check.title, "holds": True, "found": said})
+        if not as_json:
+            print_line(f"{check.value:>2} ok      {check.title}: {said}")
+
+    if not as_json:
+        for line in intro:
+            print_line(line)
+    failure = None
+    try:
+        verify(data, papers, passed)
+    except CheckFailed as failed:
+        failure = failed
+        found = {"title": failed.check.title, "holds": False, "found": failed.problem}
+        checks.append({"number": failed.check.value, **found})
+    if as_json:
+        print_json(facts | {"verified": failure is None, "checks": checks})
+    elif failure is not None:
+        print_line(f"{failure.check.value:>2} FAILED  {failure.check.title}: {failure.problem}")
+    else:
+        print_line(f"All {len(Check)} checks hold.")
+    if failure is not None:
+        raise typer.Exit(1)
+
+
+def _kept_receipt(data: bytes, profile: Path) -> bytes | None:
+    """The receipt that the profile's holder has kept of the bundle's round, where the bundle is its own."""
+    try:
+        evidence = Bundle.from_bytes(data).evidence
+    except VerificationFailed:
+        return None  # the first check will say so
+    _, name = read_settings(profile)
+    return Keepsakes(profile).receipt(evidence.round_id) if name == evidence.analyst else None
+
+
+def _held(file: Path) -> Held:
+    try:
+        return Held.from_file(read_file(file))
+    except VerificationFailed as error:
+        raise InvalidArgument(str(file), error.message) from None
+
+
+def _size(note: bytes, keys: Sequence[VerifierKey], profile: Path) -> int:
+    try:
+        return open_checkpoint(note, keys).size
+    except VerificationFailed as error:
+        raise InvalidArgument(str(profile / CHECKPOINT), error.message) from None
+
+
+def _write(path: Path, data: bytes) -> None:
+    unfinished = path.with_name(f"{path.name}.part")
+    try:
+        try:
+            unfinished.write_bytes(data)
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise InvalidArgument("--out", f"{path} cannot be written: {error.strerror}") from None

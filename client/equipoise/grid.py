@@ -1,0 +1,15 @@
+"""The grid of all published answers and bounds: whole units of 2^-40."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+GRID_BITS = 40
+
+
+def on_grid(counts: NDArray[np.int64], total: int) -> NDArray[np.int64]:
+    """`counts / total` rounded down to units of 2^-40, in two steps so that nothing overflows below 2^42."""
+    half = GRID_BITS // 2
+    high, rest = np.divmod(counts << half, total)
+    return (high << half) + (rest << half) // total

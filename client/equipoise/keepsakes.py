@@ -1,0 +1,90 @@
+"""What an analyst keeps in its profile of what the custodian has signed: it cannot be taken back afterwards.
+
+    receipts/ROUND      the newest receipt of each round, an envelope
+    checkpoint          the newest checkpoint of the log that was verified, a signed note
+
+Trusted: what is removed here is not compared any more, and nothing else is lost; a copy elsewhere serves as well.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from equipoise.encoding import from_base64, parse_canonical_json
+from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.profile import read_file
+from equipoise.receipts import ReceiptPayload
+from equipoise.records import workload_commitment
+from equipoise.views import Receipt
+
+RECEIPTS, CHECKPOINT = "receipts", "checkpoint"
+_ROUND = re.compile(r"[0-9a-zA-Z]{1,64}")
+
+
+@dataclass(frozen=True)
+class Keepsakes:
+    """The files of one profile's directory. Each appears whole, or not at all."""
+
+    directory: Path
+
+    def receipt(self, round_id: str) -> bytes | None:
+        """The newest receipt of a round; None where none was kept. Raises `InvalidArgument` naming the file."""
+        return _read(self._receipt_file(round_id))
+
+    def keep_receipt(self, round_id: str, envelope: bytes) -> None:
+        """Keeps a receipt, unless a newer one is there: a repeated request gets its first receipt again.
+
+        Raises `InvalidArgument` naming the file, `VerificationFailed` for what is no receipt.
+        """
+        path = self._receipt_file(round_id)
+        held = _read(path)
+        if held is None or _unverified(held).accept_time <= _unverified(envelope).accept_time:
+            _write(path, envelope)
+
+    def checkpoint(self) -> bytes | None:
+        """The newest checkpoint; None where none was kept. Raises `InvalidArgument` naming the file."""
+        return _read(self.directory / CHECKPOINT)
+
+    def keep_checkpoint(self, note: bytes) -> None:
+        """Keeps a checkpoint that was verified against the one before. Raises `InvalidArgument` naming the file."""
+        _write(self.directory / CHECKPOINT, note)
+
+    def _receipt_file(self, round_id: str) -> Path:
+        if not _ROUND.fullmatch(round_id):
+            raise InvalidArgument("round", "is not the identifier of a round")
+        return self.directory / RECEIPTS / round_id
+
+
+def check_accepted(receipt: Receipt, workload: bytes) -> None:
+    """Raises `VerificationFailed` unless the signed receipt commits to exactly these bytes.
+
+    Whose signature it is, `equipoise.verify` finds out, where the custodian's keys are trusted.
+    """
+    signed = _unverified(receipt.envelope)
+    if signed.round_id != receipt.round_id or signed.commitment != workload_commitment(receipt.salt, workload):
+        raise VerificationFailed("the receipt is for another workload than the one that was sent")
+
+
+def _unverified(envelope: bytes) -> ReceiptPayload:
+    fields = parse_canonical_json(envelope, "a receipt")
+    try:
+        payload = from_base64(fields["payload"], "a receipt")
+    except (TypeError, KeyError):
+        raise VerificationFailed("a receipt is no envelope") from None
+    return ReceiptPayload.from_bytes(payload)
+
+
+def _read(path: Path) -> bytes | None:
+    return read_file(path) if path.exists() else None
+
+
+def _write(path: Path, content: bytes) -> None:
+    prepared = path.with_name(f"{path.name}.new")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        prepared.write_bytes(content)
+        prepared.replace(path)
+    except OSError as error:
+        raise InvalidArgument(str(path), f"cannot be written: {error.strerror}") from None

@@ -1,0 +1,184 @@
+"""What a round's records say to one of its analysts, once they are proven to be the log's.
+
+A round has a record of each step, and each names the root of the one before it. Of every record the analyst is
+given the items that speak to all of the round, and its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from equipoise.accounting import Cost
+from equipoise.encoding import canonical_json, parse_canonical_json, read_object
+from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.evidence import Evidence, OpenedRecord
+from equipoise.items import read_cost, read_item
+from equipoise.merkle import leaf_hash, verify_inclusion
+from equipoise.records import VERSION, Kind, item_hash
+from equipoise.schema import Schema
+from equipoise.signed_notes import Checkpoint
+from equipoise.views import Share
+
+# The items of each record: what speaks to all, at place 0, and what is about one share. Between them stands what
+# only auditors may open.
+PUBLIC_ITEM = {
+    Kind.DATASET_REGISTERED: "dataset",
+    Kind.ROUND_OPENED: "round",
+    Kind.ROUND_SEALED: "seal",
+    Kind.ROUND_RELEASED: "release",
+    Kind.ROUND_ABORTED: "abort",
+}
+OWN_ITEM = {
+    Kind.ROUND_OPENED: "share",
+    Kind.ROUND_SEALED: "workload",
+    Kind.ROUND_RELEASED: "result",
+    Kind.ROUND_ABORTED: "charge",
+}
+FIRST_SHARE = 2  # the place of the first share's item in a record
+STEPS = (
+    (Kind.DATASET_REGISTERED, Kind.ROUND_OPENED, Kind.ROUND_SEALED, Kind.ROUND_RELEASED),
+    (Kind.DATASET_REGISTERED, Kind.ROUND_OPENED, Kind.ROUND_SEALED, Kind.ROUND_ABORTED),
+    (Kind.DATASET_REGISTERED, Kind.ROUND_OPENED, Kind.ROUND_ABORTED),
+)
+# In which item, and under which name, a record names the root of the one before it.
+LINKS = {
+    Kind.ROUND_OPENED: "dataset_root",
+    Kind.ROUND_SEALED: "opened_root",
+    Kind.ROUND_RELEASED: "sealed_root",
+    Kind.ROUND_ABORTED: "previous_root",
+}
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A leaf of the log, read: which step it stands for, its record's root and the size of its record's tree."""
+
+    kind: Kind
+    root: str
+    size: int
+
+    @classmethod
+    def read(cls, data: bytes) -> Leaf:
+        """Raises `VerificationFailed` for anything but a leaf."""
+        kinds = {"kind": str, "root": str, "size": int, "version": int}
+        fields = read_object(parse_canonical_json(data, "a leaf"), kinds, "a leaf")
+        if fields["version"] != VERSION or fields["kind"] not in list(Kind):
+            raise VerificationFailed("a leaf is of a kind or version that this program does not know")
+        return cls(Kind(fields["kind"]), fields["root"], fields["size"])
+
+
+@dataclass(frozen=True)
+class ProvenRound:
+    """The items, by their names: those that speak to all, `dataset`, `round`, `seal`, `release` or `abort`; the
+    analyst's own, `share`, `workload`, `result` or `charge`. What a round did not come to is None.
+    """
+
+    dataset: Fields
+    round: Fields
+    share: Fields
+    seal: Fields | None
+    workload: Fields | None
+    release: Fields | None
+    result: Fields | None
+    abort: Fields | None
+    charge: Fields | None
+    schema: Schema
+
+    @property
+    def own_share(self) -> Share:
+        """What the analyst may ask."""
+        names = ("statements", "queries", "sensitivity", "support")
+        return Share(self.share["analyst"], *(self.share[name] for name in names))
+
+    @property
+    def commitment(self) -> str | None:
+        """To the workload that was sealed, in hexadecimal; None: none was, or the round was not sealed."""
+        return None if self.workload is None else self.workload["commitment"]
+
+    @property
+    def announced_cost(self) -> Cost:
+        """What the round was to cost each analyst."""
+        return read_cost(self.round["analyst_cost"])
+
+    @property
+    def announced_parts(self) -> str:
+        """What that is made of, as `accounting.parts_from_json` reads it."""
+        return canonical_json(self.round["analyst_events"]).decode()
+
+
+def check_inclusion(records: Sequence[OpenedRecord], checkpoint: Checkpoint) -> None:
+    """Raises `VerificationFailed` unless every record's leaf is in the log, one after another."""
+    for record in records:
+        verify_inclusion(leaf_hash(record.leaf), record.index, checkpoint.size, record.path, checkpoint.root)
+    for one, next_one in itertools.pairwise(records):
+        if one.index >= next_one.index:
+            raise VerificationFailed("the log holds the round's steps in another order")
+
+
+def check_openings(records: Sequence[OpenedRecord]) -> None:
+    """Raises `VerificationFailed` unless every item is in its record, at the place that it says."""
+    for record in records:
+        leaf = Leaf.read(record.leaf)
+        for item in record.items:
+            try:
+                hashed = item_hash(item.salt, item.content)
+                verify_inclusion(hashed, item.position, leaf.size, item.path, bytes.fromhex(leaf.root))
+            except (ValueError, VerificationFailed) as problem:
+                raise VerificationFailed(f"{leaf.kind}, item {item.position}: {problem}") from None
+
+
+def proven_round(evidence: Evidence) -> ProvenRound:
+    """What the items say. Raises `VerificationFailed` unless they are all that one round has for one analyst."""
+    leaves = [Leaf.read(record.leaf) for record in evidence.records]
+    kinds = tuple(leaf.kind for leaf in leaves)
+    if kinds not in STEPS:
+        raise VerificationFailed(f"these are not the steps of a round: {', '.join(kinds) or 'none'}")
+    found: dict[str, Fields] = {}
+    places: set[int] = set()
+    for record, kind in zip(evidence.records, kinds, strict=True):
+        names = [PUBLIC_ITEM[kind], *([OWN_ITEM[kind]] if kind in OWN_ITEM else [])]
+        if len(record.items) != len(names):
+            raise VerificationFailed(f"{kind}: {len(record.items)} items are opened where {len(names)} must be")
+        for item, name in zip(record.items, names, strict=True):
+            found[name] = read_item(item.content, name)
+        if record.items[0].position != 0:
+            raise VerificationFailed(f"{kind}: what speaks to all is not at the first place")
+        places.update(item.position for item in record.items[1:])
+    if len(places) != 1 or min(places) < FIRST_SHARE:
+        raise VerificationFailed("the analyst's items are not at the place of one and the same share")
+    for before, leaf in itertools.pairwise(leaves):
+        if found[PUBLIC_ITEM[leaf.kind]][LINKS[leaf.kind]] != before.root:
+            raise VerificationFailed(f"{leaf.kind} does not follow this {before.kind}")
+    _check_names(found, evidence)
+    return ProvenRound(
+        schema=_schema(found["dataset"]["schema"]),
+        **{name: found.get(name) for name in (*PUBLIC_ITEM.values(), *OWN_ITEM.values())},  # type: ignore[arg-type]
+    )
+
+
+def _check_names(found: Mapping[str, Fields], evidence: Evidence) -> None:
+    for name, fields in found.items():
+        for what, expected in (("round", evidence.round_id), ("analyst", evidence.analyst)):
+            if fields.get(what, expected) != expected:
+                raise VerificationFailed(f"the item {name} is of the {what} {fields[what]}, not {expected}")
+    dataset, shown = found["dataset"], found["round"]
+    for what, one, other in (
+        ("dataset", dataset["dataset"], shown["dataset"]),
+        ("number of records", dataset["records"], shown["records"]),
+        ("size of the universe", _schema(dataset["schema"]).universe_size, shown["universe_size"]),
+    ):
+        if one != other:
+            raise VerificationFailed(f"dataset and round do not agree on the {what}: {one} and {other}")
+
+
+def _schema(document: Fields) -> Schema:
+    try:
+        return Schema.from_json(json.dumps(document))
+    except InvalidArgument as error:
+        raise VerificationFailed(f"the dataset's {error.message}") from None

@@ -1,0 +1,174 @@
+"""Putting promises to the proof: a round computed again, and what a mechanism's runs prove of what it hides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise.commands.printing import print_line
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.profile import SEED_KEY
+from equipoise_server.audit.chart import check_chart, write_chart
+from equipoise_server.audit.empirical import audit
+from equipoise_server.audit.neighbours import Instance
+from equipoise_server.audit.report import as_json as audit_as_json
+from equipoise_server.audit.report import print_audit
+from equipoise_server.commands.printing import DEFAULT_STATE, ERR, OUT, AsJson, State, print_json
+from equipoise_server.config import load_config
+from equipoise_server.identity.names import Role
+from equipoise_server.mechanisms.interface import Budget
+from equipoise_server.replay.replay import Replay
+from equipoise_server.replay.report import as_json as replay_as_json
+from equipoise_server.replay.report import lines
+from equipoise_server.replay.seed import load_auditor_key, seed_in, unsealed
+from equipoise_server.rounds.custody import system_seeds
+from equipoise_server.simulation.progress import RunsProgress
+from equipoise_server.simulation.request import forced_options, in_words_of_options
+from equipoise_server.storage.store import read_only
+
+OPTION_OF_FIELD = {
+    name: f"--{name}"
+    for name in ("mechanism", "unit", "records", "analysts", "statements", "universe", "beta", "runs", "level")
+} | {
+    "shares": "--analysts, --statements",
+    "universe_size": "--universe",
+    "attributes": "--universe",
+    "data_budget": "--eps-data, --delta-data",
+    "analyst_budget": "--eps-analyst, --delta-analyst",
+    "options": "--set",
+    "options.play": "--play",
+}
+
+
+def replay(
+    round_id: Annotated[str, typer.Argument(metavar="ROUND", help="The round's id.")],
+    state: State = DEFAULT_STATE,
+    auditor_key: Annotated[
+        Path | None,
+        typer.Option(
+            help="The auditor's private key, to which the round's seed was sealed. "
+            "[default: profiles/auditor/seed.key in the state directory]",
+            show_default=False,
+        ),
+    ] = None,
+    seed_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of a key, a file with 128 hexadecimal digits: the commitment's salt and the seed.",
+            show_default=False,
+        ),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(help="The table, where it is not in the data directory any more.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute a released round again from its data and seed, and compare every message with what was released.
+
+    Reads the state directory and writes nothing to it; a server may run meanwhile. All that noise decides is
+    compared byte for byte, and what is fitted to noisy answers in floating point to 2^-20. Takes as long as the
+    round did. Exits with 1 and names the first difference, if there is one.
+    """
+    if auditor_key is not None and seed_file is not None:
+        raise InvalidArgument("--seed-file", "says the same as --auditor-key; give one of them")
+    config = load_config(state)
+    directory = config.data_path(state)
+    with read_only(config.store_url(state)) as store, RunsProgress(1, ERR) as progress:
+
+        def seed_of(commitment: bytes) -> bytes:
+            if seed_file is not None:
+                return seed_in(seed_file, commitment)
+            private = load_auditor_key(auditor_key or state / "profiles" / Role.AUDITOR.value / SEED_KEY)
+            return unsealed(store, round_id, private, commitment)
+
+        replayed = Replay(
+            store, round_id, seed_of, lambda dataset: table or directory / dataset.source, progress(0)
+        )
+        found = replayed.run()
+    if as_json:
+        print_json(replay_as_json(found))
+    else:
+        for line in lines(found):
+            print_line(line)
+    if found.difference is not None:
+        raise typer.Exit(1)
+
+
+def empirical(
+    mechanism: Annotated[str, typer.Option(help="The mechanism by name.")],
+    universe: Annotated[
+        str, typer.Option(help="How many categories each attribute has, such as 3x3.", metavar="AxB")
+    ] = "3x3",
+    records: Annotated[int, typer.Option(help="How many records the table has.")] = 100,
+    analysts: Annotated[int, typer.Option(help="How many analysts; the first is the one that changes.")] = 3,
+    statements: Annotated[int, typer.Option(help="How many conditions each of them asks about.")] = 1,
+    unit: Annotated[
+        str, typer.Option(help="What of an analyst is protected: one query (statement), or all of the analyst.")
+    ] = "query",
+    play: Annotated[
+        str | None,
+        typer.Option(help="How the game is played: mixed, sampled, or hru (as published). [default: planned]"),
+    ] = None,
+    eps_data: Annotated[float, typer.Option(help="Epsilon of the people in the table.")] = 1.0,
+    delta_data: Annotated[float, typer.Option(help="Delta of the people in the table.")] = 0.01,
+    eps_analyst: Annotated[float, typer.Option(help="Epsilon of the analysts.")] = 1.0,
+    delta_analyst: Annotated[float, typer.Option(help="Delta of the analysts.")] = 0.01,
+    beta: Annotated[float, typer.Option(help="Bounds hold with at least one less this probability.")] = 0.05,
+    forced: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE forces a parameter, such as rounds=8; repeat for several."),
+    ] = None,
+    runs: Annotated[
+        int, typer.Option(help="How many runs of each input choose what to look at; as many again test it.")
+    ] = 500,
+    level: Annotated[
+        float, typer.Option(help="With which probability a sound mechanism may be refuted by chance.")
+    ] = 0.001,
+    chart: Annotated[
+        Path | None,
+        typer.Option(help="Draw certified bounds beside claims, into this .svg or .png file.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a mechanism on neighbouring inputs, and certify what its outcomes alone prove of its epsilons.
+
+    Needs no table and no server: the inputs are tiny and public, made from the options. One record moves, and
+    everybody looks; one statement or analyst changes, and all others look together. Every run has a fresh seed.
+    Exits with 1 where more is certified than the mechanism claims. That little is certified proves nothing.
+    """
+    if chart is not None:
+        check_chart(chart)
+    options = forced_options(forced or ())
+    if play is not None:
+        if "play" in options:
+            raise InvalidArgument("--set", "play is also what --play says")
+        options["play"] = play
+    instance = Instance(
+        universe=universe,
+        records=records,
+        analysts=analysts,
+        statements=statements,
+        unit=unit,
+        data_budget=Budget(eps_data, delta_data),
+        analyst_budget=Budget(eps_analyst, delta_analyst),
+        beta=beta,
+        options=options,
+    )
+    try:
+        with RunsProgress(1, ERR) as progress:
+            found = audit(mechanism, instance, runs, level, system_seeds, progress(0))
+    except BudgetExhausted as error:
+        raise in_words_of_options(InvalidArgument(*error.message.split(": ", 1)), OPTION_OF_FIELD) from None
+    except InvalidArgument as error:
+        raise in_words_of_options(error, OPTION_OF_FIELD) from None
+    if chart is not None:
+        write_chart(found, chart)
+    if as_json:
+        print_json(audit_as_json(found))
+    else:
+        print_audit(OUT, found)
+    if found.refuted:
+        raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""Replay: a released round computed again from its data and its seed, and compared with what was released."""

@@ -1,0 +1,59 @@
+"""Differences between what a round has on record and what it must have, named one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What is on record or stored, and what it must be; both empty where `what` says it all.
+
+    `message` is a sequence number, counted from 1, `query` a number in the analyst's workload, from 0.
+    """
+
+    what: str
+    recorded: str = ""
+    expected: str = ""
+    analyst: str = ""
+    message: int | None = None
+    query: int | None = None
+
+    def __str__(self) -> str:
+        places = [
+            *([f"analyst {self.analyst}"] if self.analyst else []),
+            *([] if self.message is None else [f"message {self.message}"]),
+            *([] if self.query is None else [f"query {self.query}"]),
+        ]
+        said = ", ".join([*places, self.what])
+        return f"{said}: {self.recorded} is there, but it must be {self.expected}" if self.recorded else said
+
+    def as_json(self) -> dict[str, object]:
+        """Every field, those that say nothing as null."""
+        return {name: None if value == "" else value for name, value in asdict(self).items()}
+
+
+class Differs(Exception):
+    """A check has found a difference."""
+
+    def __init__(self, difference: Difference) -> None:
+        super().__init__(str(difference))
+        self.difference = difference
+
+
+def same(what: str, recorded: object, expected: object, analyst: str = "") -> None:
+    """Raises `Differs` unless the two are equal. Objects are compared field by field, and bytes shown in hex."""
+    if isinstance(recorded, Mapping) and isinstance(expected, Mapping):
+        for name in sorted({*recorded, *expected}):
+            same(f"{what}.{name}", recorded.get(name), expected.get(name), analyst)
+    elif recorded != expected:
+        raise Differs(Difference(what, shown(recorded), shown(expected), analyst))
+
+
+def shown(value: Any) -> str:
+    """As a reader of the difference sees it."""
+    if value is None:
+        return "nothing"
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,216 @@
+"""Bundles of a real server's rounds pass offline, whatever became of the round; others are given nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from integration.rounds_bench import COLOUR, SCHEMA, SIZE, write_table
+from integration.server_process import make_state, running
+
+from equipoise.bundle import Bundle
+from equipoise.cli import main
+from equipoise.client import Client
+from equipoise.errors import NotFound, WrongState
+from equipoise.history import Held
+from equipoise.keepsakes import Keepsakes
+from equipoise.operator_client import Operator
+from equipoise.profile import LOG_KEYS, Profile, read_log_keys
+from equipoise.proven_round import proven_round
+from equipoise.queries import Marginal, Statement
+from equipoise.statements import statements_to_json
+from equipoise.verify import Check, CheckFailed, Papers, verify
+from equipoise.views import Budget, Share, Terms
+
+STATEMENTS: dict[str, tuple[Statement, ...]] = {
+    "ann": (Marginal(("colour", "size")), COLOUR == "red"),
+    "bob": (SIZE.isin(["s", "m"]), Marginal(("size",))),
+}
+ANALYSTS = ("ann", "bob", "cyd", "eve")  # cyd takes its workload back, eve has no share
+CAP = Budget(40.0, 1e-3)
+
+
+@dataclass
+class Place:
+    """A server's people: the operator, and the analysts by name with their profiles."""
+
+    directory: Path
+    operator: Operator
+    clients: dict[str, Client]
+
+    def opened(self, mechanism: str, unit: str = "query", options: str = "") -> str:
+        """A round to which ann and bob have submitted, and cyd, who has taken it back."""
+        shares = tuple(Share(name, 4, 12, 4, 4) for name in ("ann", "bob", "cyd"))
+        budget = Budget(8.0, 1e-4)
+        terms = Terms("shop", shares, budget, budget, unit, 0.05, mechanism, options)
+        round_id = self.operator.open(terms).round.id
+        self.clients["ann"].submit(round_id, STATEMENTS["bob"])
+        for name, statements in STATEMENTS.items():
+            self.clients[name].submit(round_id, statements)
+        self.clients["cyd"].submit(round_id, STATEMENTS["ann"])
+        self.clients["cyd"].withdraw(round_id)
+        return round_id
+
+    def released(self, mechanism: str, unit: str = "query", options: str = "") -> str:
+        """Such a round, whose results can be read."""
+        round_id = self.opened(mechanism, unit, options)
+        self.operator.seal(round_id)
+        self.operator.run_to_completion(round_id)
+        self.operator.release(round_id)
+        self.clients["ann"].wait(round_id)
+        return round_id
+
+    def papers(self, name: str, round_id: str) -> Papers:
+        """All that an analyst has kept."""
+        profile = self.directory / name
+        held = Keepsakes(profile).checkpoint()
+        return Papers(
+            read_log_keys(profile / LOG_KEYS),
+            Keepsakes(profile).receipt(round_id),
+            STATEMENTS.get(name),
+            None if held is None else Held(held),
+        )
+
+
+@pytest.fixture
+def place(tmp_path: Path, store_url: str) -> Iterator[Place]:
+    state = make_state(tmp_path / "state", store=store_url)
+    write_table(state / "data")
+    with ExitStack() as stack:
+        server = stack.enter_context(running(state))
+        profile = state / "profiles" / "operator"
+        settings = profile / "profile.toml"
+        settings.write_text(settings.read_text().replace(Profile.load(profile).target, f"127.0.0.1:{server.port}"))
+        operator = stack.enter_context(Operator.from_profile(profile))
+        operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP)
+        clients = {}
+        for name in ANALYSTS:
+            operator.add_analyst(name, tmp_path / name)
+            clients[name] = stack.enter_context(Client.from_profile(tmp_path / name))
+        yield Place(tmp_path, operator, clients)
+
+
+def failing(bundle: Bundle, papers: Papers) -> Check | None:
+    try:
+        verify(bundle.to_bytes(), papers, lambda check, said: None)
+    except CheckFailed as failed:
+        return failed.check
+    return None
+
+
+def test_every_analyst_can_verify_whatever_became_of_the_round(place: Place) -> None:
+    mixed = '{"game_share":0.5,"play":"mixed"}'
+    rounds = [
+        place.released("equilibrium", options=mixed),
+        place.released("gaussian"),
+        place.released("pooled", "analyst", '{"least":0,"synopsis":5000}'),
+    ]
+    for step in ("open", "sealed"):
+        round_id = place.opened("gaussian")
+        if step == "sealed":
+            place.operator.seal(round_id)
+        with pytest.raises(WrongState, match="not ended"):
+            place.clients["ann"].evidence(round_id)
+        place.operator.abort(round_id, "the power failed")
+        rounds.append(round_id)
+    answered = set()
+    for round_id in rounds:
+        texts = set()
+        for unknown in (round_id, "0" * 32):
+            with pytest.raises(NotFound) as refused:
+                place.clients["eve"].evidence(unknown)
+            texts.add(str(refused.value))
+        assert len(texts) == 1
+        for name in ("ann", "bob", "cyd"):
+            bundle = place.clients[name].bundle(round_id)
+            papers = place.papers(name, round_id)
+            assert papers.receipt is not None
+            assert failing(bundle, papers) is None
+            proven = proven_round(bundle.evidence)
+            if proven.result is not None and proven.result["stream"] is not None:
+                answered.add((name, proven.round["mechanism"], bundle.synopsis is not None))
+    mechanisms = {("equilibrium", True), ("gaussian", False), ("pooled", True)}
+    assert answered == {(name, *made) for name in ("ann", "bob") for made in mechanisms}
+
+
+def test_evidence_of_one_is_of_no_use_to_another(place: Place) -> None:
+    round_id = place.released("gaussian")
+    bundles = {name: place.clients[name].bundle(round_id) for name in ("ann", "bob")}
+    swapped = Bundle(bundles["ann"].evidence, bundles["ann"].workload, bundles["bob"].stream, None)
+    assert failing(swapped, place.papers("ann", round_id)) is Check.STREAM
+    assert failing(bundles["bob"], place.papers("ann", round_id)) is Check.RECEIPT
+    ann = json.dumps(bundles["ann"].evidence.to_fields())
+    assert "bob" not in ann
+    assert "cyd" not in ann
+
+
+def told(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> str:
+    """What a command prints, which must end with this code."""
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, arguments)])
+    printed = capsys.readouterr()
+    assert (ended.value.code or 0) == code, printed.err
+    return printed.out or printed.err
+
+
+def test_by_the_commands(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """One after another: a bundle, what verifies it, and what does not."""
+    ann, here = place.directory / "ann", place.directory
+    profile = ("--profile", ann)
+    round_id = place.opened("gaussian")
+    first = (ann / "receipts" / round_id).read_bytes()
+    place.clients["ann"].submit(round_id, STATEMENTS["bob"])
+    replaced = (ann / "receipts" / round_id).read_bytes()
+    assert replaced != first
+    (here / "first").write_bytes(first)
+    (here / "own.json").write_text(statements_to_json(STATEMENTS["bob"]))
+    (here / "other.json").write_text(statements_to_json(STATEMENTS["ann"]))
+    file = here / "ann.bundle"
+    assert "has not ended" in told(capsys, 1, "bundle", round_id, "--out", file, *profile)
+    place.operator.seal(round_id)
+    place.operator.run_to_completion(round_id)
+    place.operator.release(round_id)
+    place.clients["ann"].wait(round_id)
+
+    assert "All 13 checks hold." in told(capsys, 0, "bundle", round_id, "--out", file, *profile)
+    place.released("gaussian")  # the log grows
+    again = told(capsys, 0, "bundle", round_id, "--out", here / "again", *profile)
+    assert "held by you" in again
+    place.operator.__exit__(None, None, None)
+
+    shown = told(capsys, 0, "verify", file, *profile, "--statements", here / "own.json")
+    assert "6 ok" in shown
+    assert "the same as your own" in shown
+    line = (ann / LOG_KEYS).read_text().strip()
+    (here / "key").write_text(line + "\n")
+    for key in (line, here / "key"):
+        assert "none of your own was given" in told(capsys, 0, "verify", file, "--key", key)
+    found = json.loads(told(capsys, 0, "verify", file, *profile, "--json"))
+    assert found["verified"]
+    assert [check["number"] for check in found["checks"]] == list(range(1, 14))
+
+    later = ("--checkpoint", here / "again")
+    assert "held by you" in told(capsys, 0, "verify", file, *profile, *later)
+    assert " 6 FAILED" in told(capsys, 1, "verify", file, *profile, "--receipt", here / "first")
+    assert " 7 FAILED" in told(capsys, 1, "verify", file, *profile, "--statements", here / "other.json")
+    data = file.read_bytes()
+    file.write_bytes(data.replace(b'"index":2', b'"index":1'))
+    found = json.loads(told(capsys, 1, "verify", file, *profile, "--json"))
+    assert not found["verified"]
+    assert (found["checks"][-1]["number"], found["checks"][-1]["holds"]) == (3, False)
+    file.write_bytes(data[:-1])
+    assert " 1 FAILED" in told(capsys, 1, "verify", file, *profile)
+    # A custodian who denies a workload, or shows another log than before.
+    (ann / "receipts" / round_id).write_bytes(first)
+    assert " 6 FAILED" in told(capsys, 1, "bundle", round_id, "--out", file, *profile)
+    for wrong in ("nowhere", here):
+        assert "cannot be read" in told(capsys, 1, "verify", here / wrong, *profile)
+    assert "cannot be read" in told(capsys, 1, "verify", here / "again", "--profile", here / "nobody")
+    assert "verifier key" in told(capsys, 1, "verify", here / "again", "--key", "none")
+    shutil.rmtree(ann / "receipts")
+    assert "All 13 checks hold." in told(capsys, 0, "verify", here / "again", *profile)

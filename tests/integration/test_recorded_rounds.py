@@ -1,0 +1,240 @@
+"""What is on record after each step: items as their readers want them, roots where the next record names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from integration.rounds_bench import ANN, BOB, SALT, SCHEMA, TERMS, Bench
+from integration.test_deleted_analysts import compute
+from sqlalchemy import select
+
+from equipoise.accounting import Cost
+from equipoise.envelopes import open_envelope
+from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.items import read_cost, read_item
+from equipoise.merkle import root_of
+from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.records import (
+    Kind,
+    item_hash,
+    leaf_bytes,
+    stream_digest,
+    synopsis_digest,
+    workload_commitment,
+)
+from equipoise.times import to_microseconds
+from equipoise.wire import workload_to_bytes
+from equipoise_server.data.digest import data_digest
+from equipoise_server.data.source import load_histogram
+from equipoise_server.ledger import charges
+from equipoise_server.rounds.restoring import RESTORED, write_off_losses
+from equipoise_server.storage.tables import record_items, records, rounds
+from equipoise_server.transparency.signing import Signer
+
+NAMES = {
+    Kind.LOG_STARTED: ["key", "key"],
+    Kind.DATASET_REGISTERED: ["dataset", "data"],
+    Kind.ROUND_OPENED: ["round", "plan", "share", "share"],
+    Kind.ROUND_SEALED: ["seal", "reservation", "workload", "workload"],
+    Kind.ROUND_RELEASED: ["release", "spending", "result", "result"],
+    Kind.ROUND_ABORTED: ["abort", "settlement", "charge", "charge"],
+    Kind.SEED_READ: ["access"],
+    Kind.SEED_DESTROYED: ["destruction"],
+}
+AUDIENCES = {
+    **dict.fromkeys(("key", "dataset", "round", "seal", "release", "abort", "destruction"), ("round", False)),
+    **dict.fromkeys(("data", "plan", "reservation", "spending", "settlement", "access"), ("auditor", False)),
+    **dict.fromkeys(("share", "workload", "result", "charge"), ("analyst", True)),
+}
+
+
+@pytest.fixture
+def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
+    bench = Bench(tmp_path, store_url)
+    yield bench
+    bench.stop()
+
+
+def recorded(bench: Bench) -> dict[Kind, list[dict[str, Any]]]:
+    """The items of the newest record of each kind, read strictly and checked against root, leaf and audience."""
+    found: dict[Kind, list[dict[str, Any]]] = {}
+    with bench.store.read() as connection:
+        for row in connection.execute(select(records).order_by(records.c.position)):
+            kind = Kind(row.kind)
+            query = select(record_items).where(record_items.c.record == row.position)
+            held = connection.execute(query.order_by(record_items.c.place)).all()
+            assert root_of([each.hash for each in held]) == row.root
+            assert (row.leaf, len(held)) == (leaf_bytes(kind, row.root, len(held)), 8)
+            opened = [each for each in held if each.content is not None]
+            assert all(item_hash(each.salt, each.content) == each.hash for each in opened)
+            found[kind] = [
+                read_item(each.content, name) for each, name in zip(opened, NAMES[kind], strict=True)
+            ] + [{"root": row.root.hex(), "publish_time": row.publish_time}]
+            for each, name in zip(opened, NAMES[kind], strict=True):
+                assert (each.audience, bool(each.analyst)) == AUDIENCES[name]
+    return found
+
+
+def digest_of_table(bench: Bench) -> str:
+    return data_digest(load_histogram(bench.directory / "data" / "shop.csv", SCHEMA).histogram).hex()
+
+
+def test_a_released_round_can_be_followed_from_its_end_to_its_table(bench: Bench) -> None:
+    """Cyd, who has the second share, submits nothing: its items are there like ann's."""
+    opened = bench.rounds.open(
+        replace(TERMS, shares=(TERMS.shares[0], replace(TERMS.shares[1], analyst="cyd"))), "1"
+    )
+    asked = workload_to_bytes(ANN)
+    bench.rounds.submit("ann", opened.id, "first", workload_to_bytes(BOB), bytes(32))
+    bench.rounds.submit("ann", opened.id, "second", asked, SALT)
+    bench.rounds.set_audit_nonce(opened.id, b"n" * 32, "nonce", "auditor")
+    bench.rounds.seal(opened.id, "seal")
+    compute(bench, opened.id, ("ann",))
+    released = bench.rounds.release(opened.id, "release")
+    found = recorded(bench)
+
+    dataset, data, registered = found[Kind.DATASET_REGISTERED]
+    assert (dataset["dataset"], dataset["records"], data["digest"]) == ("shop", 400, digest_of_table(bench))
+    public, plan, ann, cyd, opening = found[Kind.ROUND_OPENED]
+    assert (public["dataset_root"], public["seed_commitment"]) == (registered["root"], opened.seed_commitment.hex())
+    assert (ann["analyst"], ann["queries"], cyd["analyst"]) == ("ann", 12, "cyd")
+    assert plan["round"] == opened.id
+    seal, reservation, anns, cyds, sealing = found[Kind.ROUND_SEALED]
+    assert (seal["opened_root"], seal["nonce"]) == (opening["root"], (b"n" * 32).hex())
+    assert anns["commitment"] == workload_commitment(SALT, asked).hex()
+    assert cyds["commitment"] is None
+    release, spending, own, none, ending = found[Kind.ROUND_RELEASED]
+    assert (release["sealed_root"], spending["data_digest"]) == (sealing["root"], data["digest"])
+    cells = np.zeros(3, dtype="<u4").tobytes()
+    assert release["synopsis"] == {"digest": synopsis_digest(cells).hex(), "records": 3}
+    chunks = [b"the results of ann"]
+    assert own["stream"] == {"digest": stream_digest(opened.id, chunks).hex(), "messages": 1, "queries": 1}
+    assert none["stream"] is None
+
+    # Every amount is what the plan charges, for who has submitted as for who has not.
+    cost = opened.plan.charged_analyst_cost
+    assert [read_cost(each["charge"]) for each in (own, none)] == [cost, cost]
+    with bench.store.read() as connection:
+        held = charges.of_round(connection, opened.id)
+    assert {each.account for each in held} == {"data/shop", "analyst/shop/query/ann", "analyst/shop/query/cyd"}
+    for listed in (reservation["charges"], spending["charges"]):
+        assert {each["account"]: read_cost(each["cost"]) for each in listed} == {
+            each.account: cost if each.account != "data/shop" else opened.plan.data_cost for each in held
+        }
+
+    # It enters the log when the streams open, whenever it was computed; the rest at once.
+    assert released.release_time is not None
+    assert ending["publish_time"] == release["release_time"] == to_microseconds(released.release_time)
+    assert sealing["publish_time"] == reservation["seal_time"] == to_microseconds(bench.clock())
+
+
+def test_aborted_rounds_say_what_became_of_their_charges(bench: Bench) -> None:
+    opened = bench.opened()
+    bench.rounds.abort(opened, "nobody came", "abort")
+    abort, settlement, ann, _, _ = recorded(bench)[Kind.ROUND_ABORTED]
+    opening = recorded(bench)[Kind.ROUND_OPENED][-1]
+    assert (abort["previous_root"], abort["reason"]) == (opening["root"], "nobody came")
+    assert (settlement["charges"], ann["state"], read_cost(ann["charge"])) == ([], "none", Cost())
+    sealed = bench.sealed()
+    bench.rounds.abort(sealed, "too late", "abort again")
+    abort, settlement, ann, bob, _ = recorded(bench)[Kind.ROUND_ABORTED]
+    assert abort["previous_root"] == recorded(bench)[Kind.ROUND_SEALED][-1]["root"]
+    assert [each["state"] for each in settlement["charges"]] == ["released"] * 3
+    cost = bench.rounds.get(sealed).plan.charged_analyst_cost
+    assert [(each["state"], read_cost(each["charge"])) for each in (ann, bob)] == [("released", cost)] * 2
+
+
+def test_rounds_that_end_in_a_repair_are_on_record(bench: Bench) -> None:
+    sealed = bench.sealed()
+    bench.guard.path.unlink()
+    assert write_off_losses(bench.store, bench.guard, bench.clock()).aborted == [sealed]
+    found = recorded_but_log(bench)
+    assert found["reason"] == RESTORED
+    assert kept_seed(bench, sealed) == b""
+
+
+def recorded_but_log(bench: Bench) -> dict[str, Any]:
+    """The abort; what a repair records of the log itself is not looked at here."""
+    with bench.store.read() as connection:
+        query = select(record_items.c.content).join(records, records.c.position == record_items.c.record)
+        content = connection.execute(query.where(records.c.kind == Kind.ROUND_ABORTED.value)).scalars().first()
+    return read_item(content or b"", "abort")
+
+
+def test_a_table_from_before_there_were_records_gets_its_own_at_the_next_opening(bench: Bench) -> None:
+    before = bench.opened()
+    with bench.store.write() as connection:
+        for table in (record_items, records):
+            connection.execute(table.delete())
+    bench.rounds.submit("ann", before, "1", workload_to_bytes(ANN), SALT)
+    bench.rounds.seal(before, "seal")
+    compute(bench, before)
+    bench.rounds.release(before, "release")
+    assert recorded(bench) == {}
+    bench.opened()
+    found = recorded(bench)
+    assert set(found) == {Kind.DATASET_REGISTERED, Kind.ROUND_OPENED}
+    assert found[Kind.DATASET_REGISTERED][1]["digest"] == digest_of_table(bench)
+
+
+def test_receipts_are_signed_and_the_same_bytes_for_the_same_request(bench: Bench) -> None:
+    round_id, asked = bench.opened(), workload_to_bytes(ANN)
+    with pytest.raises(InvalidArgument, match=r"^commitment_salt: "):
+        bench.rounds.submit("ann", round_id, "1", asked, SALT[:-1])
+    receipt = bench.rounds.submit("ann", round_id, "1", asked, SALT)
+    signer = Signer(bench.directory, "equipoise/bench")
+    with bench.store.read() as connection:
+        trusted = signer.verifier_keys(connection)
+    told = ReceiptPayload.from_bytes(open_envelope(receipt.envelope, RECEIPT_TYPE, trusted))
+    time = to_microseconds(receipt.accept_time)
+    commitment = workload_commitment(SALT, asked)
+    assert told == ReceiptPayload("bench", round_id, "ann", commitment, 3, receipt.queries, time)
+    bench.clock.move(10)
+    # Who asks again after a crash has drawn another salt, and is told the one that counts.
+    assert bench.rounds.submit("ann", round_id, "1", asked, bytes(32)) == receipt
+    envelope = bench.rounds.withdraw("ann", round_id, "2")
+    gone = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted))
+    assert gone == ReceiptPayload("bench", round_id, "ann", None, 0, 0, time + 10_000_000)
+    bench.clock.move(10)
+    assert bench.rounds.withdraw("ann", round_id, "2") == envelope
+    with pytest.raises(VerificationFailed):
+        open_envelope(envelope.replace(b"receipt", b"receipT"), RECEIPT_TYPE, trusted)
+
+
+def test_only_hashes_stay_of_what_was_recorded_about_a_deleted_analyst(bench: Bench) -> None:
+    sealed = bench.sealed()
+    bench.rounds.abort(sealed, "enough", "abort")
+    with bench.store.read() as connection:
+        before = connection.execute(select(record_items.c.hash)).scalars().all()
+    bench.rounds.delete_analyst("ann", "delete")
+    with bench.store.read() as connection:
+        rows = connection.execute(select(record_items)).all()
+        roots = connection.execute(select(records.c.position, records.c.root)).all()
+    assert [row.hash for row in rows] == before
+    own = [row for row in rows if row.analyst == "ann"]
+    assert len(own) == 3
+    assert all(row.content is None and row.salt is None for row in own)
+    assert all(row.content is not None for row in rows if row.audience and row.analyst != "ann")
+    for position, root in roots:
+        held = sorted((row.place, row.hash) for row in rows if row.record == position)
+        assert root_of([each for _, each in held]) == root
+
+
+def kept_seed(bench: Bench, round_id: str) -> bytes:
+    """The server's own copy of a round's seed."""
+    with bench.store.read() as connection:
+        return bytes(connection.execute(select(rounds.c.sealed_seed).where(rounds.c.id == round_id)).scalar_one())
+
+
+def test_the_digest_of_a_table_is_for_auditors_only(bench: Bench) -> None:
+    """It is not salted, so it could be guessed at; the item that has it is."""
+    bench.opened()
+    with bench.store.read() as connection:
+        rows = connection.execute(select(record_items).where(record_items.c.content.is_not(None))).all()
+    digest = digest_of_table(bench).encode()
+    assert [row.audience for row in rows if digest in row.content] == ["auditor"]

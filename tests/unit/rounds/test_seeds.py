@@ -1,0 +1,43 @@
+"""What a mechanism draws from: a function of the seed, the nonce, the table and the public parameters alone."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from dataclasses import asdict, replace
+
+from equipoise.accounting import Cost
+from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.rounds.seeds import bound_seed
+
+SEED, NONCE, DIGEST = b"s" * 32, b"n" * 32, b"d" * 32
+SETTING = Setting(
+    100, 8, (Share("ann", 2, 3),), "query", Budget(1.0, 1e-6), Budget(2.0, 1e-6), 0.05, {"rounds": 3}, (2, 4)
+)
+PLAN = Plan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 0.25, 1, 2.0, 3)
+
+
+def test_it_is_computed_as_documented() -> None:
+    """HKDF with SHA-256, written out: one step of each kind is enough for 32 bytes."""
+    public = json.dumps({"setting": asdict(SETTING), "plan": asdict(PLAN)}, sort_keys=True, separators=(",", ":"))
+    info = b"equipoise round v1\n" + DIGEST + hashlib.sha256(public.encode()).digest()
+    for nonce in (NONCE, None):
+        extracted = hmac.digest(nonce or bytes(32), SEED, "sha256")
+        expected = hmac.digest(extracted, info + b"\x01", "sha256")
+        assert bound_seed(SEED, nonce, DIGEST, SETTING, PLAN) == expected
+
+
+def test_everything_that_it_is_bound_to_changes_it() -> None:
+    found = {
+        bound_seed(SEED, NONCE, DIGEST, SETTING, PLAN),
+        bound_seed(bytes(32), NONCE, DIGEST, SETTING, PLAN),
+        bound_seed(SEED, None, DIGEST, SETTING, PLAN),
+        bound_seed(SEED, NONCE, bytes(32), SETTING, PLAN),
+        bound_seed(SEED, NONCE, DIGEST, replace(SETTING, beta=0.1), PLAN),
+        bound_seed(SEED, NONCE, DIGEST, replace(SETTING, shares=(Share("bob", 2, 3),)), PLAN),
+        bound_seed(SEED, NONCE, DIGEST, SETTING, replace(PLAN, parameters='{"a":1}')),
+        bound_seed(SEED, NONCE, DIGEST, SETTING, replace(PLAN, analyst_cost=None)),
+    }
+    assert len(found) == 8
+    assert all(len(seed) == 32 for seed in found)
