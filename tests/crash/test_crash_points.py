@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 from stores import back_up, restore
 
-from equipoise.auditor_client import Auditor
 from equipoise.client import Client
 from equipoise.connection import Connection
 from equipoise.enrolment import begin, install
@@ -51,7 +50,7 @@ TERMS = Terms(
     Budget(8.0, 1e-4),
     mechanism="equilibrium",  # which charges everybody and makes a synopsis
 )
-SEED, NONCE = bytes(range(32)), bytes(range(32, 64))
+SEED = bytes(range(32))
 AUDITOR = "/equipoise.v1.AuditorService"
 # These are reached while no server runs, by the command that writes off, in this order; then the guard's.
 OFFLINE = (CrashPoint.WRITE_OFF_WRITTEN, CrashPoint.WRITE_OFF_COMMITTED)
@@ -94,7 +93,6 @@ def play(server: DyingServer, profiles: Path) -> Played:
     operator = Persisting(server, lambda: Operator.from_profile(server.state / "profiles" / "operator"))
     ann = Persisting(server, lambda: Client.from_profile(profiles / "ann"))
     bob = Persisting(server, lambda: Client.from_profile(profiles / "bob"))
-    auditor = Persisting(server, lambda: Auditor.from_profile(server.state / "profiles" / "auditor"))
     auditor = Persisting(server, lambda: Connection.from_profile(server.state / "profiles" / "auditor"))
     for name in (*ASKED, "cyd"):
         operator.ask(lambda it, name=name: it.add_analyst(name, profiles / name))  # type: ignore[misc]
@@ -112,7 +110,6 @@ def play(server: DyingServer, profiles: Path) -> Played:
     operator.ask(lambda it: it.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register"))
     operator.ask(lambda it: it.set_cap("data/shop", LARGER, "cap"))
     first = operator.ask(lambda it: it.open(TERMS, "open")).round.id
-    auditor.ask(lambda it: it.set_nonce(first, NONCE, "nonce"))
     ann.ask(lambda it: it.submit(first, ASKED["bob"], "1"))
     ann.ask(lambda it: it.withdraw(first, "2"))
     ann.ask(lambda it: it.submit(first, ASKED["ann"], "3"))
@@ -127,7 +124,6 @@ def play(server: DyingServer, profiles: Path) -> Played:
         time.sleep(0.1)
     operator.ask(lambda it: it.release(first, "release"))
     assert ann.ask(lambda it: it.wait(first)).state is RoundState.RELEASED
-    assert len(auditor.ask(lambda it: it.sealed_seeds(first))) == 1
     second = operator.ask(lambda it: it.open(TERMS, "open again")).round.id
     bob.ask(lambda it: it.submit(second, ASKED["bob"], "4"))
     operator.ask(lambda it: it.seal(second, "seal again"))
