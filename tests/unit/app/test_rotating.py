@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
+from string import Template
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from integration.runbook_place import block
 
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotFound, VerificationFailed, WrongState
 from equipoise.merkle import leaf_hash, root_of
@@ -143,7 +147,7 @@ def test_a_key_file_that_is_another_s_is_refused(state: Path) -> None:
     (old_id,) = verifiers(state)
     added = add_log_key(state, clock).key
     path = state / "keys" / f"log-{old_id}.key"
-    (state / "keys" / f"log-{added.id}.key").replace(path)
+    path.write_bytes((state / "keys" / f"log-{added.id}.key").read_bytes())
     with pytest.raises(InvalidArgument, match=f"is not the key {old_id} of the log"):
         check_state(state, clock)
     path.write_text("nothing")
@@ -192,3 +196,30 @@ def test_the_log_is_written_to_files_that_say_what_it_says(
     assert (tmp_path / "log" / "tile" / "0" / "001.p" / "45").read_bytes() == b"".join(hashes[256:])
     with pytest.raises(InvalidArgument, match="cannot be written"):
         export_log(state, tmp_path / "log", clock)
+
+
+def test_the_runbook_s_exchange_of_keys(
+    state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = {"STATE": str(state), "PUBLIC": "seed.pub", "DIRECTORY": str(tmp_path / "log")}
+    (words["OLD"],) = verifiers(state)
+    for number in range(2):
+        _carry_out(block("The log's keys", number), words)
+    ((new_id, new),) = verifiers(state).items()
+    assert new_id != words["OLD"]
+    assert new.to_text() in capsys.readouterr().out
+    (words["OLD"],) = [each.key.id for each in list_keys(state, clock) if each.key.purpose is Purpose.AUDITOR]
+    subprocess.run(["sh", "-euc", block("Auditors' keys")], check=True, capture_output=True, timeout=60)
+    _carry_out(block("Auditors' keys", 1), words)
+    sequence(state)
+    _carry_out(block("The log for others"), words)
+    assert (tmp_path / "log" / "checkpoint").exists()
+
+
+def _carry_out(commands: str, words: dict[str, str]) -> None:
+    for command in commands.splitlines():
+        program, *arguments = shlex.split(Template(command).substitute(words))
+        assert program == "equipoise-server"
+        with pytest.raises(SystemExit, match="0"):
+            main(arguments)
