@@ -167,7 +167,7 @@ def test_aborted_rounds_say_what_became_of_their_charges(bench: Bench) -> None:
 def test_rounds_that_end_in_a_repair_are_on_record(bench: Bench) -> None:
     sealed = bench.sealed()
     bench.guard.path.unlink()
-    assert write_off_losses(bench.store, bench.guard, bench.clock()).aborted == [sealed]
+    assert write_off_losses(bench.store, bench.guard, bench.signer, bench.clock()).aborted == [sealed]
     found = recorded_but_log(bench)
     assert found["reason"] == RESTORED
     assert kept_seed(bench, sealed) == b""
