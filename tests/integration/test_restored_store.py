@@ -18,7 +18,8 @@ from equipoise_server.ledger.guard import Finding
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.restoring import RESTORED, write_off_losses
 from equipoise_server.rounds.states import RoundState
-from equipoise_server.storage.tables import runs
+from equipoise_server.storage.tables import checkpoints, runs
+from equipoise_server.transparency import keys, log
 
 DATA = "data/shop"
 
@@ -59,7 +60,7 @@ def test_what_was_spent_since_the_backup_is_written_off(bench: Bench) -> None:
     with pytest.raises(DataLoss, match="restored from an older copy"):
         bench.rounds.recover()
     assert bench.charged()[DATA][0] == 0
-    done = write_off_losses(bench.store, bench.guard, bench.clock())
+    done = write_off_losses(bench.store, bench.guard, bench.signer, bench.clock())
     assert (done.finding, done.aborted) == (Finding.BEHIND, [waiting])
     bench.rounds.recover()
     # Nothing is under-counted; the round's seed is never used again.
@@ -70,7 +71,7 @@ def test_what_was_spent_since_the_backup_is_written_off(bench: Bench) -> None:
     assert (record.state, record.abort_reason) == (RoundState.ABORTED, RESTORED)
     with pytest.raises(WrongState):
         bench.rounds.run(waiting, "run once more")
-    assert write_off_losses(bench.store, bench.guard, bench.clock()).finding is Finding.CONTAINED
+    assert write_off_losses(bench.store, bench.guard, bench.signer, bench.clock()).finding is Finding.CONTAINED
     bench.restart()
     bench.released()
 
@@ -81,7 +82,7 @@ def test_without_a_guard_nothing_is_left_on_accounts_that_the_copy_does_not_have
     bench.released(whole)
     restored(bench, copy)
     bench.guard.path.unlink()
-    assert write_off_losses(bench.store, bench.guard, bench.clock()).finding is Finding.MISSING
+    assert write_off_losses(bench.store, bench.guard, bench.signer, bench.clock()).finding is Finding.MISSING
     bench.rounds.recover()
     # Whoever knows better raises a cap, and only that one.
     for account in (DATA, "analyst/shop/analyst/ann"):
@@ -133,3 +134,35 @@ def test_a_copy_restored_under_a_running_server_stops_it_before_data_are_touched
         with bench.store.read() as connection:
             assert connection.execute(select(runs)).all() == []
         bench.stop()
+
+
+def test_where_only_the_log_has_gone_on_it_goes_on_beyond_what_was_shown(bench: Bench) -> None:
+    """A key was added since the backup: no budget moved, no request was answered."""
+    bench.rounds.keep_schedule()
+    copy = backed_up(bench)
+    spent = bench.charged()
+    for _ in range(3):
+        with bench.store.write() as connection:
+            keys.add(connection, bench.signer.make_key(bench.clock()))
+    bench.clock.move(1)
+    bench.rounds.keep_schedule()
+    with bench.store.read() as connection:
+        shown = log.signed_head(connection)
+    restored(bench, copy)
+    with pytest.raises(DataLoss, match=r"the log has 2 entries, but had 5 .* older copy"):
+        bench.rounds.recover()
+    done = write_off_losses(bench.store, bench.guard, bench.signer, bench.clock())
+    assert (done.finding, done.written_off, done.lost_records) == (Finding.BEHIND, [], 4)
+    bench.rounds.recover()
+    bench.rounds.keep_schedule()
+    with bench.store.read() as connection:
+        sizes = {row.size: row.root for row in connection.execute(select(checkpoints))}
+        went_on = log.signed_head(connection)
+        log.check_log(connection)
+    assert shown is not None
+    assert went_on is not None
+    # The size that was shown, and those in between, never have another root.
+    assert (shown.size, sorted(sizes)) == (5, [2, 6])
+    assert went_on.size == 6
+    assert bench.charged() == spent
+    bench.opened()

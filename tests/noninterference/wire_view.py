@@ -2,14 +2,16 @@
 
 Nothing is parsed here but to take out what may differ between neighbouring rounds: random identifiers always, and
 under a mechanism whose analyst privacy is not perfect also values, ways of answering, bounds and the synopsis. What
-is signed is compared without its signatures. The lengths of all messages stay.
+is signed is compared without its signatures, and evidence without its hashes, its salts and the places of its
+leaves in the log: of rounds that are sealed at one time, whichever is sealed first comes first. The lengths of all
+messages stay, but for what such a place takes.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,11 +23,6 @@ from equipoise.v1 import analyst_pb2, types_pb2
 
 SERVICE = "/equipoise.v1.AnalystService/"
 PATIENCE = 1800  # seconds until a call that has not ended is given up: some watch a whole world
-
-RANDOM = {
-    "deployment", "keys", "path", "salt", "root", "digest", "dataset_root", "opened_root", "sealed_root",
-    "previous_root", "seed_commitment",
-}  # fmt: skip
 
 Metadata = tuple[tuple[str, bytes], ...]
 
@@ -100,15 +97,46 @@ def without(seen: Seen, names: Mapping[bytes, bytes]) -> Seen:
 
 
 def opened(seen: Seen) -> Seen:
-    """The same with receipts and evidence as what they say, without what is random or looks like it.
-
-    That is the deployment's name, salts, hashes and signatures, and the digests of what a mechanism accounts for.
-    How many there are of each, and how long they are, stays.
-    """
+    """The same with receipts and evidence as what they say: names of deployments and hashes are random."""
     if seen.method == "DownloadEvidence":
-        return replace(seen, messages=_open_evidence(seen.messages))
+        placeless = tuple(map(_without_places, seen.messages))
+        lengths = tuple(len(message) for message in placeless)
+        return replace(seen, messages=tuple(map(_open_evidence, placeless)), lengths=lengths)
     reading = {"SubmitWorkload": _open_receipt, "WithdrawWorkload": _open_withdrawal}.get(seen.method)
     return seen if reading is None else replace(seen, messages=tuple(map(reading, seen.messages)))
+
+
+def _without_places(message: bytes) -> bytes:
+    response = analyst_pb2.DownloadEvidenceResponse.FromString(message)
+    if response.WhichOneof("part") == "evidence":
+        fields = json.loads(response.evidence)
+        for record in fields["records"]:
+            del record["index"], record["path"]
+        response.evidence = canonical_json(fields)
+    return response.SerializeToString(deterministic=True)
+
+
+def _open_evidence(message: bytes) -> bytes:
+    """With every hash, salt and signature as its length."""
+    response = analyst_pb2.DownloadEvidenceResponse.FromString(message)
+    if response.WhichOneof("part") == "evidence":
+        fields = json.loads(response.evidence)
+        fields["deployment"] = len(fields["deployment"])
+        origin, size, root, *signatures = fields["checkpoint"].split("\n")
+        fields["checkpoint"] = [len(origin), size, len(root), *map(len, signatures)]
+        fields["keys"] = [len(key) for key in fields["keys"]]
+        fields["salt"] = fields["salt"] and len(fields["salt"])
+        fields["receipt"] = fields["receipt"] and _said(fields["receipt"].encode()).decode()
+        for record in fields["records"]:
+            leaf = json.loads(record["leaf"])
+            record["leaf"] = leaf | {"root": len(leaf["root"])}
+            for item in record["items"]:
+                content = json.loads(item["content"])
+                random = {name for name in content if name.endswith("_root")} | {"seed_commitment"}
+                item["content"] = {name: len(value) if name in random else value for name, value in content.items()}
+                item["salt"], item["path"] = len(item["salt"]), [len(each) for each in item["path"]]
+        response.evidence = canonical_json(fields)
+    return response.SerializeToString(deterministic=True)
 
 
 def _open_receipt(message: bytes) -> bytes:
@@ -123,37 +151,6 @@ def _open_withdrawal(message: bytes) -> bytes:
     return response.SerializeToString(deterministic=True)
 
 
-def _open_evidence(messages: Sequence[bytes]) -> tuple[bytes, ...]:
-    """The evidence as one message; the caller's own workload as it came."""
-    parts = [analyst_pb2.DownloadEvidenceResponse.FromString(message) for message in messages]
-    evidence = b"".join(part.evidence for part in parts)
-    if not evidence:
-        return tuple(messages)
-    fields = _random_blanked(json.loads(evidence))
-    return canonical_json(fields), *(part.workload for part in parts if part.WhichOneof("part") == "workload")
-
-
-def _random_blanked(value: Any, name: str = "") -> Any:
-    """JSON with the length of each value in its place that is random: those of `RANDOM`, and hashes of a path."""
-    match value:
-        case dict():
-            return {key: _random_blanked(each, key) for key, each in value.items()}
-        case list():
-            return [_random_blanked(each, name) for each in value]
-        case str() if name == "receipt":
-            return _said(value.encode()).decode()
-        case str() if name == "content":
-            return _random_blanked(json.loads(value))
-        case str() if name == "checkpoint":
-            origin, size, *rest = value.splitlines()
-            return [len(origin), size, *map(len, rest)]
-        case str() if name == "leaf":
-            return _random_blanked(json.loads(value))
-        case str() if name in RANDOM:
-            return len(value)
-    return value
-
-
 def _said(envelope: bytes) -> bytes:
     fields = json.loads(envelope)
     payload = json.loads(base64.b64decode(fields["payload"]))
@@ -163,8 +160,12 @@ def _said(envelope: bytes) -> bytes:
 
 
 def blanked(seen: Seen) -> Seen:
-    """The same without values, ways of answering and bounds, or without the synopsis's records."""
-    blank = {"StreamResults": _blank_results, "DownloadSynopsis": _blank_synopsis}.get(seen.method)
+    """The same without values, ways of answering and bounds, without the synopsis's records, and their digests."""
+    blank = {
+        "StreamResults": _blank_results,
+        "DownloadSynopsis": _blank_synopsis,
+        "DownloadEvidence": _blank_evidence,
+    }.get(seen.method)
     return seen if blank is None else replace(seen, messages=tuple(map(blank, seen.messages)))
 
 
@@ -179,6 +180,18 @@ def _blank_results(message: bytes) -> bytes:
 def _blank_synopsis(message: bytes) -> bytes:
     response = analyst_pb2.DownloadSynopsisResponse.FromString(message)
     response.cells[:] = [0] * len(response.cells)
+    return response.SerializeToString(deterministic=True)
+
+
+def _blank_evidence(message: bytes) -> bytes:
+    response = analyst_pb2.DownloadEvidenceResponse.FromString(message)
+    if response.WhichOneof("part") == "evidence":
+        fields = json.loads(response.evidence)
+        for item in fields["records"][-1]["items"]:
+            for committed in ("stream", "synopsis"):
+                if item["content"].get(committed):
+                    item["content"][committed]["digest"] = ""
+        response.evidence = canonical_json(fields)
     return response.SerializeToString(deterministic=True)
 
 
