@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+import structlog
 from sqlalchemy import Connection, func, select
 
 from equipoise.allowance import check_allowance
-from equipoise.errors import InvalidArgument, NotFound, OutOfRange, WrongState
+from equipoise.errors import InvalidArgument, NotFound, OutOfRange, Unavailable, WrongState
 from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records import SALT_BYTES, workload_commitment
 from equipoise.times import from_microseconds, to_microseconds
@@ -40,6 +41,8 @@ from equipoise_server.storage.requests import Request, first_answer, keep_answer
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import result_chunks, rounds, shares, submissions
 from equipoise_server.transparency.signing import Signer
+
+log = structlog.get_logger(__name__)
 
 CLOSED = "the round no longer accepts workloads"
 
@@ -72,12 +75,12 @@ class Submissions:
         compiled = compile_workload(workload_from_bytes(workload, share.statements), schema)
         check_allowance(compiled, share)
         check_workload(record.plan, compiled)
+        commitment = workload_commitment(salt, workload)
         with self.store.write() as connection:
             _, record = self._open_to(connection, analyst, round_id, request, locked=True)
             if isinstance(record, ReceiptRecord):
                 return record
-            now, commitment = self.clock(), workload_commitment(salt, workload)
-            statements, queries = compiled.statement_count, compiled.query_count
+            statements, queries, now = compiled.statement_count, compiled.query_count, self.clock()
             envelope = self._signed(connection, analyst, round_id, commitment, statements, queries, now)
             receipt = ReceiptRecord(round_id, digest, statements, queries, now, envelope, salt)
             # A crash before the commit means: the earlier workload, if any, still stands, and the same
@@ -197,7 +200,12 @@ class Submissions:
         payload = ReceiptPayload(
             self.deployment, round_id, analyst, commitment, statements, queries, to_microseconds(now)
         )
-        return self.signer.envelope(connection, RECEIPT_TYPE, payload.to_bytes())
+        try:
+            return self.signer.envelope(connection, RECEIPT_TYPE, payload.to_bytes())
+        except InvalidArgument as error:
+            # A key that was added while this server runs, and whose file is not here: no analyst's doing.
+            log.error("receipt_not_signed", problem=error.message)
+            raise Unavailable("receipts cannot be signed now") from None
 
     def _check_open(self, record: RoundRecord) -> None:
         # Late is late, also where the server has not come to sealing the round yet.

@@ -13,6 +13,7 @@ roots.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -78,10 +79,15 @@ def append_due(connection: Connection, now: datetime) -> bool:
     """Give every record that is due its place, in a transaction that writes; whether there was any."""
     found = due_records(connection, now)
     if found:
-        first = log.append(connection, [leaf for _, leaf in found]).size - len(found)
-        placed = records.update().where(records.c.position == bindparam("at")).values(log_index=bindparam("index"))
-        connection.execute(placed, [{"at": at, "index": index} for index, (at, _) in enumerate(found, start=first)])
+        enter(connection, found)
     return bool(found)
+
+
+def enter(connection: Connection, found: Sequence[tuple[int, bytes]]) -> None:
+    """Give these records, by position and leaf, the next places in this order, in one step of the log."""
+    first = log.append(connection, [leaf for _, leaf in found]).size - len(found)
+    placed = records.update().where(records.c.position == bindparam("at")).values(log_index=bindparam("index"))
+    connection.execute(placed, [{"at": at, "index": index} for index, (at, _) in enumerate(found, start=first)])
 
 
 def due_records(connection: Connection, now: datetime, limit: int | None = None) -> list[tuple[int, bytes]]:

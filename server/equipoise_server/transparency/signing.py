@@ -86,6 +86,13 @@ class Signer:
         """The keys in force as readers are given them: a line each."""
         return "".join(f"{self.verifier(key).to_text()}\n" for key in in_force(connection, Purpose.LOG))
 
+    def remove_retired(self, connection: Connection) -> None:
+        """Remove the files of keys that sign no more."""
+        for key in all_keys(connection, Purpose.LOG):
+            if key.retired is not None:
+                self.path(key).unlink(missing_ok=True)
+        sync_directory(self.directory)
+
     def _keys(self, connection: Connection) -> list[SigningKey]:
         return [self._private(key) for key in in_force(connection, Purpose.LOG)]
 
