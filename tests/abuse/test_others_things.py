@@ -37,6 +37,11 @@ ABOUT_A_ROUND: dict[str, tuple[str, Callable[[str], Sequence[bytes]]]] = {
         "DownloadSynopsis",
         one(lambda at: analyst_pb2.DownloadSynopsisRequest(round_id=at, after_records=LARGEST)),
     ),
+    "evidence": ("DownloadEvidence", one(lambda at: analyst_pb2.DownloadEvidenceRequest(round_id=at))),
+    "later evidence": (
+        "DownloadEvidence",
+        one(lambda at: analyst_pb2.DownloadEvidenceRequest(round_id=at, since_size=LARGEST)),
+    ),
     "withdraw": (
         "WithdrawWorkload",
         one(lambda at: analyst_pb2.WithdrawWorkloadRequest(round_id=at, request_id="guessed")),
@@ -169,9 +174,14 @@ def test_streams_begin_where_they_are_and_no_further(here: Place, released: str)
             for name, requests in (("StreamResults", results(after)), ("DownloadSynopsis", synopsis(after))):
                 refused = refusal(channel, f"{ANALYST}/{name}", requests)
                 assert (refused.status, refused.reason) == ("OUT_OF_RANGE", "RANGE"), (name, after)
+        for since in (2**40, 2**63 - 1, 2**63, LARGEST):
+            never = analyst_pb2.DownloadEvidenceRequest(round_id=released, since_size=since)
+            refused = refusal(channel, f"{ANALYST}/DownloadEvidence", [never.SerializeToString()])
+            assert (refused.status, refused.reason) == ("OUT_OF_RANGE", "RANGE")
         for name, request in (
             ("StreamResults", analyst_pb2.StreamResultsRequest(round_id=here.others)),
             ("DownloadSynopsis", analyst_pb2.DownloadSynopsisRequest(round_id=here.others)),
+            ("DownloadEvidence", analyst_pb2.DownloadEvidenceRequest(round_id=here.others)),
         ):
             refused = refusal(channel, f"{ANALYST}/{name}", [request.SerializeToString()])
             assert (refused.status, refused.reason) == ("FAILED_PRECONDITION", "STATE")
