@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -9,6 +10,8 @@ from abuse.place import ANALYST, ASKED, OPERATOR, Place, attempt, outcome, playe
 from google.protobuf.message import Message
 from integration.server_process import Refusal
 
+from equipoise.encoding import from_base64
+from equipoise.receipts import ReceiptPayload
 from equipoise.v1 import analyst_pb2, operator_pb2
 from equipoise.wire import chunk_from_bytes, workload_to_bytes
 
@@ -146,7 +149,10 @@ def test_request_ids_and_receipts_are_each_callers_own(here: Place) -> None:
         receipt = analyst_pb2.SubmitWorkloadResponse.FromString(raw).receipt
         assert (receipt.statements, receipt.queries) == (1, 1)
         withdrawal = analyst_pb2.WithdrawWorkloadRequest(round_id=here.shared, request_id="take back")
-        assert outcome(mal, f"{ANALYST}/WithdrawWorkload", [withdrawal.SerializeToString()]) == [b""]
+        (raw,) = outcome(mal, f"{ANALYST}/WithdrawWorkload", [withdrawal.SerializeToString()])
+        told = json.loads(analyst_pb2.WithdrawWorkloadResponse.FromString(raw).envelope)
+        payload = ReceiptPayload.from_bytes(from_base64(told["payload"], "the payload"))
+        assert (payload.analyst, payload.commitment) == ("mal", None)
         assert outcome(ann, method, upload(here.shared, WORKLOAD, "the same")) == [first]
         # What she asked is hers still; what he took back is gone, and hers is not his to take.
         withdrawal.request_id = "and hers"
