@@ -96,8 +96,9 @@ def test_rounds_of_every_end_are_in_order(bench: Bench) -> None:
     bench.rounds.delete_analyst("ann", "delete")
     audit = audited(bench)
     assert problems(audit) == []
-    (remark,) = audit.remarks
-    assert remark.endswith("of analysts who were deleted, only the hashes are left")
+    removed, raised = audit.remarks
+    assert removed.endswith("of analysts who were deleted, only the hashes are left")
+    assert raised.endswith("the cap of data/shop was set to epsilon 30 at delta 0.001")
 
 
 def test_accounts_of_one_order_are_in_order(tmp_path: Path) -> None:
