@@ -16,6 +16,8 @@ from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.clock import Clock, system_clock
 from equipoise_server.state import open_deployment
 from equipoise_server.storage.tables import datasets, identities, rounds
+from equipoise_server.transparency.log import check_log
+from equipoise_server.transparency.recording import check_records
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class TableCounts:
 def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int]:
     """Reads everything a server reads at start, and the whole journal; says what is there.
 
-    Raises `InvalidArgument` naming the file and `DataLoss` for a damaged store or journal, or an older copy of it.
+    Raises `InvalidArgument` naming the file and `DataLoss` for a damaged store, journal or log, or an older copy.
     """
     deployment = open_deployment(state, clock())
     store = deployment.open_store()
@@ -38,6 +40,9 @@ def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int
         with store.read() as connection:
             deployment.guard.check(connection)
             check_accounts(connection)
+            check_log(connection)
+            check_records(connection)
+            deployment.signer.check(connection)
             found = {
                 table.name: int(connection.execute(select(func.count()).select_from(table)).scalar_one())
                 for table in (identities, datasets, rounds)

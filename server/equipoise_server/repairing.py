@@ -9,27 +9,31 @@ from typing import Any
 
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import all_accounts
-from equipoise_server.ledger.guard import Guard
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.clock import Clock, system_clock
 from equipoise_server.rounds.restoring import write_off_losses
-from equipoise_server.state import open_deployment
+from equipoise_server.state import Deployment, open_deployment
 from equipoise_server.storage.store import Store
+from equipoise_server.transparency.log import check_log
+from equipoise_server.transparency.recording import check_records
 
 
 def verify(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
-    """Checks guard, chain and accounts. Raises `DataLoss` saying what does not agree, and `InvalidArgument`."""
+    """Checks guard, chain, accounts, records and log. Raises `DataLoss` where they disagree, `InvalidArgument`."""
     deployment = open_deployment(state, clock())
     store = deployment.open_store()
     try:
         with store.read() as connection:
             deployment.guard.check(connection)
             check_accounts(connection)
-            head = journal.head(connection)
+            head, log = journal.head(connection), check_log(connection)
             found = {
                 "entries": head.sequence,
                 "accounts": len(all_accounts(connection)),
                 "digest": head.digest.hex(),
+                "records": check_records(connection),
+                "log_size": log.size,
+                "log_root": log.root.hex(),
             }
     finally:
         store.close()
@@ -42,10 +46,11 @@ def write_off_state(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
     Raises `InvalidArgument` while a server runs on the directory, `DataLoss` for a journal or accounts that are
     damaged in themselves: these must be restored first.
     """
-    with _alone(state, clock) as (store, guard):
+    with _alone(state, clock) as (deployment, store):
         with store.read() as connection:
             check_accounts(connection)
-        done = write_off_losses(store, guard, clock())
+            check_log(connection)
+        done = write_off_losses(store, deployment.guard, deployment.signer, clock())
     return {
         "finding": done.finding.value,
         "written_off": [
@@ -53,15 +58,17 @@ def write_off_state(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
             for lost in done.written_off
         ],
         "aborted": done.aborted,
+        "lost_records": done.lost_records,
+        "new_key": None if done.new_key is None else deployment.signer.verifier(done.new_key).to_text(),
     }
 
 
 @contextmanager
-def _alone(state: Path, clock: Clock) -> Iterator[tuple[Store, Guard]]:
+def _alone(state: Path, clock: Clock) -> Iterator[tuple[Deployment, Store]]:
     deployment = open_deployment(state, clock())
     with deployment.held_alone():
         store = deployment.open_store()
         try:
-            yield store, deployment.guard
+            yield deployment, store
         finally:
             store.close()

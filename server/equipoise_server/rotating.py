@@ -21,7 +21,6 @@ from equipoise.signed_notes import VerifierKey
 from equipoise_server.rounds.clock import Clock, system_clock
 from equipoise_server.state import Deployment, open_deployment
 from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.durable import sync_directory
 from equipoise_server.storage.store import Store
 from equipoise_server.transparency import keys, log
 from equipoise_server.transparency.keys import PublicKey, Purpose
@@ -87,7 +86,8 @@ def retire_key(state: Path, purpose: Purpose, key_id: str, clock: Clock = system
                 reached(CrashPoint.KEY_WRITTEN)
             reached(CrashPoint.KEY_COMMITTED)
         finally:
-            _remove_retired(deployment, store)
+            with store.read() as connection:
+                deployment.signer.remove_retired(connection)
 
 
 def export_log(state: Path, directory: Path, clock: Clock = system_clock) -> int:
@@ -119,14 +119,6 @@ def _add(store: Store, key: PublicKey) -> None:
         keys.add(connection, key)
         reached(CrashPoint.KEY_WRITTEN)
     reached(CrashPoint.KEY_COMMITTED)
-
-
-def _remove_retired(deployment: Deployment, store: Store) -> None:
-    with store.read() as connection:
-        retired = [key for key in keys.all_keys(connection, Purpose.LOG) if key.retired is not None]
-    for key in retired:
-        deployment.signer.path(key).unlink(missing_ok=True)
-    sync_directory(deployment.signer.directory)
 
 
 @contextmanager

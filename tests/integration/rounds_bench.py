@@ -111,6 +111,8 @@ class Bench:
         """Open the store and the service."""
         self.store = open_store(self.url)
         self.guard = Guard(self.directory / "guard")
+        sequencer = log_of(self.directory, self.store, self.guard, self.clock())
+        self.signer = sequencer.signer
         self.rounds = Rounds(
             self.store,
             self.directory / "data",
@@ -118,7 +120,7 @@ class Bench:
             clock=self.clock,
             seeds=lambda: self.seed,
             guard=self.guard,
-            sequencer=log_of(self.directory, self.store, self.guard, self.clock()),
+            sequencer=sequencer,
             deployment=DEPLOYMENT,
             retention_days=30,
             audit_window_days=self.audit_window_days,

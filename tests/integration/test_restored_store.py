@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from integration.rounds_bench import TERMS, Bench
-from stores import back_up, restore
+from sqlalchemy import select
+from stores import back_up, restore, sqlite_file
 
 from equipoise.errors import BudgetExhausted, DataLoss, WrongState
 from equipoise_server.ledger.guard import Finding
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.restoring import RESTORED, write_off_losses
 from equipoise_server.rounds.states import RoundState
+from equipoise_server.storage.tables import checkpoints, runs
+from equipoise_server.transparency import keys, log
 
 DATA = "data/shop"
 
@@ -55,7 +60,7 @@ def test_what_was_spent_since_the_backup_is_written_off(bench: Bench) -> None:
     with pytest.raises(DataLoss, match="restored from an older copy"):
         bench.rounds.recover()
     assert bench.charged()[DATA][0] == 0
-    done = write_off_losses(bench.store, bench.guard, bench.clock())
+    done = write_off_losses(bench.store, bench.guard, bench.signer, bench.clock())
     assert (done.finding, done.aborted) == (Finding.BEHIND, [waiting])
     bench.rounds.recover()
     # Nothing is under-counted; the round's seed is never used again.
@@ -66,7 +71,7 @@ def test_what_was_spent_since_the_backup_is_written_off(bench: Bench) -> None:
     assert (record.state, record.abort_reason) == (RoundState.ABORTED, RESTORED)
     with pytest.raises(WrongState):
         bench.rounds.run(waiting, "run once more")
-    assert write_off_losses(bench.store, bench.guard, bench.clock()).finding is Finding.CONTAINED
+    assert write_off_losses(bench.store, bench.guard, bench.signer, bench.clock()).finding is Finding.CONTAINED
     bench.restart()
     bench.released()
 
@@ -77,7 +82,7 @@ def test_without_a_guard_nothing_is_left_on_accounts_that_the_copy_does_not_have
     bench.released(whole)
     restored(bench, copy)
     bench.guard.path.unlink()
-    assert write_off_losses(bench.store, bench.guard, bench.clock()).finding is Finding.MISSING
+    assert write_off_losses(bench.store, bench.guard, bench.signer, bench.clock()).finding is Finding.MISSING
     bench.rounds.recover()
     # Whoever knows better raises a cap, and only that one.
     for account in (DATA, "analyst/shop/analyst/ann"):
@@ -99,3 +104,65 @@ def test_a_backup_from_before_a_run_cannot_give_its_charge_back(bench: Bench) ->
     # A server that did not look at its start is stopped by its first step.
     with pytest.raises(DataLoss, match="went another way"):
         bench.rounds.abort(waiting, "a public reason", "abort")
+
+
+def test_a_copy_restored_under_a_running_server_stops_it_before_data_are_touched(tmp_path: Path) -> None:
+    """By SQLite's own means, which a running server does not notice by itself; PostgreSQL lets nobody do that."""
+
+    def copied(source: Path, target: Path) -> None:
+        with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+            old.backup(new)
+
+    with sqlite_file(tmp_path) as url:
+        bench = Bench(tmp_path, url)
+        store, copy = tmp_path / "equipoise.db", tmp_path / "copy"
+        waiting = bench.sealed()
+        copied(store, copy)
+        later = bench.sealed()
+        bench.rounds.abort(later, "a test", "abort")
+        copied(copy, store)
+        for step in (
+            bench.opened,
+            lambda: bench.rounds.run(waiting, "run"),
+            lambda: bench.rounds.set_cap(DATA, Budget(40.0, 2e-3), "raise"),
+            bench.rounds.remember,
+        ):
+            with pytest.raises(DataLoss, match=r"restored from an older copy|went another way"):
+                step()
+        # Nor does it begin what is running by the copy: beginning is where data are read.
+        bench.rounds.take_over()
+        with bench.store.read() as connection:
+            assert connection.execute(select(runs)).all() == []
+        bench.stop()
+
+
+def test_where_only_the_log_has_gone_on_it_goes_on_beyond_what_was_shown(bench: Bench) -> None:
+    """A key was added since the backup: no budget moved, no request was answered."""
+    bench.rounds.keep_schedule()
+    copy = backed_up(bench)
+    spent = bench.charged()
+    for _ in range(3):
+        with bench.store.write() as connection:
+            keys.add(connection, bench.signer.make_key(bench.clock()))
+    bench.clock.move(1)
+    bench.rounds.keep_schedule()
+    with bench.store.read() as connection:
+        shown = log.signed_head(connection)
+    restored(bench, copy)
+    with pytest.raises(DataLoss, match=r"the log has 2 entries, but had 5 .* older copy"):
+        bench.rounds.recover()
+    done = write_off_losses(bench.store, bench.guard, bench.signer, bench.clock())
+    assert (done.finding, done.written_off, done.lost_records) == (Finding.BEHIND, [], 4)
+    bench.rounds.recover()
+    bench.rounds.keep_schedule()
+    with bench.store.read() as connection:
+        sizes = {row.size: row.root for row in connection.execute(select(checkpoints))}
+        went_on = log.signed_head(connection)
+        log.check_log(connection)
+    assert shown is not None
+    assert went_on is not None
+    # The size that was shown, and those in between, never have another root.
+    assert (shown.size, sorted(sizes)) == (5, [2, 6])
+    assert went_on.size == 6
+    assert bench.charged() == spent
+    bench.opened()

@@ -14,7 +14,7 @@ FINDINGS = {
 
 
 def verify_ledger(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
-    """Recompute the journal's chain and every account from it, and compare with the guard.
+    """Recompute the journal's chain and every account from it, and all records and the log; compare with the guard.
 
     Changes nothing, but for a store of an older version, which is brought up to date. Exits with 1 and one line
     saying what is wrong, if something is.
@@ -25,6 +25,8 @@ def verify_ledger(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None
         return
     OUT.print(f"{found['entries']:,} entries, {found['accounts']:,} accounts: all agree.", highlight=False)
     OUT.print(f"Last digest {found['digest']}.", highlight=False)
+    OUT.print(f"{found['records']:,} records agree; the log has {found['log_size']:,} entries.", highlight=False)
+    OUT.print(f"Root {found['log_root']}.", highlight=False)
 
 
 def write_off(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
@@ -44,5 +46,10 @@ def write_off(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
             f"rho {lost['rho'] / 1e12:.6g}, epsilon {lost['epsilon'] / 1e12:.6g}, delta {lost['delta'] / 1e18:.3g}"
         )
         OUT.print(f"  written off on {lost['account']}: {amounts}", highlight=False, markup=False)
+    if found["lost_records"]:
+        OUT.print(f"  the log goes on after {found['lost_records']} entries that say that it was cut off")
+    if found["new_key"] is not None:
+        OUT.print("  the log goes on under this key alone; give it to all who verify records:")
+        OUT.print(f"  {found['new_key']}", highlight=False, markup=False, soft_wrap=True)
     for round_id in found["aborted"]:
         OUT.print(f"  aborted round {round_id}", highlight=False, markup=False)

@@ -21,28 +21,38 @@ from equipoise_server.rounds.terms import UNITS
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import datasets, identities, rounds
+from equipoise_server.transparency.continuing import go_on_beyond
+from equipoise_server.transparency.keys import PublicKey, replace_log_keys
+from equipoise_server.transparency.signing import Signer
 
 RESTORED = "the server was restored from a backup"
 
 
 @dataclass(frozen=True)
 class Restored:
-    """What was found and done: `written_off` by account, and the rounds that were ended."""
+    """What was found and done: `written_off` by account, and the rounds that were ended.
+
+    `lost_records`: how many entries of the log say that some were lost. `new_key`: the log's from now on, alone.
+    """
 
     finding: Finding
     written_off: list[WrittenOff]
     aborted: list[str]
+    lost_records: int = 0
+    new_key: PublicKey | None = None
 
 
-def write_off_losses(store: Store, guard: Guard, now: datetime) -> Restored:
+def write_off_losses(store: Store, guard: Guard, signer: Signer, now: datetime) -> Restored:
     """Mark as spent what the store may have forgotten, end every round, and set the guard. Nothing, if all is well.
 
     Every round that has not ended is aborted, and all that it holds is spent: it may have been run in the part that
-    was lost, and its seed must never be used for another set of workloads. A crash before the commit means: nothing
+    was lost, and its seed must never be used for another set of workloads. The log goes on where nobody can have
+    been shown another (`transparency.continuing`). A crash before the commit means: nothing
     was done, and the store is still refused. After it: the journal says that the mark was written off, so the next
     start accepts the store and sets the guard.
     """
     mark = guard.read()
+    new_key = signer.make_key(now) if mark is None else None
     with store.write() as connection:
         finding = compare(connection, mark)
         done = Restored(finding, [], [])
@@ -50,10 +60,18 @@ def write_off_losses(store: Store, guard: Guard, now: datetime) -> Restored:
             if finding is Finding.MISSING:
                 _open_accounts(connection, now)
             aborted = _end_rounds(connection, now)
-            done = Restored(finding, write_off(connection, mark, finding, now), aborted)
+            written_off = write_off(connection, mark, finding, now)
+            lost_records = 0 if mark is None else go_on_beyond(connection, mark.log, now)
+            if new_key is not None:
+                replace_log_keys(connection, new_key)
+            done = Restored(finding, written_off, aborted, lost_records, new_key)
             reached(CrashPoint.WRITE_OFF_WRITTEN)
     reached(CrashPoint.WRITE_OFF_COMMITTED)
     guard.set(store)
+    if new_key is not None and done.new_key is None:
+        signer.path(new_key).unlink()
+    with store.read() as connection:
+        signer.remove_retired(connection)
     return done
 
 

@@ -13,7 +13,8 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from equipoise.errors import DataLoss
-from equipoise.records import Item, Kind, Record, make_record
+from equipoise.merkle import root_of
+from equipoise.records import Item, Kind, Record, item_hash, leaf_bytes, make_record
 from equipoise.times import to_microseconds
 from equipoise_server.storage.tables import record_items, records
 
@@ -63,6 +64,25 @@ def record(
         ],
     )
     return made
+
+
+def check_records(connection: Connection) -> int:
+    """Compute every record's root and leaf from its items again; how many there are. Raises `DataLoss`."""
+    query = select(records.c.position, records.c.kind, records.c.root, records.c.leaf).order_by(records.c.position)
+    count = 0
+    for row in connection.execute(query):
+        count += 1
+        hashes = []
+        mine = select(record_items.c.hash, record_items.c.salt, record_items.c.content)
+        mine = mine.where(record_items.c.record == row.position).order_by(record_items.c.place)
+        for item in connection.execute(mine):
+            hashes.append(item.hash)
+            if item.content is not None and item_hash(item.salt, item.content) != item.hash:
+                raise DataLoss(f"record {row.position}, {row.kind}, is damaged: item {len(hashes) - 1} is another")
+        root = root_of(hashes)
+        if (row.root, row.leaf) != (root, leaf_bytes(Kind(row.kind), root, len(hashes))):
+            raise DataLoss(f"record {row.position}, {row.kind}, is damaged: its root is not that of its items")
+    return count
 
 
 def record_root(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> bytes:

@@ -32,11 +32,6 @@ from equipoise_server.storage.tree_heads import TreeHead
 from equipoise_server.transparency.keys import PublicKey, Purpose, all_keys, in_force
 
 
-def log_origin(deployment: str) -> str:
-    """How the log of a deployment is called, in checkpoints and by the names of its keys."""
-    return f"equipoise/{deployment}"
-
-
 def private_pem(key: Ed25519PrivateKey | X25519PrivateKey) -> bytes:
     """A private key as unencrypted PKCS #8 in PEM."""
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -90,6 +85,13 @@ class Signer:
     def lines(self, connection: Connection) -> str:
         """The keys in force as readers are given them: a line each."""
         return "".join(f"{self.verifier(key).to_text()}\n" for key in in_force(connection, Purpose.LOG))
+
+    def remove_retired(self, connection: Connection) -> None:
+        """Remove the files of keys that sign no more."""
+        for key in all_keys(connection, Purpose.LOG):
+            if key.retired is not None:
+                self.path(key).unlink(missing_ok=True)
+        sync_directory(self.directory)
 
     def _keys(self, connection: Connection) -> list[SigningKey]:
         return [self._private(key) for key in in_force(connection, Purpose.LOG)]

@@ -123,7 +123,7 @@ def test_a_lost_reservation_that_nothing_was_done_upon_is_no_loss(
 
 def test_a_missing_guard_is_refused(store: Store, guard: Guard) -> None:
     guard.path.unlink()
-    with pytest.raises(DataLoss, match="is missing, though the budget journal has 1 entries"):
+    with pytest.raises(DataLoss, match="is missing, though the budget journal has 1 entries and the log 0"):
         guard.advance(store)
     with store.read() as connection:
         assert compare(connection, None) is Finding.MISSING
@@ -141,6 +141,19 @@ def test_a_damaged_guard_is_refused(store: Store, guard: Guard, content: str) ->
     guard.path.write_text(content)
     with pytest.raises(DataLoss, match="is damaged"):
         guard.advance(store)
+
+
+def test_a_guard_from_before_there_was_a_log_is_accepted_and_a_damaged_size_of_it_is_not(
+    store: Store, guard: Guard
+) -> None:
+    fields = json.loads(guard.path.read_text())
+    for changed in ({"log_size": -1}, {"log_root": "00"}, {"log_size": "x"}, {"log_root": None}):
+        guard.path.write_text(json.dumps(fields | changed))
+        with pytest.raises(DataLoss, match="is damaged"):
+            guard.advance(store)
+    del fields["log_size"], fields["log_root"]
+    guard.path.write_text(json.dumps(fields))
+    guard.advance(store)
 
 
 def test_a_newer_guard_is_refused(store: Store, guard: Guard) -> None:
