@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from equipoise.auditing.archive import read_archive, write_archive
 from equipoise.auditing.download import download
-from equipoise.auditing.notebook import nonce_for, note_read, own_acts, remember_checkpoint, seen_checkpoint
+from equipoise.auditing.notebook import nonce_for, note_read, own_acts
 from equipoise.auditing.report import as_json as audit_to_json
 from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
@@ -26,6 +26,7 @@ from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, Request
 from equipoise.commands.printing import counted, print_journal, print_json, print_line
 from equipoise.commands.rounds import print_rounds
 from equipoise.errors import InvalidArgument, NotFound
+from equipoise.keepsakes import Keepsakes
 from equipoise.ledger_export import exported
 from equipoise.profile import LOG_KEYS, SEED_KEY, read_file, read_key, read_log_keys
 from equipoise.seeds import open_sealed
@@ -112,7 +113,7 @@ def download_archive(
 ) -> None:
     """Download every record into one directory, to be verified offline and kept."""
     with Auditor.from_profile(profile) as auditor:
-        archive = download(auditor, seen_checkpoint(profile), own_acts(profile))
+        archive = download(auditor, Keepsakes(profile).checkpoint(), own_acts(profile))
     write_archive(archive, out)
     if as_json:
         print_json({"archive": out, "entries": len(archive.leaves), "journal": len(archive.journal)})
@@ -140,15 +141,15 @@ def verify_archive(
     trusted = read_log_keys(profile / LOG_KEYS if key is None else key)
     if archive is None:
         with Auditor.from_profile(profile) as auditor:
-            records = download(auditor, seen_checkpoint(profile), own_acts(profile))
+            records = download(auditor, Keepsakes(profile).checkpoint(), own_acts(profile))
     else:
         records = read_archive(archive)
     seen = [read_file(path) for path in checkpoint or ()]
-    if (remembered := seen_checkpoint(profile)) is not None:
+    if (remembered := Keepsakes(profile).checkpoint()) is not None:
         seen.append(remembered)
     found = verify(records, trusted, seen, [read_file(path).rstrip(b"\n") for path in receipt or ()])
     if found.passed and profile.is_dir():
-        remember_checkpoint(profile, records.checkpoint)
+        Keepsakes(profile).keep_checkpoint(records.checkpoint)
     if report is not None:
         _write_report(report, as_markdown(found))
     if as_json:
