@@ -29,7 +29,7 @@ from equipoise.errors import InvalidArgument, NotFound
 from equipoise.keepsakes import Keepsakes
 from equipoise.ledger_export import exported
 from equipoise.profile import LOG_KEYS, SEED_KEY, read_file, read_key, read_log_keys
-from equipoise.seeds import open_sealed
+from equipoise.seeds import open_committed
 
 audit_app = typer.Typer(
     help="For auditors: download every record, verify it offline, have a part in rounds' randomness.",
@@ -180,7 +180,9 @@ def nonce(
 @audit_app.command("seed")
 def seed(
     round_id: RoundId,
-    out: Annotated[Path, typer.Option(help="A new file for the seed, in hexadecimal, mode 0600.")],
+    out: Annotated[
+        Path, typer.Option(help="A new file, mode 0600: the commitment's salt and the seed, in hexadecimal.")
+    ],
     seed_key: Annotated[
         Path | None,
         typer.Option("--seed-key", help="The private key. [default: the profile's]", show_default=False),
@@ -202,14 +204,14 @@ def seed(
     note_read(profile, round_id, datetime.now(UTC).isoformat())
     for each in sealed:
         if each.key_id == key_id:
-            _write_secret(out, open_sealed(private, round_id, each.sealed, commitments[0]).hex() + "\n")
+            _write_secret(out, open_committed(private, round_id, each.sealed, commitments[0]).hex() + "\n")
             break
     else:
         raise NotFound(f"the seed is not sealed to this key, {key_id}")
     if as_json:
         print_json({"round": round_id, "seed": out})
     else:
-        print_line(f"{out} holds the seed of round {round_id}; replay it with: equipoise-server audit replay")
+        print_line(f"replay it with: equipoise-server audit replay {round_id} --seed-file {out}")
 
 
 def _print_checks(found: Audit) -> None:
