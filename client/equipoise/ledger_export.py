@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
@@ -34,16 +34,13 @@ from equipoise.accounting import (
     Cost,
     Diverging,
     Part,
-    charge_at,
-    charge_of,
-    parts_from_json,
     parts_to_json,
 )
+from equipoise.auditing.accounts import SUM, Accounts, Charge
 from equipoise.errors import DataLoss, NotFound
 from equipoise.views import JournalEntry
 
 VERSION = 2
-ROUNDING = 1e-9  # by which a curve may come out differently on another machine: less than was added to it
 
 
 def exported(account: str, history: Iterable[JournalEntry]) -> dict[str, Any]:
@@ -52,51 +49,22 @@ def exported(account: str, history: Iterable[JournalEntry]) -> dict[str, Any]:
     Raises `NotFound` for an account that was never opened, `DataLoss` for a charge whose parts do not add up to the
     amount that was charged, and for entries that cannot follow one another.
     """
-    opened: dict[str, Any] = {}
-    rounds: dict[str, dict[str, Any]] = {}
-    lost: list[tuple[float | None, dict[str, Any]]] = []
-    for entry in history:
-        try:
-            match entry.action:
-                case "open-account" | "set-cap":
-                    opened |= json.loads(entry.events)
-                case "reserve":
-                    rounds[entry.round_id] = _charge(entry, opened.get("order"))
-                case "spend":
-                    rounds[entry.round_id]["state"] = "spent"
-                case "release":
-                    del rounds[entry.round_id]
-                case "write-off":
-                    order = json.loads(entry.events).get("order")
-                    lost.append((order, _written_off(entry.cost, order)))
-                case _:
-                    pass
-        except (KeyError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
-            raise _damaged(entry) from None
-    if not opened:
+    accounts = Accounts()
+    for moment in accounts.moments(history):
+        if moment.entry.action == "reserve" and not moment.account.is_made_of_parts(moment.entry.round_id):
+            raise _damaged(moment.entry)
+    if account not in accounts.by_name:
         raise NotFound("there is no such account")
-    if not {"composition", "cap"} <= opened.keys():
-        raise DataLoss("the budget journal does not say how the account was opened")
-    # What was counted in another way before the account was opened was counted anew behind its opening.
-    order = opened.get("order")
-    live = [*(charge for counted_at, charge in lost if counted_at == order), *rounds.values()]
-    sums = [[charge] for charge in live] if opened["composition"] == "worst" else [live]
-    fields = {"composition": opened["composition"], "cap": opened["cap"], "order": order, "sums": sums}
+    made = accounts.by_name[account]
+    live = [_written_off(cost, made.order) for cost in made.lost]
+    live += [_charge(round_id, charge) for round_id, charge in made.charges.items() if charge.state != "released"]
+    sums = [live] if made.composition == SUM else [[charge] for charge in live]
+    fields = {"composition": made.composition, "cap": asdict(made.cap), "order": made.order, "sums": sums}
     return {"version": VERSION, "account": account, **fields}
 
 
-def _charge(entry: JournalEntry, order: float | None) -> dict[str, Any]:
-    parts = parts_from_json(entry.events)
-    if order is None:
-        if charge_of(parts) != entry.cost:
-            raise _damaged(entry)
-    else:
-        made = charge_at(parts, order)
-        if abs(made.divergence - entry.cost.divergence) > ROUNDING * made.divergence + 1:
-            raise _damaged(entry)
-        if replace(made, divergence=entry.cost.divergence) != entry.cost:
-            raise _damaged(entry)
-    return {"round": entry.round_id, "state": "reserved", **json.loads(entry.events)}
+def _charge(round_id: str, charge: Charge) -> dict[str, Any]:
+    return {"round": round_id, "state": charge.state, **json.loads(parts_to_json(charge.mechanism, charge.parts))}
 
 
 def _written_off(cost: Cost, order: float | None) -> dict[str, Any]:

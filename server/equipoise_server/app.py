@@ -243,8 +243,9 @@ def _server(
         hide_errors,
         metrics.guard(),
         authentication(registry, config.deployment, clock, authenticating),
-        check_role,
+        # Before the role: calls that are refused for it cost the server, and lines of the log, as others do.
         call_limit(call_limits(config)),
+        check_role,
     )
     server = aio.server(interceptors=[GuardInterceptor(guard) for guard in guards], options=options(config))
     uploads = Uploads(config.workload_limit_bytes, config.upload_total_bytes, registry.count, threads.reading)

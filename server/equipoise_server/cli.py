@@ -40,15 +40,15 @@ app.add_typer(certificate_app, name="certificate")
 ledger_app.command("verify")(ledger.verify_ledger)
 ledger_app.command("write-off")(ledger.write_off)
 app.add_typer(ledger_app, name="ledger")
-audit_app.command("replay")(auditing.replay)
-audit_app.command("empirical")(auditing.empirical)
-app.add_typer(audit_app, name="audit")
 keys_app.command("show")(log.show_keys)
 keys_app.command("add")(log.add_key)
 keys_app.command("retire")(log.retire)
 app.add_typer(keys_app, name="keys")
 log_app.command("export")(log.export)
 app.add_typer(log_app, name="log")
+audit_app.command("replay")(auditing.replay)
+audit_app.command("empirical")(auditing.empirical)
+app.add_typer(audit_app, name="audit")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -31,6 +31,7 @@ from sqlalchemy import select
 
 from equipoise.enrolment import Bundle, begin, install
 from equipoise.errors import InvalidArgument
+from equipoise.evidence import log_origin
 from equipoise.profile import SEED_KEY
 from equipoise_server.config import CONFIG_FILE, Config, load_config, make_config, render
 from equipoise_server.identity.authority import (
@@ -59,7 +60,7 @@ from equipoise_server.storage.durable import sync_directory, sync_tree
 from equipoise_server.storage.store import Store, held, held_alone, open_store
 from equipoise_server.storage.tables import identities
 from equipoise_server.transparency.keys import PublicKey, Purpose, is_started, start_log
-from equipoise_server.transparency.signing import Signer, log_origin, private_pem
+from equipoise_server.transparency.signing import Signer, private_pem
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 SOON = timedelta(days=30)

@@ -24,6 +24,7 @@ from equipoise.v1 import analyst_pb2
 from equipoise.views import RoundDetail
 from equipoise.wire import results_to_chunks
 from equipoise.workload import CompiledWorkload, compile_workload, concatenate
+from equipoise_server.cli import main
 from equipoise_server.data.digest import data_digest
 from equipoise_server.data.source import load_histogram
 from equipoise_server.demo.measure import Measured, measure
@@ -43,6 +44,7 @@ WORKLOADS = {airline: workload_of(airline) for airline in AIRLINES}
 class Demo:
     """A demo that has been played: its table, what the airlines saw, the raw bytes of their streams."""
 
+    state: Path
     table: Path
     played: Played
     measured: Measured
@@ -72,7 +74,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
         with Operator.from_profile(state / "profiles" / "operator") as operator:
             played = play(operator, profiles, WORKLOADS, steps.append, follow)
         streams = {airline: raw_stream(profiles / airline, played.detail.round.id) for airline in AIRLINES}
-    return Demo(table, played, measure(played, WORKLOADS, table), streams, steps, phases)
+    return Demo(state, table, played, measure(played, WORKLOADS, table), streams, steps, phases)
 
 
 def _set_target(profile: Path, target: str) -> None:
@@ -135,6 +137,16 @@ def test_every_stream_is_what_the_mechanism_gives_for_the_same_seed(
         assert demo.played.results[airline].raw_values.tolist() == answers.values.tolist()
     cells = np.ravel_multi_index(tuple(demo.played.synopsis.T), SCHEMA.sizes)
     assert cells.tolist() == outcome.synopsis.tolist()
+
+
+def test_an_auditor_can_replay_it(demo: Demo, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the key that the state directory was made with."""
+    with pytest.raises(SystemExit) as ended:
+        main(["audit", "replay", demo.played.detail.round.id, "--state", str(demo.state)])
+    told = capsys.readouterr().out
+    assert ended.value.code == 0, told
+    assert "FAIL" not in told
+    assert f"{sum(map(query_count, WORKLOADS.values())):,} in " in told
 
 
 def test_the_game_learns_and_every_certified_answer_is_within_its_bound(demo: Demo) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,6 @@ from equipoise.history import Held
 from equipoise.keepsakes import Keepsakes
 from equipoise.operator_client import Operator
 from equipoise.profile import LOG_KEYS, Profile, read_log_keys
-from equipoise.proven_round import proven_round
 from equipoise.queries import Marginal, Statement
 from equipoise.statements import statements_to_json
 from equipoise.verify import Check, CheckFailed, Papers, verify
@@ -77,9 +76,9 @@ class Place:
         )
 
 
-@pytest.fixture
-def place(tmp_path: Path, store_url: str) -> Iterator[Place]:
-    state = make_state(tmp_path / "state", store=store_url)
+@contextmanager
+def a_place(directory: Path, store: str = "sqlite:///equipoise.db") -> Iterator[Place]:
+    state = make_state(directory / "state", store=store)
     write_table(state / "data")
     with ExitStack() as stack:
         server = stack.enter_context(running(state))
@@ -90,9 +89,9 @@ def place(tmp_path: Path, store_url: str) -> Iterator[Place]:
         operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP)
         clients = {}
         for name in ANALYSTS:
-            operator.add_analyst(name, tmp_path / name)
-            clients[name] = stack.enter_context(Client.from_profile(tmp_path / name))
-        yield Place(tmp_path, operator, clients)
+            operator.add_analyst(name, directory / name)
+            clients[name] = stack.enter_context(Client.from_profile(directory / name))
+        yield Place(directory, operator, clients)
 
 
 def failing(bundle: Bundle, papers: Papers) -> Check | None:
@@ -103,50 +102,42 @@ def failing(bundle: Bundle, papers: Papers) -> Check | None:
     return None
 
 
-def test_every_analyst_can_verify_whatever_became_of_the_round(place: Place) -> None:
-    mixed = '{"game_share":0.5,"play":"mixed"}'
-    rounds = [
-        place.released("equilibrium", options=mixed),
-        place.released("gaussian"),
-        place.released("pooled", "analyst", '{"least":0,"synopsis":5000}'),
-    ]
-    for step in ("open", "sealed"):
-        round_id = place.opened("gaussian")
-        if step == "sealed":
-            place.operator.seal(round_id)
-        with pytest.raises(WrongState, match="not ended"):
-            place.clients["ann"].evidence(round_id)
-        place.operator.abort(round_id, "the power failed")
-        rounds.append(round_id)
-    answered = set()
-    for round_id in rounds:
-        texts = set()
-        for unknown in (round_id, "0" * 32):
-            with pytest.raises(NotFound) as refused:
-                place.clients["eve"].evidence(unknown)
-            texts.add(str(refused.value))
-        assert len(texts) == 1
-        for name in ("ann", "bob", "cyd"):
-            bundle = place.clients[name].bundle(round_id)
-            papers = place.papers(name, round_id)
-            assert papers.receipt is not None
-            assert failing(bundle, papers) is None
-            proven = proven_round(bundle.evidence)
-            if proven.result is not None and proven.result["stream"] is not None:
-                answered.add((name, proven.round["mechanism"], bundle.synopsis is not None))
-    mechanisms = {("equilibrium", True), ("gaussian", False), ("pooled", True)}
-    assert answered == {(name, *made) for name in ("ann", "bob") for made in mechanisms}
+def test_every_analyst_can_verify_whatever_became_of_the_round(tmp_path: Path, store_url: str) -> None:
+    with a_place(tmp_path, store_url) as place:
+        released = place.released("equilibrium", options='{"game_share":0.5,"play":"mixed"}')
+        rounds = [released]
+        for seal in (False, True):
+            round_id = place.opened("gaussian")
+            if seal:
+                place.operator.seal(round_id)
+            with pytest.raises(WrongState, match="not ended"):
+                place.clients["ann"].evidence(round_id)
+            place.operator.abort(round_id, "the power failed")
+            rounds.append(round_id)
+        for round_id in rounds:
+            assert refusal_of_eve(place, round_id) == refusal_of_eve(place, "0" * 32)
+            for name in ("ann", "bob", "cyd"):
+                bundle, papers = place.clients[name].bundle(round_id), place.papers(name, round_id)
+                assert papers.receipt is not None
+                assert failing(bundle, papers) is None
+                assert (bundle.synopsis is not None) == (round_id == released)
+                assert bool(bundle.stream) == (round_id == released and name in STATEMENTS)
+        evidence_of_one_is_of_no_use_to_another(place, released)
 
 
-def test_evidence_of_one_is_of_no_use_to_another(place: Place) -> None:
-    round_id = place.released("gaussian")
-    bundles = {name: place.clients[name].bundle(round_id) for name in ("ann", "bob")}
-    swapped = Bundle(bundles["ann"].evidence, bundles["ann"].workload, bundles["bob"].stream, None)
-    assert failing(swapped, place.papers("ann", round_id)) is Check.STREAM
-    assert failing(bundles["bob"], place.papers("ann", round_id)) is Check.RECEIPT
-    ann = json.dumps(bundles["ann"].evidence.to_fields())
-    assert "bob" not in ann
-    assert "cyd" not in ann
+def refusal_of_eve(place: Place, round_id: str) -> str:
+    with pytest.raises(NotFound) as refused:
+        place.clients["eve"].evidence(round_id)
+    return str(refused.value)
+
+
+def evidence_of_one_is_of_no_use_to_another(place: Place, round_id: str) -> None:
+    ann, bob = (place.clients[name].bundle(round_id) for name in ("ann", "bob"))
+    assert failing(replace(ann, stream=bob.stream), place.papers("ann", round_id)) is Check.STREAM
+    assert failing(bob, place.papers("ann", round_id)) is Check.RECEIPT
+    shown = ann.evidence.to_bytes()
+    assert b"bob" not in shown
+    assert b"cyd" not in shown
 
 
 def told(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> str:
@@ -158,8 +149,14 @@ def told(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> s
     return printed.out or printed.err
 
 
-def test_by_the_commands(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    """One after another: a bundle, what verifies it, and what does not."""
+def test_by_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with a_place(tmp_path) as place:
+        bundled(place, capsys)
+    verified(tmp_path, capsys)
+
+
+def bundled(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ann's bundle of a round, twice; the second has the proof that the log has only grown since the first."""
     ann, here = place.directory / "ann", place.directory
     profile = ("--profile", ann)
     round_id = place.opened("gaussian")
@@ -178,11 +175,21 @@ def test_by_the_commands(place: Place, capsys: pytest.CaptureFixture[str]) -> No
     place.clients["ann"].wait(round_id)
 
     assert "All 13 checks hold." in told(capsys, 0, "bundle", round_id, "--out", file, *profile)
-    place.released("gaussian")  # the log grows
+    pooled = place.released("pooled", "analyst", '{"least":0,"synopsis":5000}')
+    told(capsys, 0, "bundle", pooled, "--out", here / "pooled", "--profile", here / "bob")
     again = told(capsys, 0, "bundle", round_id, "--out", here / "again", *profile)
     assert "held by you" in again
-    place.operator.__exit__(None, None, None)
+    # A custodian who has used another workload than the one in the receipt.
+    own = ann / "receipts" / round_id
+    own.write_bytes(first)
+    assert " 6 FAILED" in told(capsys, 1, "bundle", round_id, "--out", here / "denied", *profile)
+    own.write_bytes(replaced)
 
+
+def verified(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without any server: what passes, and what does not."""
+    ann, file = here / "ann", here / "ann.bundle"
+    profile = ("--profile", ann)
     shown = told(capsys, 0, "verify", file, *profile, "--statements", here / "own.json")
     assert "6 ok" in shown
     assert "the same as your own" in shown
@@ -205,9 +212,6 @@ def test_by_the_commands(place: Place, capsys: pytest.CaptureFixture[str]) -> No
     assert (found["checks"][-1]["number"], found["checks"][-1]["holds"]) == (3, False)
     file.write_bytes(data[:-1])
     assert " 1 FAILED" in told(capsys, 1, "verify", file, *profile)
-    # A custodian who denies a workload, or shows another log than before.
-    (ann / "receipts" / round_id).write_bytes(first)
-    assert " 6 FAILED" in told(capsys, 1, "bundle", round_id, "--out", file, *profile)
     for wrong in ("nowhere", here):
         assert "cannot be read" in told(capsys, 1, "verify", here / wrong, *profile)
     assert "cannot be read" in told(capsys, 1, "verify", here / "again", "--profile", here / "nobody")

@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from equipoise.accounting import Cost
 from equipoise.envelopes import open_envelope
-from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.errors import InvalidArgument, Unavailable, VerificationFailed
 from equipoise.items import read_cost, read_item
 from equipoise.merkle import root_of
 from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
@@ -33,7 +33,9 @@ from equipoise_server.data.digest import data_digest
 from equipoise_server.data.source import load_histogram
 from equipoise_server.ledger import charges
 from equipoise_server.rounds.restoring import RESTORED, write_off_losses
-from equipoise_server.storage.tables import record_items, records, rounds
+from equipoise_server.storage.tables import record_items, records, rounds, submissions
+from equipoise_server.transparency import keys
+from equipoise_server.transparency.keys import PublicKey, Purpose
 from equipoise_server.transparency.signing import Signer
 
 NAMES = {
@@ -133,6 +135,19 @@ def test_a_released_round_can_be_followed_from_its_end_to_its_table(bench: Bench
     assert sealing["publish_time"] == reservation["seal_time"] == to_microseconds(bench.clock())
 
 
+def test_the_log_does_not_tell_which_round_was_computed_first(bench: Bench) -> None:
+    """Of rounds that are released at the same time: that one took longer may be because of what was asked."""
+    first, second = bench.sealed(), bench.sealed()
+    for round_id in (second, first):
+        compute(bench, round_id)
+        bench.rounds.release(round_id, f"release {round_id}")
+    bench.clock.move(60)
+    bench.rounds.keep_schedule()
+    with bench.store.read() as connection:
+        query = select(records.c.round_id).where(records.c.kind == Kind.ROUND_RELEASED.value)
+        assert connection.execute(query.order_by(records.c.log_index)).scalars().all() == [first, second]
+
+
 def test_aborted_rounds_say_what_became_of_their_charges(bench: Bench) -> None:
     opened = bench.opened()
     bench.rounds.abort(opened, "nobody came", "abort")
@@ -206,14 +221,26 @@ def test_receipts_are_signed_and_the_same_bytes_for_the_same_request(bench: Benc
         open_envelope(envelope.replace(b"receipt", b"receipT"), RECEIPT_TYPE, trusted)
 
 
+def test_a_receipt_that_cannot_be_signed_is_no_receipt(bench: Bench) -> None:
+    """Where a server has no file of a key that was added: the analyst may try again, and sees no path."""
+    round_id = bench.opened()
+    with bench.store.write() as connection:
+        keys.add(connection, PublicKey(Purpose.LOG, bytes(range(32)), bench.clock()))
+    with pytest.raises(Unavailable, match="receipts cannot be signed now"):
+        bench.rounds.submit("ann", round_id, "1", workload_to_bytes(ANN), SALT)
+    with bench.store.read() as connection:
+        assert connection.execute(select(submissions)).first() is None
+
+
 def test_only_hashes_stay_of_what_was_recorded_about_a_deleted_analyst(bench: Bench) -> None:
     sealed = bench.sealed()
     bench.rounds.abort(sealed, "enough", "abort")
+    in_order = record_items.c.record, record_items.c.place
     with bench.store.read() as connection:
-        before = connection.execute(select(record_items.c.hash)).scalars().all()
+        before = connection.execute(select(record_items.c.hash).order_by(*in_order)).scalars().all()
     bench.rounds.delete_analyst("ann", "delete")
     with bench.store.read() as connection:
-        rows = connection.execute(select(record_items)).all()
+        rows = connection.execute(select(record_items).order_by(*in_order)).all()
         roots = connection.execute(select(records.c.position, records.c.root)).all()
     assert [row.hash for row in rows] == before
     own = [row for row in rows if row.analyst == "ann"]

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from integration.rounds_bench import TERMS, Bench
 from sqlalchemy import select
-from stores import back_up, restore
+from stores import back_up, restore, sqlite_file
 
 from equipoise.errors import BudgetExhausted, DataLoss, WrongState
 from equipoise_server.ledger.guard import Finding
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.restoring import RESTORED, write_off_losses
 from equipoise_server.rounds.states import RoundState
-from equipoise_server.storage.tables import checkpoints
+from equipoise_server.storage.tables import checkpoints, runs
 from equipoise_server.transparency import keys, log
 
 DATA = "data/shop"
@@ -102,6 +104,36 @@ def test_a_backup_from_before_a_run_cannot_give_its_charge_back(bench: Bench) ->
     # A server that did not look at its start is stopped by its first step.
     with pytest.raises(DataLoss, match="went another way"):
         bench.rounds.abort(waiting, "a public reason", "abort")
+
+
+def test_a_copy_restored_under_a_running_server_stops_it_before_data_are_touched(tmp_path: Path) -> None:
+    """By SQLite's own means, which a running server does not notice by itself; PostgreSQL lets nobody do that."""
+
+    def copied(source: Path, target: Path) -> None:
+        with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+            old.backup(new)
+
+    with sqlite_file(tmp_path) as url:
+        bench = Bench(tmp_path, url)
+        store, copy = tmp_path / "equipoise.db", tmp_path / "copy"
+        waiting = bench.sealed()
+        copied(store, copy)
+        later = bench.sealed()
+        bench.rounds.abort(later, "a test", "abort")
+        copied(copy, store)
+        for step in (
+            bench.opened,
+            lambda: bench.rounds.run(waiting, "run"),
+            lambda: bench.rounds.set_cap(DATA, Budget(40.0, 2e-3), "raise"),
+            bench.rounds.remember,
+        ):
+            with pytest.raises(DataLoss, match=r"restored from an older copy|went another way"):
+                step()
+        # Nor does it begin what is running by the copy: beginning is where data are read.
+        bench.rounds.take_over()
+        with bench.store.read() as connection:
+            assert connection.execute(select(runs)).all() == []
+        bench.stop()
 
 
 def test_where_only_the_log_has_gone_on_it_goes_on_beyond_what_was_shown(bench: Bench) -> None:

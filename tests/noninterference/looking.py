@@ -85,6 +85,8 @@ class Viewers:
         self._call(viewer, each, stage, "StreamResults", [results])
         synopsis = analyst_pb2.DownloadSynopsisRequest(round_id=each.round_id)
         self._call(viewer, each, stage, "DownloadSynopsis", [synopsis])
+        evidence = analyst_pb2.DownloadEvidenceRequest(round_id=each.round_id)
+        self._call(viewer, each, stage, "DownloadEvidence", [evidence])
         own = workload_to_bytes(OWN.get(viewer, USUAL))
         self._call(viewer, each, stage, "DryRunWorkload", dry(each.round_id, own))
 
@@ -93,6 +95,8 @@ class Viewers:
         self._call(viewer, each, f"{stage}, beyond the end", "StreamResults", [far])
         further = analyst_pb2.DownloadSynopsisRequest(round_id=each.round_id, after_records=2**40)
         self._call(viewer, each, f"{stage}, beyond the end", "DownloadSynopsis", [further])
+        never = analyst_pb2.DownloadEvidenceRequest(round_id=each.round_id, since_size=2**40)
+        self._call(viewer, each, f"{stage}, never shown", "DownloadEvidence", [never])
         for what, workload in {"large": workload_to_bytes(BEYOND), "broken": b"\xff"}.items():
             self._call(viewer, each, f"{stage}, {what}", "DryRunWorkload", dry(each.round_id, workload))
             sent = upload(each.round_id, f"{stage} {what}", workload)
@@ -118,8 +122,6 @@ class Viewers:
         nowhere = analyst_pb2.GetAnalystRoundRequest(round_id=NOWHERE)
         self._call(viewer, first, f"{stage}, no such round", "GetAnalystRound", [nowhere])
         self._call(viewer, first, stage, "GetIdentity", [analyst_pb2.GetIdentityRequest()])
-        evidence = analyst_pb2.DownloadEvidenceRequest(round_id=first.round_id)
-        self._call(viewer, first, stage, "DownloadEvidence", [evidence])
         self._call(viewer, first, stage, "ListSessions", [analyst_pb2.ListSessionsRequest()])
         self._call(viewer, first, stage, "AskQueries", [analyst_pb2.AskQueriesRequest(session_id=NOWHERE)])
 

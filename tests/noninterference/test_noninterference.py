@@ -105,14 +105,14 @@ def test_lengths_tell_nothing_of_contents() -> None:
 
 
 def lived(place: Path, rounds: Sequence[RoundOf], conducts: Sequence[Conduct]) -> tuple[View, list[bytes]]:
-    """What the viewers see of one world, and what the accounts hold in the end."""
+    """What the viewers see of one world, and what the accounts and the log hold in the end."""
     with world(place, DAY, rounds) as made:
         made.open()
         made.ask(conducts)
         made.seal()
         made.release()
         nothing_of_analysts_is_logged(made)
-        return made.viewers.view, made.accounts()
+        return made.viewers.view, made.accounts() + made.log()
 
 
 def nothing_of_analysts_is_logged(made: World) -> None:

@@ -2,7 +2,9 @@
 
 Nothing is parsed here but to take out what may differ between neighbouring rounds: random identifiers always, and
 under a mechanism whose analyst privacy is not perfect also values, ways of answering, bounds and the synopsis. What
-is signed is compared without its signatures. The lengths of all messages stay.
+is signed is compared without its signatures, and evidence without its hashes, its salts and the places of its
+leaves in the log: of rounds that are sealed at one time, whichever is sealed first comes first. The lengths of all
+messages stay, but for what such a place takes.
 """
 
 from __future__ import annotations
@@ -95,9 +97,46 @@ def without(seen: Seen, names: Mapping[bytes, bytes]) -> Seen:
 
 
 def opened(seen: Seen) -> Seen:
-    """The same with receipts as what they say: the deployment's name is random, and signatures look like it."""
+    """The same with receipts and evidence as what they say: names of deployments and hashes are random."""
+    if seen.method == "DownloadEvidence":
+        placeless = tuple(map(_without_places, seen.messages))
+        lengths = tuple(len(message) for message in placeless)
+        return replace(seen, messages=tuple(map(_open_evidence, placeless)), lengths=lengths)
     reading = {"SubmitWorkload": _open_receipt, "WithdrawWorkload": _open_withdrawal}.get(seen.method)
     return seen if reading is None else replace(seen, messages=tuple(map(reading, seen.messages)))
+
+
+def _without_places(message: bytes) -> bytes:
+    response = analyst_pb2.DownloadEvidenceResponse.FromString(message)
+    if response.WhichOneof("part") == "evidence":
+        fields = json.loads(response.evidence)
+        for record in fields["records"]:
+            del record["index"], record["path"]
+        response.evidence = canonical_json(fields)
+    return response.SerializeToString(deterministic=True)
+
+
+def _open_evidence(message: bytes) -> bytes:
+    """With every hash, salt and signature as its length."""
+    response = analyst_pb2.DownloadEvidenceResponse.FromString(message)
+    if response.WhichOneof("part") == "evidence":
+        fields = json.loads(response.evidence)
+        fields["deployment"] = len(fields["deployment"])
+        origin, size, root, *signatures = fields["checkpoint"].split("\n")
+        fields["checkpoint"] = [len(origin), size, len(root), *map(len, signatures)]
+        fields["keys"] = [len(key) for key in fields["keys"]]
+        fields["salt"] = fields["salt"] and len(fields["salt"])
+        fields["receipt"] = fields["receipt"] and _said(fields["receipt"].encode()).decode()
+        for record in fields["records"]:
+            leaf = json.loads(record["leaf"])
+            record["leaf"] = leaf | {"root": len(leaf["root"])}
+            for item in record["items"]:
+                content = json.loads(item["content"])
+                random = {name for name in content if name.endswith("_root")} | {"seed_commitment"}
+                item["content"] = {name: len(value) if name in random else value for name, value in content.items()}
+                item["salt"], item["path"] = len(item["salt"]), [len(each) for each in item["path"]]
+        response.evidence = canonical_json(fields)
+    return response.SerializeToString(deterministic=True)
 
 
 def _open_receipt(message: bytes) -> bytes:
@@ -121,8 +160,12 @@ def _said(envelope: bytes) -> bytes:
 
 
 def blanked(seen: Seen) -> Seen:
-    """The same without values, ways of answering and bounds, or without the synopsis's records."""
-    blank = {"StreamResults": _blank_results, "DownloadSynopsis": _blank_synopsis}.get(seen.method)
+    """The same without values, ways of answering and bounds, without the synopsis's records, and their digests."""
+    blank = {
+        "StreamResults": _blank_results,
+        "DownloadSynopsis": _blank_synopsis,
+        "DownloadEvidence": _blank_evidence,
+    }.get(seen.method)
     return seen if blank is None else replace(seen, messages=tuple(map(blank, seen.messages)))
 
 
@@ -137,6 +180,18 @@ def _blank_results(message: bytes) -> bytes:
 def _blank_synopsis(message: bytes) -> bytes:
     response = analyst_pb2.DownloadSynopsisResponse.FromString(message)
     response.cells[:] = [0] * len(response.cells)
+    return response.SerializeToString(deterministic=True)
+
+
+def _blank_evidence(message: bytes) -> bytes:
+    response = analyst_pb2.DownloadEvidenceResponse.FromString(message)
+    if response.WhichOneof("part") == "evidence":
+        fields = json.loads(response.evidence)
+        for item in fields["records"][-1]["items"]:
+            for committed in ("stream", "synopsis"):
+                if item["content"].get(committed):
+                    item["content"][committed]["digest"] = ""
+        response.evidence = canonical_json(fields)
     return response.SerializeToString(deterministic=True)
 
 

@@ -6,6 +6,7 @@ run takes is seen as the point of the public grid at which its results open, and
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 from collections.abc import Iterator, Sequence
@@ -31,9 +32,12 @@ from integration.server_process import (
 from noninterference.conducts import QUERIES, SENSITIVITY, STATEMENTS, Ann, Conduct
 from noninterference.looking import OWN, VIEWERS, Viewers, Watched, Watcher
 from noninterference.wire_view import PATIENCE
+from sqlalchemy import select
 
 from equipoise.v1 import operator_pb2, operator_pb2_grpc, types_pb2
 from equipoise.wire import schema_to_message
+from equipoise_server.state import open_deployment
+from equipoise_server.storage.tables import records
 
 # Seeds count up from the number that the server is given, one a round. `fault`: a statement that breaks the server.
 SCRIPT = """
@@ -149,6 +153,21 @@ class World:
         """What stands on every account: what later rounds may cost, and so whether they are refused."""
         request = operator_pb2.ListAccountsRequest(dataset="shop")
         return [account.SerializeToString() for account in self.operator.ListAccounts(request).accounts]
+
+    def log(self) -> list[bytes]:
+        """What anybody may learn of the log: each leaf's kind and size, and since when it has been there.
+
+        Not the order of those of one time: the server seals some of the rounds while the operator seals others.
+        """
+        columns = records.c.publish_time, records.c.leaf
+        store = open_deployment(self.server.state, self.begin).open_store()
+        try:
+            with store.read() as connection:
+                rows = connection.execute(select(*columns).where(records.c.log_index.is_not(None))).all()
+        finally:
+            store.close()
+        shown = [(row.publish_time, json.loads(row.leaf) | {"root": ""}) for row in rows]
+        return sorted(repr(each).encode() for each in shown)
 
     def _move(self, seconds: float) -> None:
         set_clock(self.server.state, self.begin + timedelta(seconds=seconds))

@@ -13,9 +13,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from integration.released_rounds import Released, release
 from statistical.replayed_rounds import digest, outcome_of, rounds
 from unit.mechanisms.instance import plan_of
 
+from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.mechanisms.repair.analyst_repair import MULTIPLICATIVE_WEIGHTS
 from equipoise_server.mechanisms.repair.statement_repair import SYNOPSIS, UNCERTIFIED
 
@@ -62,3 +64,33 @@ def test_every_process_gives_the_same_bytes(other_numpy: str) -> None:
         version, digests = elsewhere(four, plans, other_numpy)
         assert version != np.__version__
         assert digests == here
+
+
+def replayed(released: Released, name: str, threads: str, libraries: str) -> str:
+    """The version of numpy of a new process that replays a round, and finds that it agrees."""
+    program = (
+        "import sys, numpy; print(numpy.__version__); from equipoise_server.cli import main; main(sys.argv[1:])"
+    )
+    options = ["--state", str(released.state), "--auditor-key", str(released.key_file), "--json"]
+    paths = os.pathsep.join(path for path in (libraries, *sys.path) if path)
+    done = subprocess.run(
+        [sys.executable, "-c", program, "audit", "replay", released.rounds[name], *options],
+        env={**os.environ, **dict.fromkeys(THREADS, threads), "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, (name, threads, libraries, done.stdout, done.stderr)
+    version, told = done.stdout.splitlines()
+    assert json.loads(told)["agrees"]
+    return version
+
+
+def test_released_rounds_are_replayed_by_other_processes(other_numpy: str, tmp_path: Path) -> None:
+    """By the command: with one thread and two; and, at the nightly size, all mechanisms with another numpy."""
+    released = release(tmp_path, MECHANISMS if other_numpy else ["equilibrium"])
+    for name in released.rounds:
+        for threads in ("1", "2"):
+            assert replayed(released, name, threads, "") == np.__version__
+        if other_numpy:
+            assert replayed(released, name, "2", other_numpy) != np.__version__

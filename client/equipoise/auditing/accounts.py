@@ -47,12 +47,20 @@ class Account:
     @property
     def committed_epsilon(self) -> float:
         """What counts, at the cap's delta; 0 where there is nothing."""
-        totals = [self.committed] if self.composition == SUM else self.live
+        totals = {self.committed} if self.composition == SUM else {*self.live}
         return max((epsilon_of(each, self.cap.delta, self.order) for each in totals if each != Cost()), default=0.0)
 
     def holds(self, total: Cost) -> bool:
         """Whether a total stays within the cap."""
         return fits(total, self.cap.epsilon, self.cap.delta, self.order)
+
+    def is_made_of_parts(self, round_id: str) -> bool:
+        """Whether what a round was charged is what the parts of its charge come to, as this account counts."""
+        charge = self.charges[round_id]
+        try:
+            return made_of(charge.parts, charge.cost, self.order)
+        except (ValueError, ArithmeticError):
+            return False
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,7 @@ class Accounts:
             case "set-cap":
                 self.by_name[name].cap = _cap(events)
             case "reserve":
-                self._reserve(entry, str(events["mechanism"]))
+                self._reserve(entry, str(events.get("mechanism", "")))
             case "run":
                 if entry.cost != Cost() or self.by_name[name].charges[entry.round_id].state != "reserved":
                     raise ValueError

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from equipoise.accounting import Cost
-from equipoise.auditing.accounts import WORST, Account, Accounts, Moment, made_of
+from equipoise.auditing.accounts import WORST, Accounts, Moment
 from equipoise.auditing.conversion import epsilon_of
 from equipoise.auditing.steps import Step
 from equipoise.errors import DataLoss, VerificationFailed
@@ -42,21 +42,12 @@ def check_charges(journal: Sequence[JournalEntry]) -> Accounts:
     accounts = Accounts()
     for moment in accounts.moments(journal):
         entry, account = moment.entry, moment.account
-        if entry.action == "reserve":
-            charge = account.charges[entry.round_id]
-            if not _is_made_of(account, charge.parts, charge.cost):
-                raise VerificationFailed(
-                    f"entry {entry.sequence} of the budget journal charges {account.name} something else than "
-                    f"what its parts come to"
-                )
+        if entry.action == "reserve" and not account.is_made_of_parts(entry.round_id):
+            raise VerificationFailed(
+                f"entry {entry.sequence} of the budget journal charges {account.name} something else than "
+                "what its parts come to"
+            )
     return accounts
-
-
-def _is_made_of(account: Account, parts: Any, cost: Cost) -> bool:
-    try:
-        return made_of(parts, cost, account.order)
-    except (ValueError, ArithmeticError):
-        return False
 
 
 def check_caps(journal: Sequence[JournalEntry]) -> list[str]:

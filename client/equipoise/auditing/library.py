@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Approximate, Cost, Mixture, Part
@@ -34,17 +35,21 @@ def check_totals(accounts: Mapping[str, Account]) -> None:
     except ImportError:
         raise NotInstalled from None
     for name, account in accounts.items():
-        live = [charge.parts for charge in account.charges.values() if charge.state != "released"]
-        sums = [([each for parts in live for each in parts], account.lost)] if account.composition == SUM else []
-        if account.composition != SUM:
-            sums = [*((list(parts), []) for parts in live), *(([], [cost]) for cost in account.lost)]
-        for parts, lost in sums:
+        said = account.committed_epsilon
+        for parts, lost in _sums(account):
             found = _epsilon(dp_event, rdp, parts, lost, account)
-            if found > account.committed_epsilon * (1 + TOLERANCE) + TOLERANCE:
+            if found > said * (1 + TOLERANCE) + TOLERANCE:
                 raise VerificationFailed(
-                    f"{name}: dp_accounting comes to epsilon {found:.6g}, and the account to "
-                    f"{account.committed_epsilon:.6g}"
+                    f"{name}: dp_accounting comes to epsilon {found:.6g}, and the account to {said:.6g}"
                 )
+
+
+def _sums(account: Account) -> Iterable[tuple[Iterable[Part], Iterable[Cost]]]:
+    """What composes on an account, in parts and in what was written off; equal sums once."""
+    live = [charge.parts for charge in account.charges.values() if charge.state != "released"]
+    if account.composition == SUM:
+        return [(chain.from_iterable(live), account.lost)]
+    return [*((parts, ()) for parts in dict.fromkeys(live)), *(((), [cost]) for cost in account.lost)]
 
 
 def _epsilon(event: Any, rdp: Any, parts: Iterable[Part], lost: Iterable[Cost], account: Account) -> float:

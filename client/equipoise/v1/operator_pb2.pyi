@@ -233,7 +233,9 @@ class AddAnalystRequest(_message.Message):
     signing_request: _builtins.bytes
     """A PKCS #10 certificate request in PEM; its subject is ignored."""
     request_id: _builtins.str
-    """Chosen by the caller; the same request again gets the first answer."""
+    """Chosen by the caller; the same request again gets the first answer, or INVALID_ARGUMENT where the certificate
+    that it holds was revoked since.
+    """
     def __init__(
         self,
         *,
@@ -424,7 +426,9 @@ class RenewAnalystRequest(_message.Message):
     signing_request: _builtins.bytes
     """A PKCS #10 certificate request in PEM; its subject is ignored. Not of a key whose certificate was revoked."""
     request_id: _builtins.str
-    """Chosen by the caller; the same request again gets the first answer."""
+    """Chosen by the caller; the same request again gets the first answer, or INVALID_ARGUMENT where the certificate
+    that it holds was revoked since.
+    """
     def __init__(
         self,
         *,

@@ -194,7 +194,8 @@ class OperatorServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RenewAnalyst(self, request, context):
-        """Signs a new certificate for an analyst. Earlier ones stay good until they expire or are revoked.
+        """Signs a new certificate for an analyst, also after a revocation: it lets its holder in again. Earlier ones stay
+        good until they expire or are revoked.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

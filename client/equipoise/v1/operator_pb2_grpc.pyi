@@ -29,7 +29,9 @@ class OperatorServiceStub:
     RevokeAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.RevokeAnalystRequest, _operator_pb2.RevokeAnalystResponse]
     """Revokes every certificate that an analyst has; open calls and streams end within a minute."""
     RenewAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.RenewAnalystRequest, _operator_pb2.RenewAnalystResponse]
-    """Signs a new certificate for an analyst. Earlier ones stay good until they expire or are revoked."""
+    """Signs a new certificate for an analyst, also after a revocation: it lets its holder in again. Earlier ones stay
+    good until they expire or are revoked.
+    """
     DeleteAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.DeleteAnalystRequest, _operator_pb2.DeleteAnalystResponse]
     """Deletes an analyst with its workloads and results. Its name and its budget accounts stay for ever."""
     PlanRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.PlanRoundRequest, _operator_pb2.PlanRoundResponse]
@@ -118,7 +120,9 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operator_pb2.RenewAnalystRequest,
         context: _aio.ServicerContext[_operator_pb2.RenewAnalystRequest, _abc.Awaitable[_operator_pb2.RenewAnalystResponse]],
     ) -> _abc.Awaitable[_operator_pb2.RenewAnalystResponse]:
-        """Signs a new certificate for an analyst. Earlier ones stay good until they expire or are revoked."""
+        """Signs a new certificate for an analyst, also after a revocation: it lets its holder in again. Earlier ones stay
+        good until they expire or are revoked.
+        """
 
     @_abc_1.abstractmethod
     def DeleteAnalyst(

@@ -46,6 +46,12 @@ def analyst_account(dataset: str, unit: str, analyst: str) -> str:
     return f"analyst/{dataset}/{unit}/{analyst}"
 
 
+def holder(account: str) -> tuple[str, str] | None:
+    """The unit and the analyst of an analyst's account, by its name; None of a data account."""
+    kind, *parts = account.split("/")
+    return (parts[-2], parts[-1]) if kind == "analyst" else None
+
+
 def open_account(
     connection: Connection,
     time: datetime,

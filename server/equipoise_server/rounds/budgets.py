@@ -13,7 +13,7 @@ from equipoise_server.ledger.adjustments import set_cap
 from equipoise_server.ledger.caps import Cap, epsilon_under
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.paging import cut_page, page_limit, page_number
-from equipoise_server.rounds.pending import pending_charges, pending_on
+from equipoise_server.rounds.pending import pending_costs
 from equipoise_server.rounds.records import AccountRecord, JournalEntry
 from equipoise_server.rounds.rows import canonical, read_dataset
 from equipoise_server.storage.crash_points import CrashPoint, reached
@@ -59,8 +59,8 @@ class Budgets:
             if (known := first_answer(connection, request)) is not None:
                 return _record_from_json(known)
             held = accounts.account(connection, account)
-            pending = pending_on(held, pending_charges(connection, held.dataset))
-            set_cap(connection, account, cap, now, pending)
+            pending = pending_costs(connection, held.dataset, [held])
+            set_cap(connection, account, cap, now, pending[account])
             record = _converted(accounts.account(connection, account))
             keep_answer(connection, request, canonical(asdict(record)), now)
             reached(CrashPoint.CAP_WRITTEN)

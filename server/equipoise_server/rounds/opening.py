@@ -10,13 +10,13 @@ from sqlalchemy import Connection, select
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.times import to_microseconds
 from equipoise_server.ledger.accounts import account, analyst_account, check_room, open_account
-from equipoise_server.ledger.caps import Cap
+from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.mechanisms.interface import Plan, Share
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.custody import SeedSource, seal_seed
 from equipoise_server.rounds.datasets import Datasets
-from equipoise_server.rounds.pending import pending_charges, pending_on
+from equipoise_server.rounds.pending import pending_costs
 from equipoise_server.rounds.recorded import round_opened
 from equipoise_server.rounds.records import RoundRecord, Terms
 from equipoise_server.rounds.rows import canonical, plan_to_json, read_dataset, read_round, terms_to_json
@@ -110,11 +110,14 @@ class Opening:
                 composition=UNITS[terms.unit],
                 cap=Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order),
             )
-        pending = pending_charges(connection, terms.dataset)
-        for charge in charges_of(terms, plan):
-            held = account(connection, charge.account)
-            others = [*pending_on(held, pending).values()]
-            check_room(held, others, charge.counted(held.cap.order))
+        charges = charges_of(terms, plan)
+        held = {charge.account: account(connection, charge.account) for charge in charges}
+        # Where the worst round counts, what is asked is whether this one fits by itself, whatever others take.
+        adding = [each for each in held.values() if each.composition is Composition.SUM]
+        pending = pending_costs(connection, terms.dataset, adding)
+        for charge in charges:
+            on = held[charge.account]
+            check_room(on, [*pending.get(on.name, {}).values()], charge.counted(on.cap.order))
 
     def _insert(self, connection: Connection, terms: Terms, plan: Plan) -> str:
         """A crash before the commit means: no round; its seed is lost, and a new one will be drawn.

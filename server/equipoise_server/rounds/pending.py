@@ -11,31 +11,46 @@ stays true until it commits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, select
 
 from equipoise.accounting import Cost
-from equipoise_server.ledger.accounts import Account
-from equipoise_server.ledger.charges import Charge
-from equipoise_server.rounds.rows import round_records
+from equipoise_server.ledger.accounts import Account, holder
+from equipoise_server.rounds.rows import plan_from_json, unit_from_json
 from equipoise_server.rounds.states import RoundState
-from equipoise_server.rounds.terms import charges_of
-from equipoise_server.storage.tables import rounds
-
-Pending = Mapping[str, Mapping[str, Charge]]  # by account, then by round, oldest first
+from equipoise_server.rounds.terms import charge_on
+from equipoise_server.storage.tables import rounds, shares
 
 
-def pending_charges(connection: Connection, dataset: str) -> Pending:
-    """The charges of a dataset's open rounds."""
-    query = select(rounds).where(rounds.c.dataset == dataset, rounds.c.state == RoundState.OPEN.value)
-    found: dict[str, dict[str, Charge]] = {}
-    for record in round_records(connection, connection.execute(query.order_by(rounds.c.position))):
-        for charge in charges_of(record.terms, record.plan):
-            found.setdefault(charge.account, {})[record.id] = charge
-    return found
+def pending_costs(connection: Connection, dataset: str, accounts: Sequence[Account]) -> dict[str, dict[str, Cost]]:
+    """What some accounts of a dataset will hold, as each counts, by account and by open round, oldest first."""
+    is_open = (rounds.c.dataset == dataset) & (rounds.c.state == RoundState.OPEN.value)
+    query = select(rounds.c.id, rounds.c.terms, rounds.c.plan).where(is_open).order_by(rounds.c.position)
+    found = connection.execute(query).all() if accounts else []
+    units = {row.id: unit_from_json(row.terms) for row in found}
+    plans = {row.id: plan_from_json(row.plan) for row in found}
+    # A round charges all of its analysts alike, and often as others do: what counts at an order is computed once.
+    computed: dict[tuple[Cost, str, float | None], Cost] = {}
+
+    def cost(account: Account, round_id: str) -> Cost:
+        charge, order = charge_on(account.name, plans[round_id]), account.cap.order
+        alike = charge.cost, charge.events, order
+        if alike not in computed:
+            computed[alike] = charge.counted(order)
+        return computed[alike]
+
+    return {
+        account.name: {each: cost(account, each) for each in _charging(connection, account.name, units)}
+        for account in accounts
+    }
 
 
-def pending_on(held: Account, pending: Pending) -> dict[str, Cost]:
-    """What of it one account will hold, by round, as the account counts."""
-    return {round_id: charge.counted(held.cap.order) for round_id, charge in pending.get(held.name, {}).items()}
+def _charging(connection: Connection, account: str, units: Mapping[str, str]) -> list[str]:
+    """Those of some rounds, given with their units, that will charge an account."""
+    held_by = holder(account)
+    if held_by is None:
+        return list(units)
+    unit, analyst = held_by
+    shared = set(connection.execute(select(shares.c.round_id).where(shares.c.analyst == analyst)).scalars())
+    return [round_id for round_id in units if units[round_id] == unit and round_id in shared]

@@ -42,6 +42,11 @@ def terms_to_json(terms: Terms) -> str:
     return canonical(fields)
 
 
+def unit_from_json(text: str) -> str:
+    """The protected unit among the terms that `terms_to_json` wrote."""
+    return str(json.loads(text)["unit"])
+
+
 def plan_to_json(plan: Plan) -> str:
     """A plan, whole; floats are written so that they read back the same."""
     return canonical(asdict(plan))

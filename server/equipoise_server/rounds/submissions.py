@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-import numpy as np
+import structlog
 from sqlalchemy import Connection, func, select
 
-from equipoise.errors import BudgetExhausted, InvalidArgument, NotFound, OutOfRange, WrongState
+from equipoise.allowance import check_allowance
+from equipoise.errors import InvalidArgument, NotFound, OutOfRange, Unavailable, WrongState
 from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records import SALT_BYTES, workload_commitment
 from equipoise.times import from_microseconds, to_microseconds
 from equipoise.wire import workload_from_bytes
-from equipoise.workload import CompiledWorkload, compile_workload
+from equipoise.workload import compile_workload
 from equipoise_server.mechanisms.interface import Share
 from equipoise_server.mechanisms.registry import check_workload
 from equipoise_server.rounds.clock import Clock
@@ -40,6 +41,8 @@ from equipoise_server.storage.requests import Request, first_answer, keep_answer
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import result_chunks, rounds, shares, submissions
 from equipoise_server.transparency.signing import Signer
+
+log = structlog.get_logger(__name__)
 
 CLOSED = "the round no longer accepts workloads"
 
@@ -70,14 +73,14 @@ class Submissions:
             raise InvalidArgument("commitment_salt", f"must have {SALT_BYTES} random bytes")
         # Compiling takes long and needs no connection, so nobody else waits for it.
         compiled = compile_workload(workload_from_bytes(workload, share.statements), schema)
-        _check_share(compiled, share)
+        check_allowance(compiled, share)
         check_workload(record.plan, compiled)
+        commitment = workload_commitment(salt, workload)
         with self.store.write() as connection:
             _, record = self._open_to(connection, analyst, round_id, request, locked=True)
             if isinstance(record, ReceiptRecord):
                 return record
-            now, commitment = self.clock(), workload_commitment(salt, workload)
-            statements, queries = compiled.statement_count, compiled.query_count
+            statements, queries, now = compiled.statement_count, compiled.query_count, self.clock()
             envelope = self._signed(connection, analyst, round_id, commitment, statements, queries, now)
             receipt = ReceiptRecord(round_id, digest, statements, queries, now, envelope, salt)
             # A crash before the commit means: the earlier workload, if any, still stands, and the same
@@ -117,7 +120,7 @@ class Submissions:
             self._check_open(record)
             schema = read_dataset(connection, record.terms.dataset).schema
         compiled = compile_workload(workload_from_bytes(workload, share.statements), schema)
-        _check_share(compiled, share)
+        check_allowance(compiled, share)
         plan = record.plan
         check_workload(plan, compiled)
         return DryRun(
@@ -197,7 +200,12 @@ class Submissions:
         payload = ReceiptPayload(
             self.deployment, round_id, analyst, commitment, statements, queries, to_microseconds(now)
         )
-        return self.signer.envelope(connection, RECEIPT_TYPE, payload.to_bytes())
+        try:
+            return self.signer.envelope(connection, RECEIPT_TYPE, payload.to_bytes())
+        except InvalidArgument as error:
+            # A key that was added while this server runs, and whose file is not here: no analyst's doing.
+            log.error("receipt_not_signed", problem=error.message)
+            raise Unavailable("receipts cannot be signed now") from None
 
     def _check_open(self, record: RoundRecord) -> None:
         # Late is late, also where the server has not come to sealing the round yet.
@@ -219,23 +227,6 @@ def _own(record: RoundRecord, analyst: str) -> Share:
         if share.analyst == analyst:
             return share
     raise NotFound(NO_ROUND)
-
-
-def _check_share(compiled: CompiledWorkload, share: Share) -> None:
-    if compiled.query_count > share.queries:
-        raise BudgetExhausted(f"the workload has {compiled.query_count} queries, your share allows {share.queries}")
-    if compiled.l1_sensitivity > share.moved:
-        raise BudgetExhausted(
-            f"the workload has a sensitivity of {compiled.l1_sensitivity}, your share allows {share.moved}: "
-            "1 for each condition, 2 for each marginal"
-        )
-    if share.support and compiled.support > share.support:
-        query = int(np.argmax(compiled.supports()))
-        statement = int(np.searchsorted(compiled.statement_offsets, query, side="right")) - 1
-        raise BudgetExhausted(
-            f"statements[{statement}] has a support of {compiled.support}, your share allows {share.support}: the "
-            "records of the universe that one query covers or leaves out, whichever are fewer"
-        )
 
 
 def _replace(connection: Connection, analyst: str, workload: bytes, receipt: ReceiptRecord) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.ledger.accounts import analyst_account, data_account
+from equipoise_server.ledger.accounts import analyst_account, data_account, holder
 from equipoise_server.ledger.caps import Composition
 from equipoise_server.ledger.charges import Charge
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting
@@ -66,14 +66,15 @@ def setting_of(terms: Terms, records: int, universe_size: int, attributes: tuple
 
 def charges_of(terms: Terms, plan: Plan) -> list[Charge]:
     """What a round will cost each account. Every share is charged alike, whether or not it is used."""
-    analyst_cost = plan.charged_analyst_cost
-    return [
-        Charge(data_account(terms.dataset), plan.data_cost, plan.data_events),
-        *(
-            Charge(analyst_account(terms.dataset, terms.unit, share.analyst), analyst_cost, plan.analyst_events)
-            for share in terms.shares
-        ),
-    ]
+    accounts = (analyst_account(terms.dataset, terms.unit, share.analyst) for share in terms.shares)
+    return [charge_on(account, plan) for account in (data_account(terms.dataset), *accounts)]
+
+
+def charge_on(account: str, plan: Plan) -> Charge:
+    """What a round will cost one of its accounts."""
+    if holder(account) is None:
+        return Charge(account, plan.data_cost, plan.data_events)
+    return Charge(account, plan.charged_analyst_cost, plan.analyst_events)
 
 
 def check_reason(reason: str) -> None:

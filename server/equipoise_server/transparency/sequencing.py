@@ -17,15 +17,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, case, select
 
 from equipoise.errors import DataLoss
+from equipoise.records import Kind
 from equipoise.times import to_microseconds
 from equipoise_server.ledger.guard import Guard
 from equipoise_server.storage import tree_heads
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import checkpoints, records
+from equipoise_server.storage.tables import checkpoints, records, rounds
 from equipoise_server.transparency import log
 from equipoise_server.transparency.signing import Signer
 
@@ -90,8 +91,14 @@ def enter(connection: Connection, found: Sequence[tuple[int, bytes]]) -> None:
 
 
 def due_records(connection: Connection, now: datetime, limit: int | None = None) -> list[tuple[int, bytes]]:
-    """Position and leaf of the records whose time has come and that have no place yet, in the order of the log."""
+    """Position and leaf of the records whose time has come and that have no place yet, in the order of the log.
+
+    That is the order of their times, then of their steps; but releases of one time come in the order in which their
+    rounds were opened: which was computed first depends on what was asked.
+    """
     waiting = records.c.log_index.is_(None) & (records.c.publish_time <= to_microseconds(now))
+    computed = records.c.kind == Kind.ROUND_RELEASED.value
+    opening = select(rounds.c.position).where(rounds.c.id == records.c.round_id).scalar_subquery()
     query = select(records.c.position, records.c.leaf).where(waiting)
-    query = query.order_by(records.c.publish_time, records.c.position).limit(limit)
-    return [(row.position, row.leaf) for row in connection.execute(query)]
+    query = query.order_by(records.c.publish_time, case((computed, opening), else_=0), records.c.position)
+    return [(row.position, row.leaf) for row in connection.execute(query.limit(limit))]

@@ -32,11 +32,6 @@ from equipoise_server.storage.tree_heads import TreeHead
 from equipoise_server.transparency.keys import PublicKey, Purpose, all_keys, in_force
 
 
-def log_origin(deployment: str) -> str:
-    """How the log of a deployment is called, in checkpoints and by the names of its keys."""
-    return f"equipoise/{deployment}"
-
-
 def private_pem(key: Ed25519PrivateKey | X25519PrivateKey) -> bytes:
     """A private key as unencrypted PKCS #8 in PEM."""
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from unit.client.custodian import DATA_PARTS, Custodian, rechained
 
-from equipoise.accounting import Cost, charge_of
+from equipoise.accounting import Approximate, Cost, charge_at, charge_of, parts_to_json
 from equipoise.auditing.archive import Archive, Own, read_archive, write_archive
+from equipoise.auditing.notebook import nonce_for, note_read, own_acts
 from equipoise.auditing.report import as_json, as_markdown
 from equipoise.auditing.verify import QUESTIONS, Audit, Outcome, verify
 from equipoise.commands.printing import plain
@@ -434,3 +439,66 @@ def test_keys_of_two_logs_are_refused(custodian: Custodian) -> None:
     other = SigningKey("equipoise/other", custodian.keys[0].private)
     with pytest.raises(InvalidArgument, match="all of one log"):
         verify(custodian.archive(), [*custodian.trusted, other.verifier])
+
+
+@pytest.mark.parametrize("file", ["checkpoint", "leaves.jsonl", "records.jsonl", "journal.jsonl"])
+def test_any_bit_that_is_flipped_is_found(
+    custodian: Custodian, tmp_path: Path, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what is signed; each time another, at random."""
+    # One accountant is enough here.
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    write_archive(custodian.archive(), tmp_path / "archive")
+    path = tmp_path / "archive" / file
+    whole = path.read_bytes()
+    drawn = random.Random(os.urandom(8))
+    for _ in range(25):
+        bit = drawn.randrange(8 * len(whole))
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        try:
+            audit = verify(read_archive(tmp_path / "archive"), custodian.trusted)
+        except VerificationFailed:
+            continue
+        assert not audit.passed, f"bit {bit} of {file}"
+    path.write_bytes(whole)
+    assert verify(read_archive(tmp_path / "archive"), custodian.trusted).passed
+
+
+def test_what_was_written_off_is_counted_and_remarked(custodian: Custodian) -> None:
+    """It may exceed the cap, as nobody knows what was spent; but then nothing more is reserved."""
+    lost = Cost(epsilon=5 * 10**12)
+    custodian.append("write-off", "data/shop", "", lost, '{"finding": "missing"}')
+    audit = verify(custodian.archive(), custodian.trusted)
+    assert audit.passed
+    assert audit.remarks == ["entry 18: on data/shop something was written off after a loss"]
+    assert audit.standing[-1].committed.epsilon == lost.epsilon
+    custodian.open("cc")
+    custodian.reserve("cc")
+    assert "takes data/shop to epsilon 5.3" in found(custodian, custodian.archive())["A7"]
+
+
+def test_an_account_of_one_order_holds_both_of_its_limits() -> None:
+    """Half of the cap's delta alone is more than an account may lose of it, however little diverges."""
+    custodian = Custodian()
+    custodian.register(order=8.0)
+    custodian.open("aa")
+    events = parts_to_json("equilibrium", DATA_PARTS)
+    custodian.append("reserve", "data/shop", "aa", charge_at(DATA_PARTS, 8.0), events)
+    assert not {"A6", "A7"} & found(custodian, custodian.archive()).keys()
+    most = (Approximate("samplers", Fraction(0), Fraction(6, 10**7)),)
+    custodian.append("reserve", "data/shop", "bb", charge_at(most, 8.0), parts_to_json("equilibrium", most))
+    assert "entry 5 of the budget journal takes data/shop" in found(custodian, custodian.archive())["A7"]
+
+
+def test_an_auditor_draws_a_nonce_once(tmp_path: Path) -> None:
+    (tmp_path / "profile.toml").write_text('target = "here:1"\nname = "eve"\n')
+    drawn = nonce_for(tmp_path, ROUND)
+    assert nonce_for(tmp_path, ROUND) == drawn != nonce_for(tmp_path, OTHER)
+    note_read(tmp_path, ROUND, "now")
+    note_read(tmp_path, ROUND, "later")
+    own = own_acts(tmp_path)
+    assert (own.name, own.nonces[ROUND], own.reads) == ("eve", drawn.hex(), {ROUND: 2})
+    with pytest.raises(InvalidArgument, match="is not the identifier of a round"):
+        nonce_for(tmp_path, "../elsewhere")

@@ -214,3 +214,8 @@ def test_a_changed_journal_is_noticed(store: Store, damage: str) -> None:
         connection.execute(text(damage))
     with store.read() as connection, pytest.raises(DataLoss, match="the budget journal is damaged at entry"):
         list(journal.verified(connection, page_size=2))
+
+
+def test_an_accounts_name_says_whose_it_is() -> None:
+    assert accounts.holder(accounts.analyst_account("a.b", "query", "ann-1")) == ("query", "ann-1")
+    assert accounts.holder(accounts.data_account("analyst")) is None

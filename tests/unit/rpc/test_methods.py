@@ -22,7 +22,8 @@ from equipoise_server.rpc.threads import SharedThreads, Threads
 
 SERVICE = auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]
 PREFIX = "/equipoise.v1.AuditorService/"
-ROWS = {name: row for name, row in POLICY.items() if name.startswith(PREFIX)}
+SERVED = {PREFIX + "ListAuditRounds", PREFIX + "ListJournal"}  # here, whatever the policy serves
+ROWS = {name: replace(row, served=name in SERVED) for name, row in POLICY.items() if name.startswith(PREFIX)}
 CONTEXT = cast(Context, None)
 
 

@@ -1,0 +1,184 @@
+"""What verifiable records cost a round: their share of the work of all its steps, from the table's registration on.
+
+    PYTHONPATH=tests python benchmarks/recording.py
+
+A whole round is lived by the service on an SQLite store, with its worker process. Within the same run every
+function that only records need is timed: the digest of the table, commitments, receipts, records, the log and its
+checkpoints, sealing the seed. What the worker does for them (the table's digest again, binding the seed, chaining
+the streams) is done once more on the same data, and its time added. Times are processors', so that a busy machine
+shows the same share. The first case is the worst: noise on many answers is all that its worker computes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from integration.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
+
+from equipoise.queries import Marginal
+from equipoise.schema import Attribute, Schema
+from equipoise.wire import workload_to_bytes
+from equipoise.workload import compile_workload
+from equipoise_server.data.digest import data_digest
+from equipoise_server.data.source import load_histogram
+from equipoise_server.ledger.guard import Guard
+from equipoise_server.mechanisms.interface import Budget, Share
+from equipoise_server.rounds import custody, datasets, life, opening, submissions
+from equipoise_server.rounds.datasets import Datasets
+from equipoise_server.rounds.jobs import read_job
+from equipoise_server.rounds.records import Terms
+from equipoise_server.rounds.seeds import bound_seed
+from equipoise_server.rounds.service import Rounds
+from equipoise_server.rounds.worker import Digests, Job, Part
+from equipoise_server.storage.store import open_store
+from equipoise_server.storage.tables import identities
+from equipoise_server.transparency.sequencing import Sequencer
+
+POLL_SECONDS = 0.02
+
+# Everything that a round does for its records and for nothing else; none of these calls another.
+RECORDING: Sequence[tuple[object, str]] = (
+    (datasets, "data_digest"),
+    (datasets, "dataset_registered"),
+    (opening, "round_opened"),
+    (custody, "seal_to"),
+    (submissions, "workload_commitment"),
+    (submissions.Submissions, "_signed"),
+    (life, "step_taken"),
+    (Sequencer, "sequence"),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A round: its table has `sides` as categories of its attributes, and every analyst asks for all pairs."""
+
+    name: str
+    mechanism: str
+    analysts: int
+    sides: tuple[int, ...]
+    records: int
+    options: dict[str, object]
+
+
+CASES = (
+    Case("noise on a million answers", "gaussian", 20, (140, 130, 120), 100_000, {}),
+    Case("noise for two hundred analysts", "gaussian", 200, (4, 4, 4), 100_000, {}),
+    Case("measured tables", "pooled", 20, (30, 30, 30), 100_000, {"least": 0, "synopsis": 100_000}),
+    Case("the game", "equilibrium", 20, (8, 8, 8), 100_000, {"play": "mixed", "game_share": 0.5}),
+)
+
+
+def main() -> None:
+    """Prints a table: the round, its answers, seconds of all its steps, seconds of these for records, the share."""
+    print(f"{'round':<30} {'answers':>9} {'seconds':>8} {'records':>8} {'share':>7}")
+    for case in CASES:
+        with tempfile.TemporaryDirectory() as place, timed() as spent:
+            answers, seconds, of_worker = lived(Path(place), case)
+            spent[0] += of_worker
+        print(
+            f"{case.name:<30} {answers:>9} {seconds:>8.2f} {spent[0]:>8.3f} {spent[0] / seconds:>7.2%}", flush=True
+        )
+
+
+@contextmanager
+def timed() -> Iterator[list[float]]:
+    """The seconds that are spent in `RECORDING` while the block runs."""
+    spent = [0.0]
+
+    def watched(function: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
+            begin = time.thread_time()
+            try:
+                return function(*arguments, **named)
+            finally:
+                spent[0] += time.thread_time() - begin
+
+        return call
+
+    with ExitStack() as stack:
+        for owner, name in RECORDING:
+            stack.enter_context(patch.object(owner, name, watched(getattr(owner, name))))
+        yield spent
+
+
+def lived(place: Path, case: Case) -> tuple[int, float, float]:
+    """The answers of one round, the seconds of its steps, and those that the worker needs for the records."""
+    schema = Schema(tuple(Attribute(f"a{i}", tuple(map(str, range(side)))) for i, side in enumerate(case.sides)))
+    write_table(place / "table.csv", schema, case.records)
+    asked = [Marginal(pair) for pair in itertools.combinations(schema.names, 2)]
+    compiled = compile_workload(asked, schema)
+    names = [f"a{i:04d}" for i in range(case.analysts)]
+    store, clock, guard = open_store(f"sqlite:///{place / 'equipoise.db'}"), HandClock(), Guard(place / "guard")
+    sequencer = log_of(place, store, guard, clock())
+    service = Rounds(store, place, KEY, clock=clock, guard=guard, sequencer=sequencer, deployment=DEPLOYMENT)
+    service.recover()
+    with store.write() as connection:
+        rows = [{"name": name, "role": "analyst", "created": 0} for name in names]
+        connection.execute(identities.insert(), rows)
+    budget = Budget(8.0, 1e-4)
+    shares = tuple(Share(name, compiled.statement_count, compiled.query_count) for name in names)
+    terms = Terms("t", "query", budget, budget, 0.05, case.mechanism, shares, case.options)
+    workload = workload_to_bytes(asked)
+    begin = processor_seconds()
+    service.register_dataset("t", "table.csv", schema, Budget(20.0, 1e-3), Budget(20.0, 1e-3), "register")
+    round_id = service.open(terms, "open").id
+    service.keep_schedule()
+    for name in names:
+        service.submit(name, round_id, "submit", workload, SALT)
+    service.seal(round_id, "seal")
+    service.keep_schedule()
+    service.run(round_id, "run")
+    with store.read() as connection:
+        job = read_job(connection, Datasets(store, place, clock), round_id, KEY)
+    while not (progress := service.progress(round_id)).complete:
+        assert not progress.phase.startswith("failed"), progress.phase
+        time.sleep(POLL_SECONDS)
+    service.release(round_id, "release")
+    clock.move(60)
+    service.keep_schedule()
+    assert job is not None
+    service.close()
+    seconds = processor_seconds() - begin
+    parts = [Part(name, 1, service.results(name, round_id, 0, 1 << 30)) for name in names]
+    store.close()
+    return compiled.query_count * case.analysts, seconds, seconds_of_worker(job, parts)
+
+
+def processor_seconds() -> float:
+    """What this process has used, and its workers that have ended."""
+    return sum(os.times()[:4])
+
+
+def seconds_of_worker(job: Job, parts: Sequence[Part]) -> float:
+    """What the worker does for the records, done again."""
+    histogram = load_histogram(job.table, Schema.from_json(job.schema)).histogram
+    begin = time.thread_time()
+    digest = data_digest(histogram)
+    bound_seed(job.seed, job.audit_nonce, digest, job.setting, job.plan)
+    digests = Digests(job.round_id)
+    for part in parts:
+        digests.take(part)
+    return time.thread_time() - begin
+
+
+def write_table(path: Path, schema: Schema, records: int) -> None:
+    """Records drawn evenly."""
+    draws = np.random.default_rng(1)
+    columns = [draws.integers(0, size, records) for size in schema.sizes]
+    lines = [",".join(map(str, row)) for row in zip(*columns, strict=True)]
+    path.write_text("\n".join([",".join(schema.names), *lines]) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,331 @@
+"""Replays of released rounds: what agrees, by which rule, and whatever is changed is found and named."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from integration.released_rounds import Released, release
+from numpy.typing import NDArray
+
+from equipoise.errors import InvalidArgument, NotFound, WrongState
+from equipoise.results import AnswerMethod
+from equipoise.seeds import seal_to
+from equipoise.wire import chunk_from_bytes, results_to_chunks
+from equipoise_server.cli import main
+from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
+from equipoise_server.mechanisms.interface import Plan, Setting
+from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
+from equipoise_server.randomness.stream import KeyedStream
+from equipoise_server.replay.replay import Replayed
+from equipoise_server.storage.store import open_store, read_only
+from equipoise_server.storage.tables import identities
+
+CHECKS = ["records", "plan", "seed", "workloads", "data", "answers", "streams", "synopsis"]
+QUERY = 5
+ROUNDS = ("equilibrium", "pooled", "projection")  # one that is exact, and two that are fitted in floats
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Released:
+    return release(tmp_path_factory.mktemp("released"), ROUNDS)
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_an_honest_round_agrees_and_nothing_is_written(released: Released, name: str) -> None:
+    before = released.database.read_bytes()
+    found = released.replay(name)
+    assert found.difference is None
+    assert [check.name for check in found.checks] == CHECKS
+    allowed = 0 if name == "equilibrium" else 2**20
+    assert sum(answers for answers, _, _ in found.ways.values()) == 15
+    assert all(furthest <= tolerance == allowed for _, furthest, tolerance in found.ways.values())
+    assert (AnswerMethod.PROJECTION in found.ways) == (name == "projection")
+    assert released.database.read_bytes() == before
+
+
+def test_a_server_may_write_meanwhile(released: Released, tmp_path: Path) -> None:
+    copy = released.copy(tmp_path / "copy")
+    store = open_store(f"sqlite:///{copy.database}")
+    try:
+        with store.write() as connection:
+            connection.execute(identities.update().values(created=1))
+            assert copy.replay("projection").difference is None
+    finally:
+        store.close()
+
+
+def by_units(units: int) -> Callable[[sqlite3.Connection, str], None]:
+    """One of ann's answers, in what is stored of her stream, raised by so many units of 2^-40."""
+
+    def change(connection: sqlite3.Connection, round_id: str) -> None:
+        chosen = "WHERE analyst = 'ann' AND run_id = (SELECT run_id FROM rounds WHERE id = ?)"
+        ((stored,),) = connection.execute(f"SELECT chunk FROM result_chunks {chosen}", [round_id]).fetchall()
+        told = chunk_from_bytes(stored)
+        told.values[QUERY] += units
+        (chunk,) = results_to_chunks(round_id, told.values, told.methods, told.bounds)
+        connection.execute(f"UPDATE result_chunks SET chunk = ? {chosen}", [chunk, round_id])
+
+    return change
+
+
+def sql(statement: str) -> Callable[[sqlite3.Connection, str], object]:
+    """A change in SQL; `:round` is the round's id."""
+    return lambda connection, round_id: connection.execute(statement, {"round": round_id})
+
+
+RUN = "(SELECT run_id FROM rounds WHERE id = :round)"
+SEALED = "(SELECT position FROM records WHERE round_id = :round AND kind = 'round-sealed')"
+# What is changed in the store of an exact round, the check that finds it, and how it is named.
+CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]] = {
+    "an answer by one unit": (by_units(1), "answers", f"analyst ann, message 1, query {QUERY}, value"),
+    "a message that is none": (
+        sql(f"UPDATE result_chunks SET chunk = x'ff' WHERE analyst = 'bob' AND run_id = {RUN}"),
+        "answers",
+        "analyst bob, message 1, a result message cannot be read",
+    ),
+    "a message dropped": (
+        sql(f"DELETE FROM result_chunks WHERE analyst = 'bob' AND run_id = {RUN}"),
+        "answers",
+        "analyst bob, message 1, the message is missing",
+    ),
+    "a message added": (
+        sql(f"INSERT INTO result_chunks SELECT run_id, analyst, 2, chunk FROM result_chunks WHERE run_id = {RUN}"),
+        "streams",
+        "analyst ann, messages: 2 is there, but it must be 1",
+    ),
+    "the synopsis": (
+        sql(f"UPDATE synopses SET cells = CAST(x'07000000' || substr(cells, 5) AS BLOB) WHERE run_id = {RUN}"),
+        "synopsis",
+        "the cell of the synopsis's record 0: 7 is there",
+    ),
+    "a workload": (
+        sql(
+            "UPDATE submissions SET workload = (SELECT workload FROM submissions WHERE round_id = :round "
+            "AND analyst = 'bob') WHERE round_id = :round AND analyst = 'ann'"
+        ),
+        "workloads",
+        "analyst ann, the workload's commitment",
+    ),
+    "a workload withdrawn": (
+        sql("DELETE FROM submissions WHERE round_id = :round AND analyst = 'bob'"),
+        "workloads",
+        "analyst bob, the workload's commitment: nothing is there",
+    ),
+    "the plan": (
+        sql("""UPDATE rounds SET plan = replace(plan, '"seconds":', '"seconds":1') WHERE id = :round"""),
+        "plan",
+        "plan.seconds",
+    ),
+    "the terms": (
+        sql("""UPDATE rounds SET terms = replace(terms, '"beta":0.05', '"beta":0.06') WHERE id = :round"""),
+        "plan",
+        "terms.beta: 0.06 is there, but it must be 0.05",
+    ),
+    "a nonce put in": (
+        sql("UPDATE rounds SET audit_nonce = zeroblob(32) WHERE id = :round"),
+        "seed",
+        "the auditor's nonce: 0000",
+    ),
+    "the commitment": (
+        sql("UPDATE rounds SET seed_commitment = zeroblob(32) WHERE id = :round"),
+        "seed",
+        "the seed's commitment: 0000",
+    ),
+    "an item": (
+        sql(f"UPDATE record_items SET content = x'7b7d' WHERE place = 0 AND record = {SEALED}"),
+        "records",
+        "the hash of item 0 of the round-sealed record",
+    ),
+    "a hash": (
+        sql(
+            "UPDATE record_items SET hash = zeroblob(32) WHERE content IS NULL "
+            "AND record = (SELECT position FROM records WHERE round_id = :round AND kind = 'round-released')"
+        ),
+        "records",
+        "the root of the round-released record",
+    ),
+    "a root": (
+        sql("UPDATE records SET root = zeroblob(32) WHERE round_id = :round AND kind = 'round-opened'"),
+        "records",
+        "the root of the round-opened record",
+    ),
+}  # fmt: skip
+
+
+def spoilt(
+    released: Released, place: Path, name: str, change: Callable[[sqlite3.Connection, str], object]
+) -> Replayed:
+    """What a replay finds after a change of the store."""
+    copy = released.copy(place)
+    with copy.opened() as connection:
+        change(connection, copy.rounds[name])
+    return copy.replay(name)
+
+
+def differs(found: Replayed, check: str, named: str) -> bool:
+    """Whether the checks before this one passed, and it found what is named so."""
+    passed = [each.name for each in found.checks] == CHECKS[: CHECKS.index(check)]
+    return passed and found.failed == check and str(found.difference).startswith(named)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_changed_in_the_store_is_found_and_named(released: Released, change: str, tmp_path: Path) -> None:
+    changing, check, named = CHANGES[change]
+    found = spoilt(released, tmp_path / "copy", "equilibrium", changing)
+    assert differs(found, check, named), found
+
+
+def test_another_seed_is_found(released: Released, tmp_path: Path) -> None:
+    """Sealed to the same key, but not what was committed to; or bytes that do not open at all."""
+    mine = released.key.public_key().public_bytes_raw()
+    another = seal_to(mine, released.rounds["equilibrium"], bytes(32), bytes(32))
+    for sealed, named in (
+        (another, "the round's seed is not the one that was committed to"),
+        (bytes(100), "the round's sealed seed does not open"),
+    ):
+        change = sql(f"UPDATE sealed_seeds SET sealed = x'{sealed.hex()}' WHERE round_id = :round")
+        found = spoilt(released, tmp_path / str(len(sealed)), "equilibrium", change)
+        assert differs(found, "seed", named), found
+
+
+def test_other_data_are_found(released: Released, tmp_path: Path) -> None:
+    copy = released.copy(tmp_path / "copy")
+    table = copy.state / "data" / "shop.csv"
+    lines = table.read_text().splitlines()
+    lines[-1] = "red,xl" if lines[-1] != "red,xl" else "green,s"
+    table.write_text("\n".join(lines) + "\n")
+    assert differs(copy.replay("equilibrium"), "data", "the table's records are not those")
+
+
+def test_a_plan_that_does_not_follow_from_the_terms_is_found(
+    released: Released, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Equilibrium.plan
+
+    def dearer(planner: Equilibrium, setting: Setting) -> Plan:
+        honest = plan(planner, setting)
+        return replace(honest, data_cost=replace(honest.data_cost, rho=honest.data_cost.rho + 1))
+
+    monkeypatch.setattr(Equilibrium, "plan", dearer)
+    assert differs(released.replay("equilibrium"), "plan", "plan.data_cost.rho")
+
+
+def test_one_changed_draw_of_noise_is_found(released: Released, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = DiscreteGaussian.draw
+
+    def one_more(noise: DiscreteGaussian, count: int, stream: KeyedStream) -> NDArray[np.int64]:
+        drawn = draw(noise, count, stream)
+        drawn[-1] += 1
+        return drawn
+
+    monkeypatch.setattr(DiscreteGaussian, "draw", one_more)
+    found = released.replay("projection")
+    assert differs(found, "answers", "analyst ann, message 1, query ")
+    assert found.difference is not None
+    assert found.difference.what.startswith(("value", "bound"))
+
+
+def test_fitted_answers_are_compared_loosely_and_their_digests_exactly(released: Released, tmp_path: Path) -> None:
+    found = spoilt(released, tmp_path / "little", "projection", by_units(1))
+    assert differs(found, "streams", "analyst ann, stream.digest")
+    assert found.ways[AnswerMethod.PROJECTION][1:] == (1, 2**20)
+    found = spoilt(released, tmp_path / "much", "projection", by_units(2**20 + 1))
+    assert differs(found, "answers", f"analyst ann, message 1, query {QUERY}, value")
+    assert "to within 1048576" in str(found.difference)
+
+
+def test_rounds_that_cannot_be_replayed_are_refused(released: Released, tmp_path: Path) -> None:
+    copy = released.copy(tmp_path / "copy")
+    with pytest.raises(NotFound):
+        replace(copy, rounds={"none": "0" * 32}).replay("none")
+    with copy.opened() as connection:
+        connection.execute("UPDATE rounds SET state = 'running', release_time = NULL")
+    with pytest.raises(WrongState, match="has not been released"):
+        copy.replay("equilibrium")
+    copy = released.copy(tmp_path / "older")
+    with copy.opened() as connection:
+        connection.execute("UPDATE rounds SET run_id = NULL")
+        connection.execute("DELETE FROM sealed_seeds WHERE round_id = ?", [copy.rounds["pooled"]])
+        connection.execute("UPDATE records SET round_id = '' WHERE round_id = ?", [copy.rounds["projection"]])
+    for name, problem in (
+        ("equilibrium", "no longer kept"),
+        ("pooled", "not sealed to this key, or was destroyed"),
+        ("projection", "before steps were put on record"),
+    ):
+        with pytest.raises(WrongState, match=problem):
+            copy.replay(name)
+
+
+def test_a_store_that_is_not_there_or_not_of_this_version_is_refused(released: Released, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="is not there"), read_only(f"sqlite:///{tmp_path / 'none.db'}"):
+        pass
+    assert not (tmp_path / "none.db").exists()
+    copy = released.copy(tmp_path / "copy")
+    with copy.opened() as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'renyi_accounts'")
+    with pytest.raises(InvalidArgument, match="a server that starts updates it"):
+        copy.replay("equilibrium")
+
+
+def ended(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """The exit code of the command, and what it prints on either stream."""
+    with pytest.raises(SystemExit) as exit_of:
+        main(["audit", "replay", *arguments])
+    assert isinstance(exit_of.value.code, int)
+    return exit_of.value.code, *capsys.readouterr()
+
+
+def test_the_command_prints_numbered_lines_and_json(
+    released: Released, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    copy = released.copy(tmp_path / "copy")
+    options = (copy.rounds["equilibrium"], "--state", str(copy.state), "--auditor-key", str(copy.key_file))
+    code, out, _ = ended(capsys, *options)
+    assert code == 0
+    assert [line.split()[:3] for line in out.splitlines()[:8]] == [
+        [str(number), "ok", f"{name}:"] for number, name in enumerate(CHECKS, start=1)
+    ]
+    assert "were compared exactly" in out
+
+    # By default the key of the first auditor, to which nothing was sealed here.
+    code, _, problem = ended(capsys, *options[:3])
+    assert (code, "was not sealed to this key" in problem) == (1, True)
+
+    with copy.opened() as connection:
+        by_units(-1)(connection, copy.rounds["equilibrium"])
+    code, out, _ = ended(capsys, *options, "--json")
+    told = json.loads(out)
+    assert code == 1
+    assert (told["agrees"], told["failed"]) == (False, "answers")
+    assert told["difference"]["analyst"] == "ann"
+    assert (told["difference"]["message"], told["difference"]["query"]) == (1, QUERY)
+    assert int(told["difference"]["expected"]) - int(told["difference"]["recorded"]) == 1
+    code, out, _ = ended(capsys, *options)
+    assert code == 1
+    assert out.splitlines()[5].startswith(f" 6 FAIL answers: analyst ann, message 1, query {QUERY}, value")
+
+
+def test_a_seed_can_come_from_a_file(
+    released: Released, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options = (
+        released.rounds["equilibrium"],
+        "--state",
+        str(released.state),
+        "--seed-file",
+        str(tmp_path / "seed"),
+    )
+    (tmp_path / "seed").write_text("00" * 64 + "\n")
+    code, out, _ = ended(capsys, *options, "--json")
+    assert (code, json.loads(out)["failed"]) == (1, "seed")
+    (tmp_path / "seed").write_text("00" * 63)
+    code, _, problem = ended(capsys, *options)
+    assert (code, "must hold 128 hexadecimal digits" in problem) == (1, True)
+    code, _, problem = ended(capsys, *options, "--auditor-key", str(released.key_file))
+    assert (code, "give one of them" in problem) == (1, True)

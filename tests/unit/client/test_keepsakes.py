@@ -1,0 +1,151 @@
+"""What the client downloads for a bundle, and what it keeps of what the custodian signed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+from unit.client.fake_server import connected
+from unit.client.small_custodian import DEPLOYMENT, ROUND, SALT, SCHEMA, STATEMENTS, Custodian, Told
+from unit.client.verifying import found, log_of, papers
+
+from equipoise import connection as connection_module
+from equipoise.client import Client
+from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.keepsakes import Keepsakes
+from equipoise.receipts import ReceiptPayload
+from equipoise.records import workload_commitment
+from equipoise.v1 import analyst_pb2, types_pb2
+from equipoise.wire import schema_to_message, workload_to_bytes
+
+WORKLOAD = workload_to_bytes(STATEMENTS)
+PAYLOAD = ReceiptPayload(DEPLOYMENT, ROUND, "ann", workload_commitment(SALT, WORKLOAD), 3, 10, 1_000)
+LOG = Custodian()
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "LONGEST_PAUSE_SECONDS", 0.001)
+
+
+def test_the_newest_receipt_is_kept(tmp_path: Path) -> None:
+    """A request that is sent again gets its first receipt, which may be in force no longer."""
+    kept = Keepsakes(tmp_path)
+    assert kept.receipt(ROUND) is None
+    first, second = (LOG.receipt(replace(PAYLOAD, accept_time=time)) for time in (1_000, 2_000))
+    for envelope in (first, second, first):
+        kept.keep_receipt(ROUND, envelope)
+    assert kept.receipt(ROUND) == second
+    assert kept.receipt("0" * 32) is None
+
+
+@pytest.mark.parametrize("round_id", ["", "../ann", "a/b", ".", "0" * 65])
+def test_what_is_no_round_names_no_file(tmp_path: Path, round_id: str) -> None:
+    with pytest.raises(InvalidArgument, match="round"):
+        Keepsakes(tmp_path).keep_receipt(round_id, LOG.receipt(PAYLOAD))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("damaged", [b"", b"[]", b'{"payload":1}', b'{"payload":"AA=="}'])
+def test_what_is_no_receipt_is_not_kept(tmp_path: Path, damaged: bytes) -> None:
+    kept = Keepsakes(tmp_path)
+    kept.keep_receipt(ROUND, LOG.receipt(PAYLOAD))
+    with pytest.raises(VerificationFailed):
+        kept.keep_receipt(ROUND, damaged)
+    assert kept.receipt(ROUND) == LOG.receipt(PAYLOAD)
+
+
+def accepting(payload: ReceiptPayload, salt: bytes = SALT) -> Any:
+    def submit(requests: Any, _: Any) -> Any:
+        for _request in requests:
+            pass
+        digest, envelope = sha256(WORKLOAD).digest(), LOG.receipt(payload)
+        receipt = analyst_pb2.Receipt(
+            round_id=ROUND,
+            workload_digest=digest,
+            statements=3,
+            queries=10,
+            envelope=envelope,
+            commitment_salt=salt,
+        )
+        return analyst_pb2.SubmitWorkloadResponse(receipt=receipt)
+
+    return submit
+
+
+def test_a_receipt_for_what_was_sent_is_kept(tmp_path: Path) -> None:
+    with connected({"SubmitWorkload": accepting(PAYLOAD)}) as connection:
+        Client(connection, Keepsakes(tmp_path)).submit(ROUND, STATEMENTS)
+    assert Keepsakes(tmp_path).receipt(ROUND) == LOG.receipt(PAYLOAD)
+
+
+@pytest.mark.parametrize(
+    ("payload", "salt"),
+    [
+        (replace(PAYLOAD, commitment=bytes(32)), SALT),
+        (replace(PAYLOAD, commitment=None, statements=0, queries=0), SALT),
+        (replace(PAYLOAD, round_id="cd" * 16), SALT),
+        (PAYLOAD, bytes(32)),
+    ],
+)
+def test_a_receipt_for_anything_else_is_refused(tmp_path: Path, payload: ReceiptPayload, salt: bytes) -> None:
+    with (
+        connected({"SubmitWorkload": accepting(payload, salt)}) as connection,
+        pytest.raises(VerificationFailed, match="another workload"),
+    ):
+        Client(connection, Keepsakes(tmp_path)).submit(ROUND, STATEMENTS)
+    assert Keepsakes(tmp_path).receipt(ROUND) is None
+
+
+def test_a_bundle_is_downloaded_whole_over_broken_streams() -> None:
+    """Evidence that was cut off is read from its beginning again."""
+    told = Told().bundle(log_of(), earlier=3)
+    evidence, asked = told.evidence.to_bytes(), []
+
+    def download(request: Any, context: Any) -> Iterator[Any]:
+        asked.append(request.since_size)
+        yield analyst_pb2.DownloadEvidenceResponse(evidence=evidence[:1000])
+        if len(asked) == 1:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+        yield analyst_pb2.DownloadEvidenceResponse(evidence=evidence[1000:])
+        for byte in told.workload or b"":
+            yield analyst_pb2.DownloadEvidenceResponse(workload=bytes([byte]))
+
+    def stream(request: Any, _: Any) -> Iterator[Any]:
+        for chunk in told.stream[request.after_sequence :]:
+            yield analyst_pb2.StreamResultsResponse(chunk=chunk)
+
+    def synopsis(_: Any, __: Any) -> Iterator[Any]:
+        cells = np.frombuffer(told.synopsis or b"", dtype="<u4")
+        numbers = np.stack(np.unravel_index(cells, SCHEMA.sizes), axis=1)
+        yield analyst_pb2.DownloadSynopsisResponse(cells=numbers.ravel().tolist(), records=len(cells))
+
+    def shown(_: Any, __: Any) -> Any:
+        state, unit = types_pb2.ROUND_STATE_RELEASED, types_pb2.PROTECTION_UNIT_QUERY
+        return analyst_pb2.GetAnalystRoundResponse(
+            round=types_pb2.Round(id=ROUND, dataset="shop", state=state, unit=unit)
+        )
+
+    def dataset(_: Any, __: Any) -> Any:
+        return analyst_pb2.GetDatasetResponse(
+            dataset=types_pb2.Dataset(name="shop", schema=schema_to_message(SCHEMA), records=400)
+        )
+
+    answers = {
+        "DownloadEvidence": download,
+        "StreamResults": stream,
+        "DownloadSynopsis": synopsis,
+        "GetAnalystRound": shown,
+        "GetDataset": dataset,
+    }
+    with connected(answers) as connection:
+        bundle = Client(connection).bundle(ROUND, since_size=3)
+    assert asked == [3, 3]
+    assert bundle == told
+    assert found(bundle, papers(statements=STATEMENTS)) is None
