@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from equipoise.client import SERVICE
 from equipoise.connection import Connection
 from equipoise.operator_client import Operator
-from equipoise.profile import Profile
+from equipoise.profile import LOG_KEYS, Profile, read_log_keys
 from equipoise.v1 import analyst_pb2
+from equipoise.verify import Check, Papers, verify
 from equipoise.views import RoundDetail
 from equipoise.wire import results_to_chunks
 from equipoise.workload import CompiledWorkload, compile_workload, concatenate
@@ -28,7 +29,7 @@ from equipoise_server.cli import main
 from equipoise_server.data.digest import data_digest
 from equipoise_server.data.source import load_histogram
 from equipoise_server.demo.measure import Measured, measure
-from equipoise_server.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_FILE, Played, play
+from equipoise_server.demo.play import ANALYST_BUDGET, BETA, BUNDLE, DATA_BUDGET, TABLE_FILE, Played, play
 from equipoise_server.demo.report import as_json
 from equipoise_server.demo.table import AIRLINES, SCHEMA, unpack_table
 from equipoise_server.demo.workloads import query_count, workload_of
@@ -137,6 +138,19 @@ def test_every_stream_is_what_the_mechanism_gives_for_the_same_seed(
         assert demo.played.results[airline].raw_values.tolist() == answers.values.tolist()
     cells = np.ravel_multi_index(tuple(demo.played.synopsis.T), SCHEMA.sizes)
     assert cells.tolist() == outcome.synopsis.tolist()
+
+
+def test_every_airline_s_bundle_passes_every_check(demo: Demo) -> None:
+    for airline in AIRLINES:
+        profile = demo.state.parent / "profiles" / airline
+        papers = Papers(read_log_keys(profile / LOG_KEYS), statements=WORKLOADS[airline])
+        assert checks_that_hold((profile / BUNDLE).read_bytes(), papers) == list(Check)
+
+
+def checks_that_hold(bundle: bytes, papers: Papers) -> list[Check]:
+    made: list[Check] = []
+    verify(bundle, papers, lambda check, said: made.append(check))
+    return made
 
 
 def test_an_auditor_can_replay_it(demo: Demo, capsys: pytest.CaptureFixture[str]) -> None:

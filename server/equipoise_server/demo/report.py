@@ -10,7 +10,7 @@ from rich.console import Console
 
 from equipoise.commands.printing import print_table
 from equipoise_server.demo.measure import Measured
-from equipoise_server.demo.play import ANALYST_BUDGET, DATA_BUDGET, DATASET, Played
+from equipoise_server.demo.play import ANALYST_BUDGET, BUNDLE, DATA_BUDGET, DATASET, Played
 from equipoise_server.demo.table import SCHEMA
 
 _LEGEND = (
@@ -139,6 +139,8 @@ def _next_lines(played: Played, directory: Path) -> list[str]:
             *("results", round_id, "--profile", profiles / "DL"),
             *("--statements", directory / "workloads" / "DL.json", "--out", directory / "DL.csv"),
         ),
+        "Verify the same, without any server:",
+        command("equipoise", "verify", profiles / "DL" / BUNDLE, "--profile", profiles / "DL"),
         "Look at both budgets as the operator, at the journal as the auditor:",
         command("equipoise", "operator", "budget", "show", DATASET, "--profile", state / "profiles" / "operator"),
         command("equipoise", "audit", "journal", "--profile", state / "profiles" / "auditor"),
