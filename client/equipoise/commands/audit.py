@@ -150,7 +150,7 @@ def verify_archive(
     if found.passed and profile.is_dir():
         remember_checkpoint(profile, records.checkpoint)
     if report is not None:
-        report.write_text(as_markdown(found), encoding="utf-8")
+        _write_report(report, as_markdown(found))
     if as_json:
         print_json(audit_to_json(found))
     else:
@@ -221,6 +221,13 @@ def _print_checks(found: Audit) -> None:
     unmade = sum(each.outcome is Outcome.NOT_CHECKED for each in found.checks)
     also = f"; {counted(unmade, 'check')} could not be made" if unmade else ""
     print_line(f"all that was checked is in order{also}" if found.passed else "NOT in order: see above")
+
+
+def _write_report(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgument(str(path), f"cannot be written: {error.strerror}") from None
 
 
 def _seed_key(path: Path) -> X25519PrivateKey:
