@@ -13,19 +13,15 @@ from numpy.typing import NDArray
 
 from equipoise.client import Client
 from equipoise.errors import WrongState
-from equipoise.keepsakes import Keepsakes
 from equipoise.operator_client import Operator
-from equipoise.profile import LOG_KEYS, read_log_keys
 from equipoise.queries import Statement
 from equipoise.results import Results
-from equipoise.verify import Check, Papers, verify
 from equipoise.views import Account, Budget, RoundDetail, RoundState, Share, Terms
 from equipoise_server.demo.table import RECORDS, SCHEMA
 from equipoise_server.demo.workloads import query_count
 
 DATASET = "flights"
 TABLE_FILE = "flights.csv"
-BUNDLE = "round.bundle"  # in each airline's profile
 DATA_BUDGET = Budget(1.0, 1 / RECORDS**2)
 ANALYST_BUDGET = Budget(1.0, 1e-6)
 BETA = 0.05
@@ -90,8 +86,6 @@ def play(
         }
         results = {airline: stream.result() for airline, stream in streams.items()}
         told(f"All results are in. {cut}'s connection was cut in the middle and its stream resumed.")
-        list(airlines.map(lambda airline: _verify(profiles / airline, round_id, workloads[airline]), workloads))
-        told(f"Every airline has verified its part offline, in {len(Check)} checks, and keeps the proof.")
     with Client.from_profile(profiles / cut) as client:
         synopsis = client.synopsis(round_id)
     accounts = {account.name: account for account in operator.accounts(DATASET)}
@@ -126,15 +120,6 @@ def _submit(profile: Path, round_id: str, statements: tuple[Statement, ...]) -> 
 def _wait(profile: Path, round_id: str) -> RoundState:
     with Client.from_profile(profile) as client:
         return client.wait(round_id).state
-
-
-def _verify(profile: Path, round_id: str, statements: tuple[Statement, ...]) -> None:
-    """Writes the airline's bundle into its profile; raises `VerificationFailed` where a check fails."""
-    with Client.from_profile(profile) as client:
-        bundle = client.bundle(round_id).to_bytes()
-    (profile / BUNDLE).write_bytes(bundle)
-    papers = Papers(read_log_keys(profile / LOG_KEYS), Keepsakes(profile).receipt(round_id), statements)
-    verify(bundle, papers, lambda check, said: None)
 
 
 def _read(profile: Path, round_id: str) -> Results:
