@@ -7,6 +7,8 @@
     log.vkey            the custodian's public keys, by which records of rounds are verified: one a line
     seed.key            auditors': the private key to which rounds' seeds are sealed, mode 0600
 
+An analyst's also has what `equipoise.keepsakes` puts there: the custodian's receipts, and the log's checkpoint.
+
 `equipoise.enrolment` makes and renews profiles.
 
 Trusted: whoever reads `key.pem` can ask and read as its holder, so a key that others may open is refused. Whoever

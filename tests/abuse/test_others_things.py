@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -9,6 +10,8 @@ from abuse.place import ANALYST, ASKED, OPERATOR, Place, attempt, outcome, playe
 from google.protobuf.message import Message
 from integration.server_process import Refusal
 
+from equipoise.encoding import from_base64
+from equipoise.receipts import ReceiptPayload
 from equipoise.v1 import analyst_pb2, operator_pb2
 from equipoise.wire import chunk_from_bytes, workload_to_bytes
 
@@ -36,6 +39,11 @@ ABOUT_A_ROUND: dict[str, tuple[str, Callable[[str], Sequence[bytes]]]] = {
     "later synopsis": (
         "DownloadSynopsis",
         one(lambda at: analyst_pb2.DownloadSynopsisRequest(round_id=at, after_records=LARGEST)),
+    ),
+    "evidence": ("DownloadEvidence", one(lambda at: analyst_pb2.DownloadEvidenceRequest(round_id=at))),
+    "later evidence": (
+        "DownloadEvidence",
+        one(lambda at: analyst_pb2.DownloadEvidenceRequest(round_id=at, since_size=LARGEST)),
     ),
     "withdraw": (
         "WithdrawWorkload",
@@ -141,7 +149,10 @@ def test_request_ids_and_receipts_are_each_callers_own(here: Place) -> None:
         receipt = analyst_pb2.SubmitWorkloadResponse.FromString(raw).receipt
         assert (receipt.statements, receipt.queries) == (1, 1)
         withdrawal = analyst_pb2.WithdrawWorkloadRequest(round_id=here.shared, request_id="take back")
-        assert outcome(mal, f"{ANALYST}/WithdrawWorkload", [withdrawal.SerializeToString()]) == [b""]
+        (raw,) = outcome(mal, f"{ANALYST}/WithdrawWorkload", [withdrawal.SerializeToString()])
+        told = json.loads(analyst_pb2.WithdrawWorkloadResponse.FromString(raw).envelope)
+        payload = ReceiptPayload.from_bytes(from_base64(told["payload"], "the payload"))
+        assert (payload.analyst, payload.commitment) == ("mal", None)
         assert outcome(ann, method, upload(here.shared, WORKLOAD, "the same")) == [first]
         # What she asked is hers still; what he took back is gone, and hers is not his to take.
         withdrawal.request_id = "and hers"
@@ -169,9 +180,14 @@ def test_streams_begin_where_they_are_and_no_further(here: Place, released: str)
             for name, requests in (("StreamResults", results(after)), ("DownloadSynopsis", synopsis(after))):
                 refused = refusal(channel, f"{ANALYST}/{name}", requests)
                 assert (refused.status, refused.reason) == ("OUT_OF_RANGE", "RANGE"), (name, after)
+        for since in (2**40, 2**63 - 1, 2**63, LARGEST):
+            never = analyst_pb2.DownloadEvidenceRequest(round_id=released, since_size=since)
+            refused = refusal(channel, f"{ANALYST}/DownloadEvidence", [never.SerializeToString()])
+            assert (refused.status, refused.reason) == ("OUT_OF_RANGE", "RANGE")
         for name, request in (
             ("StreamResults", analyst_pb2.StreamResultsRequest(round_id=here.others)),
             ("DownloadSynopsis", analyst_pb2.DownloadSynopsisRequest(round_id=here.others)),
+            ("DownloadEvidence", analyst_pb2.DownloadEvidenceRequest(round_id=here.others)),
         ):
             refused = refusal(channel, f"{ANALYST}/{name}", [request.SerializeToString()])
             assert (refused.status, refused.reason) == ("FAILED_PRECONDITION", "STATE")

@@ -77,8 +77,8 @@ class Place:
 
 
 @contextmanager
-def a_place(directory: Path, store: str = "sqlite:///equipoise.db") -> Iterator[Place]:
-    state = make_state(directory / "state", store=store)
+def a_place(directory: Path) -> Iterator[Place]:
+    state = make_state(directory / "state")
     write_table(state / "data")
     with ExitStack() as stack:
         server = stack.enter_context(running(state))
@@ -102,8 +102,8 @@ def failing(bundle: Bundle, papers: Papers) -> Check | None:
     return None
 
 
-def test_every_analyst_can_verify_whatever_became_of_the_round(tmp_path: Path, store_url: str) -> None:
-    with a_place(tmp_path, store_url) as place:
+def test_every_analyst_can_verify_whatever_became_of_the_round(tmp_path: Path) -> None:
+    with a_place(tmp_path) as place:
         released = place.released("equilibrium", options='{"game_share":0.5,"play":"mixed"}')
         rounds = [released]
         for seal in (False, True):

@@ -30,7 +30,7 @@ from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.policy import POLICY
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.log_views import LogViews
-from equipoise_server.rpc import authentication
+from equipoise_server.rpc import authentication, evidence
 from equipoise_server.rpc.analyst import AnalystMethods
 from equipoise_server.rpc.auditor import AuditorMethods
 from equipoise_server.rpc.guards import Context, surround
@@ -140,7 +140,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     directory = tmp_path_factory.mktemp("hostile")
     made = Served(Bench(directory, f"sqlite:///{directory / 'test.db'}"))
     (directory / "data" / "made.csv").write_text("colour,size\nred,s\n")
-    yield made
+    with pytest.MonkeyPatch.context() as patched:
+        # Nothing here looks after the log, so waiting for it would be in vain.
+        patched.setattr(evidence, "PATIENCE_SECONDS", 0.0)
+        yield made
     made.close()
 
 
@@ -170,6 +173,7 @@ def templates(round_id: str) -> dict[str, Message]:
         f"{ANALYST}/WithdrawWorkload": analyst_pb2.WithdrawWorkloadRequest(round_id=round_id, request_id="a"),
         f"{ANALYST}/StreamResults": analyst_pb2.StreamResultsRequest(round_id=round_id, after_sequence=1),
         f"{ANALYST}/DownloadSynopsis": analyst_pb2.DownloadSynopsisRequest(round_id=round_id, after_records=1),
+        f"{ANALYST}/DownloadEvidence": analyst_pb2.DownloadEvidenceRequest(round_id=round_id, since_size=1),
         f"{OPERATOR}/RegisterDataset": operator_pb2.RegisterDatasetRequest(
             name="made",
             source="made.csv",
@@ -204,14 +208,25 @@ def templates(round_id: str) -> dict[str, Message]:
         f"{OPERATOR}/SetCap": operator_pb2.SetCapRequest(account="data/shop", cap=CAP, request_id="a"),
         f"{AUDITOR}/ListAuditRounds": auditor_pb2.ListAuditRoundsRequest(page_size=1, page_token=round_id),
         f"{AUDITOR}/ListJournal": auditor_pb2.ListJournalRequest(page_size=1, page_token="1"),
+        f"{AUDITOR}/ListLogEntries": auditor_pb2.ListLogEntriesRequest(page_size=1, page_token="1"),
+        f"{AUDITOR}/ListRecords": auditor_pb2.ListRecordsRequest(page_size=1, page_token="1"),
+        f"{AUDITOR}/GetInclusionProof": auditor_pb2.GetInclusionProofRequest(leaf_index=1, tree_size=2),
+        f"{AUDITOR}/GetConsistencyProof": auditor_pb2.GetConsistencyProofRequest(old_size=1, new_size=2),
+        f"{AUDITOR}/SetAuditNonce": auditor_pb2.SetAuditNonceRequest(
+            round_id=round_id, nonce=bytes(32), request_id="a"
+        ),
+        f"{AUDITOR}/GetSealedSeed": auditor_pb2.GetSealedSeedRequest(round_id=round_id),
     }
 
 
 UPLOADS = tuple(f"{ANALYST}/{name}" for name in ("SubmitWorkload", "DryRunWorkload"))
 
 
+FIELDLESS = (f"{AUDITOR}/GetCheckpoint",)  # nothing can be put into its request
+
+
 def test_every_method_is_attacked(served: Served) -> None:
-    attacked = {*templates(served.round_id), *UPLOADS}
+    attacked = {*templates(served.round_id), *UPLOADS, *FIELDLESS}
     left_out = {method for method, row in POLICY.items() if row.served and len(row.roles) == 1} - attacked
     assert not left_out
 

@@ -131,7 +131,7 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_refuted_at_the_fast_size(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FAULTS[name](monkeypatch)
-    certificate, claim = audited(CASES[name], tmp_path / name, SIZES["fast"].runs // 4)
+    certificate, claim = audited(CASES[name], tmp_path / name, SIZES["fast"].runs // 2)
     assert certificate.epsilon > claim
 
 

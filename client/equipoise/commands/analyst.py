@@ -22,6 +22,7 @@ from equipoise.commands.printing import (
     print_table,
 )
 from equipoise.errors import InvalidArgument, WrongState
+from equipoise.keepsakes import RECEIPTS
 from equipoise.queries import Statement
 from equipoise.results import AnswerMethod, Results
 from equipoise.schema import Schema
@@ -125,6 +126,10 @@ def submit(
             ("accepted", f"{counted(receipt.statements, 'statement')}, {counted(receipt.queries, 'query')}"),
             ("SHA-256", receipt.workload_digest.hex()),
             ("at", f"{receipt.accept_time:%Y-%m-%d %H:%M:%S} UTC"),
+            (
+                "signed receipt in",
+                profile / RECEIPTS / round_id if receipt.envelope else "no file: it was not signed",
+            ),
         ]
     )
 
