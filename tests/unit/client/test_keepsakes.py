@@ -45,6 +45,44 @@ def test_the_newest_receipt_is_kept(tmp_path: Path) -> None:
     assert kept.receipt("0" * 32) is None
 
 
+def test_a_receipt_that_could_hide_behind_an_older_one_is_refused(tmp_path: Path) -> None:
+    """A custodian who dates the second receipt back could show the first workload as the last, with its receipt."""
+    kept = Keepsakes(tmp_path)
+    kept.keep_receipt(ROUND, LOG.receipt(PAYLOAD), repeated=False)
+    other = workload_commitment(SALT, b"other")
+    for time in (999, 1_000):
+        envelope = LOG.receipt(replace(PAYLOAD, commitment=other, accept_time=time))
+        with pytest.raises(VerificationFailed, match="not newer"):
+            kept.keep_receipt(ROUND, envelope, repeated=False)
+    with pytest.raises(VerificationFailed, match="not newer"):
+        kept.keep_receipt(ROUND, LOG.receipt(replace(PAYLOAD, commitment=other)))
+    assert kept.receipt(ROUND) == LOG.receipt(PAYLOAD)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        PAYLOAD,
+        replace(PAYLOAD, accept_time=2_000),
+        replace(PAYLOAD, round_id="1" * 32, commitment=None, statements=0, queries=0),
+    ],
+)
+def test_a_withdrawal_needs_a_receipt_of_it(tmp_path: Path, payload: ReceiptPayload) -> None:
+    """Else a custodian could answer with the receipt of before, and go on as if nothing had been taken back."""
+
+    def withdraw(_: Any, __: Any) -> Any:
+        return analyst_pb2.WithdrawWorkloadResponse(envelope=LOG.receipt(payload))
+
+    kept = Keepsakes(tmp_path)
+    kept.keep_receipt(ROUND, LOG.receipt(PAYLOAD))
+    with (
+        connected({"WithdrawWorkload": withdraw}) as connection,
+        pytest.raises(VerificationFailed, match="withdrawn"),
+    ):
+        Client(connection, kept).withdraw(ROUND)
+    assert kept.receipt(ROUND) == LOG.receipt(PAYLOAD)
+
+
 @pytest.mark.parametrize("round_id", ["", "../ann", "a/b", ".", "0" * 65])
 def test_what_is_no_round_names_no_file(tmp_path: Path, round_id: str) -> None:
     with pytest.raises(InvalidArgument, match="round"):
