@@ -12,11 +12,13 @@ import grpc
 import numpy as np
 import pytest
 from unit.client.fake_server import connected
-from unit.client.small_custodian import DEPLOYMENT, ROUND, SALT, SCHEMA, STATEMENTS, Custodian, Told
-from unit.client.verifying import found, log_of, papers
+from unit.client.small_custodian import DEPLOYMENT, ROUND, SALT, SCHEMA, STATEMENTS, Custodian, Told, signing_key
+from unit.client.verifying import KEY, found, log_of, papers
 
 from equipoise import connection as connection_module
+from equipoise.bundle import Bundle
 from equipoise.client import Client
+from equipoise.commands.verification import bundle
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.keepsakes import Keepsakes
 from equipoise.receipts import ReceiptPayload
@@ -187,3 +189,28 @@ def test_a_bundle_is_downloaded_whole_over_broken_streams() -> None:
     assert asked == [3, 3]
     assert bundle == told
     assert found(bundle, papers(statements=STATEMENTS)) is None
+
+
+def test_a_checkpoint_kept_while_keys_are_exchanged_is_compared_the_next_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is signed with a key that the profile does not have, and that the next bundle names."""
+    log = Custodian([signing_key(1), signing_key(2)])
+    log.grow(5)
+    (tmp_path / "log.vkey").write_text(KEY.to_text() + "\n")
+    kept = Keepsakes(tmp_path)
+    kept.keep_checkpoint(log.checkpoint())
+    asked: list[int] = []
+
+    class Server(Client):
+        def bundle(self, round_id: str, since_size: int = 0) -> Bundle:
+            assert round_id == ROUND
+            asked.append(since_size)
+            return Told().bundle(log, earlier=since_size)
+
+    with connected({}) as connection:
+        monkeypatch.setattr(Client, "from_profile", lambda _: Server(connection))
+        bundle(ROUND, tmp_path / "round.bundle", tmp_path)
+    assert asked == [5]
+    assert "5 leaves, held by you" in capsys.readouterr().out
+    assert kept.checkpoint() == log.checkpoint()
