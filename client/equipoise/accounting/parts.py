@@ -10,6 +10,7 @@ Every part says what it is in both accountings that an account can have: `amount
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -132,6 +133,8 @@ class Diverging:
         return self.bound, Fraction(0)
 
 
+_WRITTEN = re.compile(r"-?[0-9]{1,2000}/[1-9][0-9]{0,1999}", re.ASCII)
+
 Part = Concentrated | Pure | Approximate | Mixture | Diverging
 
 
@@ -183,18 +186,25 @@ def parts_from_json(text: str) -> tuple[Part, ...]:
 def _part(fields: dict[str, Any]) -> Part:
     name, event = str(fields["name"]), fields["event"]
     if event == Approximate.event:
-        return Approximate(name, Fraction(fields["epsilon"]), Fraction(fields["delta"]))
+        return Approximate(name, _amount(fields["epsilon"]), _amount(fields["delta"]))
     if event == Mixture.event:
-        amounts = (Fraction(fields[each]) for each in ("probability", "rho_of_one", "epsilon", "delta"))
+        amounts = (_amount(fields[each]) for each in ("probability", "rho_of_one", "epsilon", "delta"))
         return Mixture(name, _count(fields["trials"]), *amounts)
     if event == Diverging.event:
-        return Diverging(name, Fraction(fields["order"]), Fraction(fields["bound"]))
+        return Diverging(name, _amount(fields["order"]), _amount(fields["bound"]))
     times = _count(fields["times"])
     if event == Pure.event:
-        return Pure(name, Fraction(fields["epsilon"]), times)
+        return Pure(name, _amount(fields["epsilon"]), times)
     if event == Concentrated.event:
-        return Concentrated(name, Fraction(fields["rho"]), times)
+        return Concentrated(name, _amount(fields["rho"]), times)
     raise KeyError(event)
+
+
+def _amount(text: Any) -> Fraction:
+    """As it was written, and nothing else: a decimal of ten letters can stand for gigabytes of digits."""
+    if type(text) is not str or not _WRITTEN.fullmatch(text):
+        raise ValueError("events: not what a charge is made of")
+    return Fraction(text)
 
 
 def _count(value: Any) -> int:
