@@ -343,6 +343,12 @@ def test_a_single_item_cannot_be_removed_as_if_its_analyst_was_deleted(custodian
     assert receipts.detail.startswith(f"only hashes are left of 'ann' in the round {ROUND}")
 
 
+def test_a_seed_that_was_read_before_its_round_ended_is_found(custodian: Custodian) -> None:
+    custodian.open("cc")
+    custodian.read_seed("cc")
+    assert "comes while the round is open, and not released or aborted" in found(custodian, custodian.archive())["A8"]
+
+
 def test_two_receipts_of_one_time_are_found(custodian: Custodian) -> None:
     receipts = [custodian.receipt(ROUND, "ann", each) for each in (custodian.commitment(ROUND, "ann"), b"w" * 32)]
     audit = verify(custodian.archive(), custodian.trusted, (), receipts)
