@@ -10,6 +10,7 @@ from equipoise.errors import Unavailable
 from equipoise_server.rounds.service import Rounds
 
 PIECE_BYTES = 1 << 18
+READ_BYTES = 8 * PIECE_BYTES  # of a workload at once: a store reads all of it, however little is asked for
 PATIENCE_SECONDS = 20.0  # until the log, which is looked after every half second, has come to the round's end
 PAUSE_SECONDS = 0.1
 NOT_LOGGED = "the end of the round is not in the log yet; try again"
@@ -26,7 +27,7 @@ async def awaited(look: Callable[[], Awaitable[bytes | None]]) -> bytes:
 
 
 def evidence_pieces(data: bytes) -> Iterator[bytes]:
-    """Evidence, piece by piece."""
+    """Evidence, or some of a workload, piece by piece."""
     for first in range(0, len(data), PIECE_BYTES):
         yield data[first : first + PIECE_BYTES]
 
@@ -34,9 +35,9 @@ def evidence_pieces(data: bytes) -> Iterator[bytes]:
 def workload_pieces(rounds: Rounds, analyst: str, round_id: str) -> Iterator[bytes]:
     """An analyst's workload, piece by piece; none where there is none.
 
-    Between pieces nothing is held open: a reader that stops reading costs memory for one only.
+    Between pieces nothing is held open: a reader that stops reading costs memory for a few of them only.
     """
     first = 0
-    while piece := rounds.submitted(analyst, round_id, first, PIECE_BYTES):
-        yield piece
-        first += len(piece)
+    while some := rounds.submitted(analyst, round_id, first, READ_BYTES):
+        yield from evidence_pieces(some)
+        first += len(some)

@@ -346,7 +346,9 @@ def test_a_single_item_cannot_be_removed_as_if_its_analyst_was_deleted(custodian
 def test_a_seed_that_was_read_before_its_round_ended_is_found(custodian: Custodian) -> None:
     custodian.open("cc")
     custodian.read_seed("cc")
-    assert "comes while the round is open, and not released or aborted" in found(custodian, custodian.archive())["A8"]
+    assert (
+        "comes while the round is open, and not released or aborted" in found(custodian, custodian.archive())["A8"]
+    )
 
 
 def test_two_receipts_of_one_time_are_found(custodian: Custodian) -> None:
