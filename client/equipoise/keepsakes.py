@@ -8,6 +8,7 @@ Trusted: what is removed here is not compared any more, and nothing else is lost
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,7 @@ class Keepsakes:
         path = self._receipt_file(round_id)
         held = _read(path)
         if held is None or _unverified(held).accept_time <= _unverified(envelope).accept_time:
-            _write(path, envelope)
+            write_whole(path, envelope)
 
     def checkpoint(self) -> bytes | None:
         """The newest checkpoint; None where none was kept. Raises `InvalidArgument` naming the file."""
@@ -49,7 +50,7 @@ class Keepsakes:
 
     def keep_checkpoint(self, note: bytes) -> None:
         """Keeps a checkpoint that was verified against the one before. Raises `InvalidArgument` naming the file."""
-        _write(self.directory / CHECKPOINT, note)
+        write_whole(self.directory / CHECKPOINT, note)
 
     def _receipt_file(self, round_id: str) -> Path:
         if not _ROUND.fullmatch(round_id):
@@ -80,11 +81,15 @@ def _read(path: Path) -> bytes | None:
     return read_file(path) if path.exists() else None
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes) -> None:
+    """A file of a profile, as it was or with this content, whatever happens. Raises `InvalidArgument` naming it."""
     prepared = path.with_name(f"{path.name}.new")
     try:
         path.parent.mkdir(exist_ok=True)
-        prepared.write_bytes(content)
+        with prepared.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         prepared.replace(path)
     except OSError as error:
         raise InvalidArgument(str(path), f"cannot be written: {error.strerror}") from None

@@ -44,6 +44,11 @@ def seal_to(public: bytes, round_id: str, salt: bytes, seed: bytes) -> bytes:
 
 def open_sealed(private: X25519PrivateKey, round_id: str, sealed: bytes, commitment: bytes) -> bytes:
     """The seed again, 32 bytes. Raises `VerificationFailed` where it does not open, or another was committed to."""
+    return open_committed(private, round_id, sealed, commitment)[SALT_BYTES:]
+
+
+def open_committed(private: X25519PrivateKey, round_id: str, sealed: bytes, commitment: bytes) -> bytes:
+    """As `open_sealed`, with the commitment's salt before the seed: what shows anybody that this was the seed."""
     try:
         plain = _SUITE.decrypt(sealed, private, seed_binding(round_id))
     except (InvalidTag, ValueError):
@@ -51,4 +56,4 @@ def open_sealed(private: X25519PrivateKey, round_id: str, sealed: bytes, commitm
     salt, seed = plain[:SALT_BYTES], plain[SALT_BYTES:]
     if len(seed) != SEED_BYTES or commit(salt, seed) != commitment:
         raise VerificationFailed("the round's seed is not the one that was committed to")
-    return seed
+    return plain

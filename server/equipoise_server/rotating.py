@@ -24,6 +24,7 @@ from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.store import Store
 from equipoise_server.transparency import keys, log
 from equipoise_server.transparency.keys import PublicKey, Purpose
+from equipoise_server.transparency.sequencing import Sequencer
 from equipoise_server.transparency.tlog_tiles import tlog_files
 
 
@@ -85,6 +86,8 @@ def retire_key(state: Path, purpose: Purpose, key_id: str, clock: Clock = system
                 keys.retire(connection, purpose, key_id, clock())
                 reached(CrashPoint.KEY_WRITTEN)
             reached(CrashPoint.KEY_COMMITTED)
+            # What is still to be signed with it, before its file is removed.
+            Sequencer(store, deployment.guard, deployment.signer).sequence(clock())
         finally:
             with store.read() as connection:
                 deployment.signer.remove_retired(connection)

@@ -17,6 +17,7 @@ from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.replay.replay import Replay, Replayed
 from equipoise_server.replay.seed import unsealed
+from equipoise_server.replay.stored import StoredRound
 from equipoise_server.state import create_state
 from equipoise_server.storage.store import read_only
 from equipoise_server.transparency.keys import PublicKey, Purpose, add
@@ -68,8 +69,7 @@ class Released:
         with read_only(f"sqlite:///{self.database}") as store:
             round_id = self.rounds[name]
             return Replay(
-                store,
-                round_id,
+                StoredRound(store, round_id),
                 lambda commitment: unsealed(store, round_id, self.key, commitment),
                 lambda dataset: self.state / "data" / dataset.source,
                 lambda *_: None,

@@ -13,6 +13,8 @@ from integration.client_command import answered, refusal
 from integration.server_process import HURRIED, SEED, make_state, running
 
 from equipoise.auditing.archive import read_archive
+from equipoise.auditing.rounds import read_rounds
+from equipoise.auditing.steps import open_steps
 from equipoise.auditor_client import Auditor
 from equipoise.cli import main
 from equipoise.client import Client
@@ -23,6 +25,7 @@ from equipoise.queries import attribute
 from equipoise.schema import Attribute, Schema
 from equipoise.signed_notes import open_checkpoint
 from equipoise.views import Budget, Share, Terms
+from equipoise_server.replay.seed import seed_in
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")),))
 BUDGET = Budget(8.0, 1e-4)
@@ -126,7 +129,9 @@ def test_a_deployment_is_audited_offline(place: Place) -> None:
     # A seed is opened by the auditor's key alone, and that it was is looked for from then on.
     seed = place.directory / "seed"
     place.audit("seed", place.released, "--out", seed)
-    assert bytes.fromhex(seed.read_text()) == SEED
+    kept = read_archive(archive)
+    recorded = read_rounds(open_steps(kept.records, kept.leaves)).rounds[place.released]
+    assert seed_in(seed, bytes.fromhex(recorded.terms["seed_commitment"])) == SEED
     assert seed.stat().st_mode & 0o777 == 0o600
     assert "seed cannot be written" in place.refused("seed", place.released, "--out", seed).replace(
         f"{seed}: ", "seed "

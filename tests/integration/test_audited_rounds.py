@@ -73,18 +73,17 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def test_rounds_of_every_end_are_in_order(bench: Bench) -> None:
-    bench.released()
     bench.rounds.abort(bench.opened(), "not wanted", "first")
     bench.rounds.abort(bench.sealed(), "not wanted", "second")
     bench.rounds.set_cap("data/shop", Budget(30.0, 1e-3), "cap")
     bench.rounds.abort(bench.completed(NOISE), "not wanted", "third")
-    waiting = bench.completed(NOISE)
+    waiting = bench.completed()
     bench.rounds.release(waiting, "release")
     audit = audited(bench)
     assert problems(audit) == []
     assert audit.recorded is not None
     # The last one's release enters the log at its release time.
-    assert [held.state for held in audit.recorded.rounds.values()] == [*("released", *["aborted"] * 3), "sealed"]
+    assert [held.state for held in audit.recorded.rounds.values()] == ["aborted", "aborted", "aborted", "sealed"]
     assert {each.name: each.committed_epsilon for each in audit.standing} == pytest.approx(
         {name: committed for name, (_, committed) in bench.charged().items()}
     )
@@ -96,14 +95,15 @@ def test_rounds_of_every_end_are_in_order(bench: Bench) -> None:
     bench.rounds.delete_analyst("ann", "delete")
     audit = audited(bench)
     assert problems(audit) == []
-    (remark,) = audit.remarks
-    assert remark.endswith("of analysts who were deleted, only the hashes are left")
+    removed, raised = audit.remarks
+    assert removed.endswith("of analysts who were deleted, only the hashes are left")
+    assert raised.endswith("the cap of data/shop was set to epsilon 30 at delta 0.001")
 
 
 def test_accounts_of_one_order_are_in_order(tmp_path: Path) -> None:
     bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}", counting=Counting(0, 0))
     try:
-        bench.released(replace(TERMS, unit="analyst"))
+        bench.sealed(replace(TERMS, unit="analyst"))
         audit = audited(bench)
         assert problems(audit) == []
         assert {each.name: each.committed_epsilon for each in audit.standing} == pytest.approx(

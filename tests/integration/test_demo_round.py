@@ -24,11 +24,11 @@ from equipoise.v1 import analyst_pb2
 from equipoise.views import RoundDetail
 from equipoise.wire import results_to_chunks
 from equipoise.workload import CompiledWorkload, compile_workload, concatenate
-from equipoise_server.cli import main
 from equipoise_server.data.digest import data_digest
 from equipoise_server.data.source import load_histogram
 from equipoise_server.demo.measure import Measured, measure
 from equipoise_server.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_FILE, Played, play
+from equipoise_server.demo.proof import Proven, collect, lines, prove
 from equipoise_server.demo.report import as_json
 from equipoise_server.demo.table import AIRLINES, SCHEMA, unpack_table
 from equipoise_server.demo.workloads import query_count, workload_of
@@ -48,6 +48,7 @@ class Demo:
     table: Path
     played: Played
     measured: Measured
+    proven: Proven
     streams: Mapping[str, list[bytes]]
     steps: list[str]
     phases: list[str]
@@ -70,11 +71,15 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
         phases.append(detail.progress.phase)
 
     with running(state) as server:
-        _set_target(state / "profiles" / "operator", f"127.0.0.1:{server.port}")
+        for name in ("operator", "auditor"):
+            _set_target(state / "profiles" / name, f"127.0.0.1:{server.port}")
         with Operator.from_profile(state / "profiles" / "operator") as operator:
             played = play(operator, profiles, WORKLOADS, steps.append, follow)
-        streams = {airline: raw_stream(profiles / airline, played.detail.round.id) for airline in AIRLINES}
-    return Demo(state, table, played, measure(played, WORKLOADS, table), streams, steps, phases)
+        round_id = played.detail.round.id
+        collect(place, WORKLOADS, round_id)
+        streams = {airline: raw_stream(profiles / airline, round_id) for airline in AIRLINES}
+    proven = prove(place, WORKLOADS, round_id)
+    return Demo(state, table, played, measure(played, WORKLOADS, table), proven, streams, steps, phases)
 
 
 def _set_target(profile: Path, target: str) -> None:
@@ -139,14 +144,21 @@ def test_every_stream_is_what_the_mechanism_gives_for_the_same_seed(
     assert cells.tolist() == outcome.synopsis.tolist()
 
 
-def test_an_auditor_can_replay_it(demo: Demo, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the key that the state directory was made with."""
-    with pytest.raises(SystemExit) as ended:
-        main(["audit", "replay", demo.played.detail.round.id, "--state", str(demo.state)])
-    told = capsys.readouterr().out
-    assert ended.value.code == 0, told
-    assert "FAIL" not in told
-    assert f"{sum(map(query_count, WORKLOADS.values())):,} in " in told
+def test_everybody_can_verify_it_afterwards(demo: Demo) -> None:
+    assert demo.proven.holds, lines(demo.proven)
+    assert demo.proven.bundles == len(AIRLINES)
+    assert demo.proven.unmade == 0
+
+
+def test_whoever_has_another_table_can_not(demo: Demo) -> None:
+    rows = demo.table.read_text().splitlines(keepends=True)
+    try:
+        demo.table.write_text("".join([*rows[:-1], rows[1]]))
+        proven = prove(demo.state.parent, WORKLOADS, demo.played.detail.round.id)
+    finally:
+        demo.table.write_text("".join(rows))
+    assert proven.replay_failure.startswith("data: ")
+    assert proven.bundle_failure == proven.audit_failure == ""
 
 
 def test_the_game_learns_and_every_certified_answer_is_within_its_bound(demo: Demo) -> None:
@@ -183,12 +195,13 @@ def test_progress_was_shown(demo: Demo) -> None:
 
 
 def test_the_report_has_what_it_promises(demo: Demo, tmp_path: Path) -> None:
-    report = as_json(demo.played, demo.measured, tmp_path, 1.0)
+    report = as_json(demo.played, demo.measured, demo.proven, tmp_path, 1.0)
     assert json.loads(json.dumps(report)) == report
     assert report["queries"] == report["answered"] == sum(map(query_count, WORKLOADS.values()))
     assert report.keys() >= {
         "records", "universe_size", "analysts", "queries", "answered", "uncertified", "synopsis_max_error",
         "uniform_max_error", "uniform_repaired_max_error", "mechanism", "epsilon_data", "delta_data",
         "epsilon_analyst", "delta_analyst", "max_error", "mean_error", "seconds", "peak_memory_bytes",
+        "bundles_verified", "audited", "replayed",
     }  # fmt: skip
     assert 0 < demo.played.detail.progress.peak_memory_bytes <= 2 * 10**9

@@ -127,6 +127,11 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
         "plan",
         "terms.beta: 0.06 is there, but it must be 0.05",
     ),
+    "the schema": (
+        sql("UPDATE datasets SET schema = replace(schema, 'green', 'blue')"),
+        "plan",
+        "schema",
+    ),
     "a nonce put in": (
         sql("UPDATE rounds SET audit_nonce = zeroblob(32) WHERE id = :round"),
         "seed",

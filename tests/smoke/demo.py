@@ -15,6 +15,9 @@ promises = {
     <= report["uniform_max_error"] / 2,
     "the data budget is kept": report["epsilon_data"] <= 1 and report["delta_data"] <= 1 / report["records"] ** 2,
     "the analysts' budget is kept": report["epsilon_analyst"] <= 1 and report["delta_analyst"] <= 1e-6,
+    "every airline verified its part offline": report["bundles_verified"] == report["analysts"],
+    "the records stand an audit": report["audited"],
+    "the round computed again is the round delivered": report["replayed"],
     "the round took at most a minute": report["seconds"] <= 60,
     "the worker took at most 2 GB": report["peak_memory_bytes"] <= 2 * 10**9,
 }

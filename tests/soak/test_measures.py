@@ -56,7 +56,7 @@ def test_of_few_points_nothing_is_claimed() -> None:
 def test_the_warm_up_is_left_out_and_half_a_minute_is_one_point() -> None:
     ages = [0.0, WARM_UP_SECONDS, WARM_UP_SECONDS + 1.0, WARM_UP_SECONDS + POINT_SECONDS]
     found = points(ages, [Sample(value, 0, 0, 0) for value in (9.0, 1.0, 3.0, 5.0)])
-    assert [(point.time, point.sample.memory) for point in found] == [(300.5, 2.0), (330.0, 5.0)]
+    assert [(point.time, point.sample.memory) for point in found] == [(600.5, 2.0), (630.0, 5.0)]
 
 
 def test_what_a_process_holds_is_seen_from_outside() -> None:

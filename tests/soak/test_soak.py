@@ -21,13 +21,12 @@ from equipoise_server.checking import check_state
 from equipoise_server.demo.process import free_address
 from equipoise_server.state import create_state
 
-# Parts of the whole. Tables are registered in the first life. The two long ones show how a process
-# grows, and together what grows with the store.
+# Parts of the whole. Tables are registered in the first life. The last one shows how a process grows.
 LIVES = (
     Life(0.03, signal.SIGTERM),
-    Life(0.47, signal.SIGKILL),
+    Life(0.04, signal.SIGKILL),
     Life(0.03, signal.SIGKILL),
-    Life(0.47, signal.SIGTERM),
+    Life(0.9, signal.SIGTERM),
 )
 
 # Growth in an hour; memory in MiB. If each call left a few KiB behind it would be 100 MiB, and if each round left a

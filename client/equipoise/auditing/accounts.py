@@ -45,10 +45,15 @@ class Account:
         return [*self.lost, *(each.cost for each in self.charges.values() if each.state != "released")]
 
     @property
+    def totals(self) -> set[Cost]:
+        """What must be within the cap, each for itself: the sum, or every round's."""
+        return {self.committed} if self.composition == SUM else {*self.live}
+
+    @property
     def committed_epsilon(self) -> float:
         """What counts, at the cap's delta; 0 where there is nothing."""
-        totals = {self.committed} if self.composition == SUM else {*self.live}
-        return max((epsilon_of(each, self.cap.delta, self.order) for each in totals if each != Cost()), default=0.0)
+        some = self.totals - {Cost()}
+        return max((epsilon_of(each, self.cap.delta, self.order) for each in some), default=0.0)
 
     def holds(self, total: Cost) -> bool:
         """Whether a total stays within the cap."""

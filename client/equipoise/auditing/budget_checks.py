@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from equipoise.accounting import Cost
-from equipoise.auditing.accounts import WORST, Accounts, Moment
+from equipoise.auditing.accounts import SUM, WORST, Accounts, Moment
 from equipoise.auditing.conversion import epsilon_of
 from equipoise.auditing.steps import Step
 from equipoise.errors import DataLoss, VerificationFailed
@@ -53,25 +53,40 @@ def check_charges(journal: Sequence[JournalEntry]) -> Accounts:
 def check_caps(journal: Sequence[JournalEntry]) -> list[str]:
     """A7: whatever was reserved, and whatever cap was set, at that moment all that counted was within the cap.
 
-    What was written off after a loss may have been spent and may be beyond the cap; it is remarked, not refused.
+    Only what one person can be hidden in one round of may count by its worst round: an analyst's single statements.
+    What was written off after a loss may have been spent and may be beyond the cap; it is remarked, not refused, as
+    are caps that were changed.
     """
     remarks = []
     for moment in Accounts().moments(journal):
         entry, account = moment.entry, moment.account
         match entry.action:
+            case "open-account":
+                _require_composition(moment)
             case "reserve" if account.composition == WORST:
                 _require_room(moment, [entry.cost])
             case "reserve":
                 _require_room(moment, [account.committed])
-            case "set-cap" if account.composition == WORST:
-                _require_room(moment, [cost for cost in account.live if cost not in account.lost])
-            case "set-cap" if not account.lost:
-                _require_room(moment, [account.committed])
+            case "set-cap":
+                if not account.lost:
+                    _require_room(moment, account.totals)
+                cap = f"epsilon {account.cap.epsilon:g} at delta {account.cap.delta:g}"
+                remarks.append(f"entry {entry.sequence}: the cap of {account.name} was set to {cap}")
             case "write-off":
                 remarks.append(f"entry {entry.sequence}: on {account.name} something was written off after a loss")
             case _:
                 pass
     return remarks
+
+
+def _require_composition(moment: Moment) -> None:
+    kind, _, rest = moment.account.name.partition("/")
+    unit = rest.split("/")[1] if kind == "analyst" and rest.count("/") == 2 else ""
+    if moment.account.composition != (WORST if unit == "query" else SUM):
+        raise VerificationFailed(
+            f"entry {moment.entry.sequence} of the budget journal opens {moment.account.name} so that rounds do "
+            "not add up as they must"
+        )
 
 
 def _require_room(moment: Moment, totals: Iterable[Cost]) -> None:

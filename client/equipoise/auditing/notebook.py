@@ -1,14 +1,14 @@
 """What an auditor remembers between audits, in its profile: none of it is secret, all of it is what a custodian
 could otherwise deny.
 
-    seen-checkpoint      the newest checkpoint that an audit found in order
-    nonces/ROUND         32 bytes in hexadecimal: the auditor's part of a round's randomness
-    reads/ROUND          a line for each time that a round's seed was asked for
+    nonces/ROUND    32 bytes in hexadecimal: the auditor's part of a round's randomness
+    reads/ROUND     a line for each time that a round's seed was asked for
+
+The newest checkpoint that an audit found in order is kept as `equipoise.keepsakes` keeps an analyst's.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 from pathlib import Path
@@ -16,9 +16,10 @@ from pathlib import Path
 from equipoise.auditing.archive import Own
 from equipoise.encoding import from_hex
 from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.keepsakes import write_whole
 from equipoise.profile import read_file, read_settings
 
-SEEN, NONCES, READS = "seen-checkpoint", "nonces", "reads"
+NONCES, READS = "nonces", "reads"
 NONCE_BYTES = 32
 _ROUND = re.compile(r"[0-9a-f]{1,64}")
 
@@ -35,7 +36,7 @@ def nonce_for(profile: Path, round_id: str) -> bytes:
     """The nonce of a round: the one that was drawn before, or a fresh one, on disk before anybody gets it."""
     path = _place(profile / NONCES, round_id)
     if not path.exists():
-        _keep(path, secrets.token_bytes(NONCE_BYTES).hex().encode() + b"\n")
+        write_whole(path, secrets.token_bytes(NONCE_BYTES).hex().encode() + b"\n")
     return _nonce(path)
 
 
@@ -43,18 +44,7 @@ def note_read(profile: Path, round_id: str, time: str) -> None:
     """That a round's seed was given to this auditor, at a time."""
     path = _place(profile / READS, round_id)
     before = read_file(path) if path.exists() else b""
-    _keep(path, before + time.encode() + b"\n")
-
-
-def seen_checkpoint(profile: Path) -> bytes | None:
-    """The newest checkpoint that was found in order; None before the first audit."""
-    path = profile / SEEN
-    return read_file(path) if path.exists() else None
-
-
-def remember_checkpoint(profile: Path, note: bytes) -> None:
-    """For the next audit. Only a checkpoint that continues the one before may come here."""
-    _keep(profile / SEEN, note)
+    write_whole(path, before + time.encode() + b"\n")
 
 
 def _place(directory: Path, round_id: str) -> Path:
@@ -72,17 +62,3 @@ def _nonce(path: Path) -> bytes:
         return from_hex(read_file(path).decode("ascii", "replace").strip(), NONCE_BYTES, "a nonce")
     except VerificationFailed as error:
         raise InvalidArgument(str(path), error.message) from None
-
-
-def _keep(path: Path, content: bytes) -> None:
-    """Whole or not at all, also when the machine stops."""
-    try:
-        path.parent.mkdir(exist_ok=True)
-        beside = path.with_name(f".{path.name}.new")
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        raise InvalidArgument(str(path), f"cannot be written: {error.strerror}") from None

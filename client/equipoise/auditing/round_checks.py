@@ -35,7 +35,7 @@ _FURTHER = {
 def check_rounds(archive: Archive, recorded: Recorded) -> list[str]:
     """A8: every round that is listed or charged is recorded, with the journal's entries at each of its steps.
 
-    Gives a remark for each round that was opened before the log began, of which the log says nothing.
+    Gives remarks: on rounds that were opened before the log began, of which it says nothing, and on the datasets.
     """
     older = {each.id for each in archive.rounds if each.open_time < recorded.start_time}
     older -= recorded.rounds.keys()
@@ -53,9 +53,24 @@ def check_rounds(archive: Archive, recorded: Recorded) -> list[str]:
     for round_id, held in recorded.rounds.items():
         _check_entries(held, entries.get(round_id, []))
     return [
-        f"the round {each.id} was opened before the log began: only its charges are checked"
-        for each in archive.rounds
-        if each.id in older
+        *(
+            f"the round {each.id} was opened before the log began: only its charges are checked"
+            for each in archive.rounds
+            if each.id in older
+        ),
+        *_same_data(recorded),
+    ]
+
+
+def _same_data(recorded: Recorded) -> list[str]:
+    """Whoever is in two datasets may lose both budgets."""
+    holding: dict[str, list[str]] = {}
+    for name, step in recorded.datasets.items():
+        holding.setdefault(step.first["data"]["digest"], []).append(name)
+    return [
+        f"{', '.join(names)} hold the same data: what people in them may lose is the sum"
+        for names in holding.values()
+        if len(names) > 1
     ]
 
 

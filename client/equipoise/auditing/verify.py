@@ -151,6 +151,10 @@ class _Verification:
 
     def _open(self) -> None:
         self.audit.steps = open_steps(self.archive.records, self.archive.leaves)
+        for step in self.audit.steps:
+            if step.kind == "log-restored":
+                lost = step.first["restoration"]["lost_size"]
+                self.audit.remarks.append(f"{step}: a log of size {lost} was lost, and restored from an older copy")
         removed = sum(each is None for step in self.audit.steps for each in step.further)
         if removed:
             self.audit.remarks.append(f"of {removed} items, of analysts who were deleted, only the hashes are left")

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from equipoise.auditing.archive import read_archive, write_archive
 from equipoise.auditing.download import download
-from equipoise.auditing.notebook import nonce_for, note_read, own_acts, remember_checkpoint, seen_checkpoint
+from equipoise.auditing.notebook import nonce_for, note_read, own_acts
 from equipoise.auditing.report import as_json as audit_to_json
 from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
@@ -26,9 +26,10 @@ from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, Request
 from equipoise.commands.printing import counted, print_journal, print_json, print_line
 from equipoise.commands.rounds import print_rounds
 from equipoise.errors import InvalidArgument, NotFound
+from equipoise.keepsakes import Keepsakes
 from equipoise.ledger_export import exported
 from equipoise.profile import LOG_KEYS, SEED_KEY, read_file, read_key, read_log_keys
-from equipoise.seeds import open_sealed
+from equipoise.seeds import open_committed
 
 audit_app = typer.Typer(
     help="For auditors: download every record, verify it offline, have a part in rounds' randomness.",
@@ -112,7 +113,7 @@ def download_archive(
 ) -> None:
     """Download every record into one directory, to be verified offline and kept."""
     with Auditor.from_profile(profile) as auditor:
-        archive = download(auditor, seen_checkpoint(profile), own_acts(profile))
+        archive = download(auditor, Keepsakes(profile).checkpoint(), own_acts(profile))
     write_archive(archive, out)
     if as_json:
         print_json({"archive": out, "entries": len(archive.leaves), "journal": len(archive.journal)})
@@ -140,17 +141,17 @@ def verify_archive(
     trusted = read_log_keys(profile / LOG_KEYS if key is None else key)
     if archive is None:
         with Auditor.from_profile(profile) as auditor:
-            records = download(auditor, seen_checkpoint(profile), own_acts(profile))
+            records = download(auditor, Keepsakes(profile).checkpoint(), own_acts(profile))
     else:
         records = read_archive(archive)
     seen = [read_file(path) for path in checkpoint or ()]
-    if (remembered := seen_checkpoint(profile)) is not None:
+    if (remembered := Keepsakes(profile).checkpoint()) is not None:
         seen.append(remembered)
     found = verify(records, trusted, seen, [read_file(path).rstrip(b"\n") for path in receipt or ()])
     if found.passed and profile.is_dir():
-        remember_checkpoint(profile, records.checkpoint)
+        Keepsakes(profile).keep_checkpoint(records.checkpoint)
     if report is not None:
-        report.write_text(as_markdown(found), encoding="utf-8")
+        _write_report(report, as_markdown(found))
     if as_json:
         print_json(audit_to_json(found))
     else:
@@ -179,7 +180,9 @@ def nonce(
 @audit_app.command("seed")
 def seed(
     round_id: RoundId,
-    out: Annotated[Path, typer.Option(help="A new file for the seed, in hexadecimal, mode 0600.")],
+    out: Annotated[
+        Path, typer.Option(help="A new file, mode 0600: the commitment's salt and the seed, in hexadecimal.")
+    ],
     seed_key: Annotated[
         Path | None,
         typer.Option("--seed-key", help="The private key. [default: the profile's]", show_default=False),
@@ -201,14 +204,14 @@ def seed(
     note_read(profile, round_id, datetime.now(UTC).isoformat())
     for each in sealed:
         if each.key_id == key_id:
-            _write_secret(out, open_sealed(private, round_id, each.sealed, commitments[0]).hex() + "\n")
+            _write_secret(out, open_committed(private, round_id, each.sealed, commitments[0]).hex() + "\n")
             break
     else:
         raise NotFound(f"the seed is not sealed to this key, {key_id}")
     if as_json:
         print_json({"round": round_id, "seed": out})
     else:
-        print_line(f"{out} holds the seed of round {round_id}; replay it with: equipoise-server audit replay")
+        print_line(f"replay it with: equipoise-server audit replay {round_id} --seed-file {out}")
 
 
 def _print_checks(found: Audit) -> None:
@@ -221,6 +224,13 @@ def _print_checks(found: Audit) -> None:
     unmade = sum(each.outcome is Outcome.NOT_CHECKED for each in found.checks)
     also = f"; {counted(unmade, 'check')} could not be made" if unmade else ""
     print_line(f"all that was checked is in order{also}" if found.passed else "NOT in order: see above")
+
+
+def _write_report(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgument(str(path), f"cannot be written: {error.strerror}") from None
 
 
 def _seed_key(path: Path) -> X25519PrivateKey:

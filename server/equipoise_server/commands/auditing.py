@@ -23,6 +23,7 @@ from equipoise_server.replay.replay import Replay
 from equipoise_server.replay.report import as_json as replay_as_json
 from equipoise_server.replay.report import lines
 from equipoise_server.replay.seed import load_auditor_key, seed_in, unsealed
+from equipoise_server.replay.stored import StoredRound
 from equipoise_server.rounds.custody import system_seeds
 from equipoise_server.simulation.progress import RunsProgress
 from equipoise_server.simulation.request import forced_options, in_words_of_options
@@ -84,10 +85,8 @@ def replay(
             private = load_auditor_key(auditor_key or state / "profiles" / Role.AUDITOR.value / SEED_KEY)
             return unsealed(store, round_id, private, commitment)
 
-        replayed = Replay(
-            store, round_id, seed_of, lambda dataset: table or directory / dataset.source, progress(0)
-        )
-        found = replayed.run()
+        stored = StoredRound(store, round_id)
+        found = Replay(stored, seed_of, lambda dataset: table or directory / dataset.source, progress(0)).run()
     if as_json:
         print_json(replay_as_json(found))
     else:

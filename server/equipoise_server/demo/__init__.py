@@ -16,6 +16,7 @@ from equipoise.statements import statements_to_json
 from equipoise_server.demo.measure import measure
 from equipoise_server.demo.play import TABLE_FILE, Workloads, play
 from equipoise_server.demo.process import free_address, serving
+from equipoise_server.demo.proof import collect, prove
 from equipoise_server.demo.report import as_json, print_report
 from equipoise_server.demo.table import AIRLINES, PACKAGE, unpack_table
 from equipoise_server.demo.workloads import workload_of
@@ -51,12 +52,16 @@ def run_demo(directory: Path | None, *, json_only: bool) -> None:
         RunProgress() as progress,
     ):
         played = play(operator, profiles, workloads, told, progress)
+        round_id = played.detail.round.id
+        collect(place, workloads, round_id)
+    told("The server has stopped. Airlines and auditor verify what they have; the round is computed again.")
+    proven = prove(place, workloads, round_id)
     told("The demo looks at the data and compares.")
     measured = measure(played, workloads, state / "data" / TABLE_FILE)
     if json_only:
-        print(json.dumps(as_json(played, measured, place, time.monotonic() - start)), flush=True)
+        print(json.dumps(as_json(played, measured, proven, place, time.monotonic() - start)), flush=True)
     else:
-        print_report(console, played, measured, place)
+        print_report(console, played, measured, proven, place)
 
 
 def _empty_directory(wanted: Path | None) -> Path:

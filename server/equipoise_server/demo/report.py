@@ -9,8 +9,10 @@ from pathlib import Path
 from rich.console import Console
 
 from equipoise.commands.printing import print_table
+from equipoise_server.demo import proof
 from equipoise_server.demo.measure import Measured
 from equipoise_server.demo.play import ANALYST_BUDGET, DATA_BUDGET, DATASET, Played
+from equipoise_server.demo.proof import Proven
 from equipoise_server.demo.table import SCHEMA
 
 _LEGEND = (
@@ -22,7 +24,9 @@ _LEGEND = (
 )
 
 
-def as_json(played: Played, measured: Measured, directory: Path, total_seconds: float) -> dict[str, object]:
+def as_json(
+    played: Played, measured: Measured, proven: Proven, directory: Path, total_seconds: float
+) -> dict[str, object]:
     """The object that `--json` prints. Errors are fractions of the records."""
     queries = sum(row.queries for row in measured.rows)
     uncertified = sum(row.uncertified for row in measured.rows)
@@ -52,12 +56,15 @@ def as_json(played: Played, measured: Measured, directory: Path, total_seconds: 
         "total_seconds": total_seconds,
         "peak_memory_bytes": played.detail.progress.peak_memory_bytes,
         "resumed_after_cut": played.cut,
+        "bundles_verified": 0 if proven.bundle_failure else proven.bundles,
+        "audited": not proven.audit_failure,
+        "replayed": not proven.replay_failure,
         "round_id": played.detail.round.id,
         "directory": str(directory),
     }
 
 
-def print_report(console: Console, played: Played, measured: Measured, directory: Path) -> None:
+def print_report(console: Console, played: Played, measured: Measured, proven: Proven, directory: Path) -> None:
     """The tables, then where the files lie and what to try next."""
 
     def line(text: str = "") -> None:
@@ -93,7 +100,12 @@ def print_report(console: Console, played: Played, measured: Measured, directory
             ("what was delivered", f"{measured.delivered:.4f}"),
         ),
     )
-    for texts in (_budget_lines(played, measured), _gaussian_lines(measured), _next_lines(played, directory)):
+    for texts in (
+        _budget_lines(played, measured),
+        _gaussian_lines(measured),
+        proof.lines(proven),
+        _next_lines(played, directory),
+    ):
         for text in (*texts, ""):
             line(text)
 
@@ -130,8 +142,15 @@ def _next_lines(played: Played, directory: Path) -> list[str]:
         return "  " + shlex.join([str(beside) if beside.exists() else name, *map(str, arguments)])
 
     return [
-        f"All files lie in {directory}: the server's state/, the airlines' profiles/ and workloads/, server.log.",
-        "Try next. Start the server again, in a terminal of its own:",
+        f"All files lie in {directory}: the server's state/, the airlines' profiles/, workloads/ and",
+        f"{proof.BUNDLES}/, the auditor's {proof.ARCHIVE}/ and {proof.REPORT}, server.log.",
+        "Try next, without a server. Verify an airline's part, all records, and the round itself from its data:",
+        command("equipoise", "verify", proof.bundle_file(directory, "DL"), "--profile", profiles / "DL"),
+        command(
+            "equipoise", "audit", "verify", directory / proof.ARCHIVE, "--profile", state / "profiles" / "auditor"
+        ),
+        command("equipoise-server", "audit", "replay", round_id, "--state", state),
+        "Start the server again, in a terminal of its own:",
         command("equipoise-server", "serve", "--state", state),
         "Read an airline's results again, which costs nothing:",
         command(

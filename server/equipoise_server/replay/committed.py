@@ -29,6 +29,7 @@ class Committed:
     """
 
     roots: Mapping[Kind, bytes]
+    dataset: Fields
     data: Fields
     round: Fields
     plan: Fields
@@ -56,6 +57,7 @@ def read_committed(connection: Connection, released: RoundRecord) -> Committed:
             Kind.ROUND_SEALED: sealed.root,
             Kind.ROUND_RELEASED: ended.root,
         },
+        dataset=dataset.one(0, "dataset"),
         data=dataset.one(1, "data"),
         round=opened.one(0, "round"),
         plan=opened.one(1, "plan"),

@@ -7,6 +7,7 @@ are sealed to every auditor's, so that nobody is left without while keys are exc
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +19,7 @@ from sqlalchemy import Connection, Row, select
 from equipoise.errors import AlreadyExists, NotFound, WrongState
 from equipoise.records import Audience, Item, Kind, make_item
 from equipoise.times import from_microseconds, to_microseconds
-from equipoise_server.storage.tables import keys, records
+from equipoise_server.storage.tables import keys, record_items, records
 from equipoise_server.transparency.recording import record
 
 ID_DIGITS = 16
@@ -55,6 +56,25 @@ def all_keys(connection: Connection, purpose: Purpose) -> list[PublicKey]:
 def in_force(connection: Connection, purpose: Purpose) -> list[PublicKey]:
     """The keys that sign, or that seeds are sealed to, the oldest first."""
     return [key for key in all_keys(connection, purpose) if key.retired is None]
+
+
+def in_force_at(connection: Connection, purpose: Purpose, size: int) -> list[PublicKey]:
+    """The keys that are in force by what the first `size` entries of the log say, in the order of their records."""
+    told = [kind.value for kind in (Kind.LOG_STARTED, Kind.KEY_ADDED, Kind.KEY_RETIRED)]
+    query = select(records.c.kind, record_items.c.content).join(
+        record_items, record_items.c.record == records.c.position
+    )
+    query = query.where(records.c.kind.in_(told), records.c.log_index < size, record_items.c.content.is_not(None))
+    standing: dict[str, PublicKey] = {}
+    for row in connection.execute(query.order_by(records.c.log_index, record_items.c.place)):
+        fields = json.loads(row.content)
+        if fields["purpose"] == purpose.value:
+            key = PublicKey(purpose, bytes.fromhex(fields["public"]), from_microseconds(fields["time"]))
+            if row.kind == Kind.KEY_RETIRED.value:
+                standing.pop(key.id, None)
+            else:
+                standing[key.id] = key
+    return list(standing.values())
 
 
 def is_started(connection: Connection) -> bool:

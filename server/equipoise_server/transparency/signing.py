@@ -24,12 +24,12 @@ from cryptography.hazmat.primitives.serialization import (
 from sqlalchemy import Connection
 
 from equipoise import envelopes
-from equipoise.errors import InvalidArgument
+from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
 from equipoise_server.identity.keyfiles import read_private, write_private
 from equipoise_server.storage.durable import sync_directory
 from equipoise_server.storage.tree_heads import TreeHead
-from equipoise_server.transparency.keys import PublicKey, Purpose, all_keys, in_force
+from equipoise_server.transparency.keys import PublicKey, Purpose, all_keys, in_force, in_force_at
 
 
 def private_pem(key: Ed25519PrivateKey | X25519PrivateKey) -> bytes:
@@ -63,15 +63,22 @@ class Signer:
 
     def check(self, connection: Connection) -> None:
         """Raises `InvalidArgument` naming the file of a key in force that is missing, malformed or too open."""
-        self._keys(connection)
+        self._in_force(connection)
 
     def checkpoint(self, connection: Connection, head: TreeHead) -> bytes:
-        """The note that says this size and root, signed by every key in force."""
-        return sign_note(Checkpoint(self.origin, head.size, head.root).to_text(), self._keys(connection))
+        """The note that says this size and root, signed by every key that is in force by the log up to it.
+
+        So it is a function of the log alone, whenever and by whichever server it is signed.
+        """
+        signing = in_force_at(connection, Purpose.LOG, head.size)
+        if not signing:
+            raise DataLoss(f"the log is damaged: no key is in force at size {head.size}")
+        text = Checkpoint(self.origin, head.size, head.root).to_text()
+        return sign_note(text, [self._private(key) for key in signing])
 
     def envelope(self, connection: Connection, payload_type: str, payload: bytes) -> bytes:
         """A signed envelope, with one signature by every key in force."""
-        return envelopes.sign(payload_type, payload, self._keys(connection))
+        return envelopes.sign(payload_type, payload, self._in_force(connection))
 
     def verifier_keys(self, connection: Connection) -> list[VerifierKey]:
         """Every key that has ever signed, those in force first: what a reader of old and new signatures needs."""
@@ -93,7 +100,7 @@ class Signer:
                 self.path(key).unlink(missing_ok=True)
         sync_directory(self.directory)
 
-    def _keys(self, connection: Connection) -> list[SigningKey]:
+    def _in_force(self, connection: Connection) -> list[SigningKey]:
         return [self._private(key) for key in in_force(connection, Purpose.LOG)]
 
     def _private(self, key: PublicKey) -> SigningKey:

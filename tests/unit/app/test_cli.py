@@ -56,8 +56,6 @@ def test_the_commands() -> None:
         ("certificate", "renew"),
         ("ledger", "verify"),
         ("ledger", "write-off"),
-        ("audit", "replay"),
-        ("audit", "empirical"),
         ("keys", "show"),
         ("keys", "add"),
         ("keys", "retire"),

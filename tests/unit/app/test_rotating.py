@@ -25,6 +25,7 @@ from equipoise_server.repairing import verify, write_off_state
 from equipoise_server.rotating import add_auditor_key, add_log_key, export_log, list_keys, retire_key
 from equipoise_server.state import create_state, open_deployment
 from equipoise_server.storage.crash_points import CrashPoint, told
+from equipoise_server.storage.tree_heads import TreeHead, root_at
 from equipoise_server.transparency import log
 from equipoise_server.transparency.keys import Purpose, in_force
 from equipoise_server.transparency.recording import record
@@ -59,6 +60,21 @@ def sequence(state: Path) -> bytes:
     return note
 
 
+def signed_again(state: Path, size: int = 1) -> bytes | None:
+    """The checkpoint of a size, signed anew; None where a file that it needs is gone."""
+    deployment = open_deployment(state, NOW)
+    store = deployment.open_store()
+    try:
+        with store.read() as connection:
+            root = root_at(connection, size)
+            assert root is not None
+            return deployment.signer.checkpoint(connection, TreeHead(size, root))
+    except InvalidArgument:
+        return None
+    finally:
+        store.close()
+
+
 def verifiers(state: Path) -> dict[str, VerifierKey]:
     """The log's keys that are in force, by id."""
     keys = [each for each in list_keys(state, clock) if each.key.retired is None]
@@ -73,6 +89,8 @@ def test_two_keys_sign_while_one_takes_the_other_s_place(state: Path) -> None:
     added = add_log_key(state, clock)
     new = added.verifier
     assert new is not None
+    # What the log does not say yet, no checkpoint of it relies on, whenever it is signed.
+    assert signed_again(state) == first
     both = sequence(state)
     # Whoever knows either key, and is told of the other, is content; a signature by a key nobody told of is not.
     assert open_checkpoint(both, [old], [new]) == open_checkpoint(both, [new], [old])
@@ -80,6 +98,7 @@ def test_two_keys_sign_while_one_takes_the_other_s_place(state: Path) -> None:
         open_checkpoint(both, [old])
     retire_key(state, Purpose.LOG, old_id, clock)
     last = sequence(state)
+    assert [signed_again(state, size) for size in (1, 2, 3)] == [None, None, last]
     assert open_checkpoint(last, [new]).size == open_checkpoint(first, [old]).size + 2
     assert [path.name for path in (state / "keys").glob("log-*.key")] == [f"log-{added.key.id}.key"]
     assert {each.key.id: each.key.retired for each in list_keys(state, clock) if each.verifier is not None} == {

@@ -389,6 +389,16 @@ def cap_exceeded(custodian: Custodian) -> None:
     custodian.play("cc")
 
 
+def cap_below_what_is_spent(custodian: Custodian) -> None:
+    events = json.dumps({"cap": {"epsilon": 0.2, "delta": 1e-6}})
+    custodian.append("set-cap", "data/shop", "", Cost(), events)
+
+
+def rounds_that_do_not_add(custodian: Custodian) -> None:
+    """People in the table are in every round, so that the worst alone says too little."""
+    custodian.open_account("data/other", "worst", 3.0)
+
+
 def seed_read_after_destruction(custodian: Custodian) -> None:
     custodian.destroy_seed(ROUND)
     custodian.read_seed(ROUND)
@@ -417,6 +427,8 @@ def nonce_ignored(custodian: Custodian) -> None:
         (charged_less_throughout, "A6", "charges data/shop something else than what its parts come to"),
         (planned_less, "A9", "the data cost is not what its parts come to"),
         (cap_exceeded, "A7", "takes data/shop to epsilon"),
+        (cap_below_what_is_spent, "A7", "takes data/shop to epsilon"),
+        (rounds_that_do_not_add, "A7", "opens data/other so that rounds do not add up as they must"),
         (seed_read_after_destruction, "A8", "a seed was read after it was destroyed"),
         (seed_read_off_the_record, "A10", "was read 1 times, of which 0 are recorded"),
         (nonce_ignored, "A10", "does not name the nonce that the auditor gave"),
@@ -490,6 +502,13 @@ def test_an_account_of_one_order_holds_both_of_its_limits() -> None:
     most = (Approximate("samplers", Fraction(0), Fraction(6, 10**7)),)
     custodian.append("reserve", "data/shop", "bb", charge_at(most, 8.0), parts_to_json("equilibrium", most))
     assert "entry 5 of the budget journal takes data/shop" in found(custodian, custodian.archive())["A7"]
+
+
+def test_a_table_with_two_budgets_is_remarked(custodian: Custodian) -> None:
+    custodian.register("again")
+    audit = verify(custodian.archive(), custodian.trusted)
+    assert audit.passed
+    assert audit.remarks == ["shop, again hold the same data: what people in them may lose is the sum"]
 
 
 def test_an_auditor_draws_a_nonce_once(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.pool import NullPool
 from stores import change_directly
 
 from equipoise.errors import InvalidArgument, Unavailable
-from equipoise_server.storage.store import Store, open_store
+from equipoise_server.storage.store import Store, open_store, read_only
 from equipoise_server.storage.tables import identities, journal, metadata
 
 
@@ -75,6 +75,15 @@ def test_a_reader_sees_the_last_commit_and_cannot_write(store: Store) -> None:
     assert names(store) == ["a", "b"]
     with pytest.raises(Unavailable), store.read() as connection:
         connection.execute(identities.delete())
+
+
+def test_a_store_opened_to_read_sees_what_is_committed_and_cannot_write(store: Store, store_url: str) -> None:
+    with read_only(store_url) as reading:
+        add(store, "a")
+        with reading.read() as connection:
+            assert connection.execute(select(identities.c.name)).scalars().all() == ["a"]
+        with pytest.raises(Unavailable), reading.read() as connection:
+            connection.execute(identities.delete())
 
 
 def test_writers_wait_for_each_other(store: Store) -> None:

@@ -1,0 +1,113 @@
+"""What the store holds of a released round, read as it is needed: a message may be large, and a round has many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlalchemy import select
+
+from equipoise.errors import WrongState
+from equipoise.records import stream_start, stream_step
+from equipoise_server.mechanisms.interface import Setting
+from equipoise_server.replay.committed import Committed, read_committed
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord
+from equipoise_server.rounds.rows import read_audit_nonce, read_dataset, read_round, read_workloads
+from equipoise_server.rounds.runs import read_synopsis
+from equipoise_server.rounds.terms import setting_of
+from equipoise_server.rounds.worker import CHUNKS_IN_PART, Part
+from equipoise_server.storage.store import ReadOnlyStore
+from equipoise_server.storage.tables import result_chunks, rounds, submissions
+
+
+@dataclass
+class StoredRound:
+    """A round of a store. Every part raises what the store does, and `NotFound` where there is no such round."""
+
+    store: ReadOnlyStore
+    id: str
+
+    @cached_property
+    def round(self) -> RoundRecord:
+        """The round as the store has it."""
+        with self.store.read() as connection:
+            return read_round(connection, self.id)
+
+    @cached_property
+    def committed(self) -> Committed:
+        """What the round has on record."""
+        with self.store.read() as connection:
+            return read_committed(connection, self.round)
+
+    @cached_property
+    def dataset(self) -> DatasetRecord:
+        """The dataset as the store has it."""
+        with self.store.read() as connection:
+            return read_dataset(connection, self.round.terms.dataset)
+
+    @cached_property
+    def setting(self) -> Setting:
+        """What the round was planned from."""
+        released = self.round
+        return setting_of(released.terms, released.records, released.universe_size, self.dataset.schema.sizes)
+
+    @cached_property
+    def nonce(self) -> bytes | None:
+        """The auditor's part of the randomness."""
+        with self.store.read() as connection:
+            return read_audit_nonce(connection, self.id)
+
+    @cached_property
+    def workloads(self) -> Mapping[str, bytes]:
+        """What was submitted, by analyst, in the order of the shares."""
+        with self.store.read() as connection:
+            return read_workloads(connection, self.id)
+
+    @cached_property
+    def run_id(self) -> str:
+        """The run whose messages were released. Raises `WrongState` where they are no longer kept."""
+        with self.store.read() as connection:
+            query = select(rounds.c.run_id).where(rounds.c.id == self.id)
+            kept: str | None = connection.execute(query).scalar_one()
+        if kept is None:
+            raise WrongState("the round's results are no longer kept, so there is nothing to compare with")
+        return kept
+
+    @cached_property
+    def salts(self) -> Mapping[str, bytes]:
+        """Under which the workloads are committed to, by analyst."""
+        with self.store.read() as connection:
+            query = select(submissions.c.analyst, submissions.c.salt).where(submissions.c.round_id == self.id)
+            return {row.analyst: row.salt for row in connection.execute(query)}
+
+    def synopsis(self) -> bytes:
+        """The cells of the synopsis's records."""
+        with self.store.read() as connection:
+            return read_synopsis(connection, self.id)
+
+    def beside(self, part: Part) -> list[tuple[bytes | None, bytes]]:
+        """The messages of a part that was computed, each beside the one that is stored."""
+        last = part.first_sequence + len(part.chunks) - 1
+        with self.store.read() as connection:
+            query = select(result_chunks.c.sequence, result_chunks.c.chunk).where(
+                result_chunks.c.run_id == self.run_id,
+                result_chunks.c.analyst == part.analyst,
+                result_chunks.c.sequence.between(part.first_sequence, last),
+            )
+            stored = {row.sequence: row.chunk for row in connection.execute(query)}
+        numbered = enumerate(part.chunks, start=part.first_sequence)
+        return [(stored.get(sequence), chunk) for sequence, chunk in numbered]
+
+    def stream(self, analyst: str) -> tuple[bytes, int]:
+        """What commits to an analyst's stream as it is stored, and how many messages it has."""
+        digest, messages = stream_start(self.id), 0
+        query = (
+            select(result_chunks.c.chunk)
+            .where(result_chunks.c.run_id == self.run_id, result_chunks.c.analyst == analyst)
+            .order_by(result_chunks.c.sequence)
+        )
+        with self.store.read() as connection:
+            for chunk in connection.execution_options(yield_per=CHUNKS_IN_PART).execute(query).scalars():
+                digest, messages = stream_step(digest, chunk), messages + 1
+        return digest, messages
