@@ -25,6 +25,7 @@ MAX_BOXES = 256
 MAX_DEPTH = 32  # a level takes up to two nested messages on the wire, and protobuf parsers stop at 100
 MAX_PRODUCTS = 1 << 16  # box by box products while compiling one predicate: about a tenth of a second
 MAX_PRODUCTS_IN_ALL = 1 << 24
+MOST_REMEMBERED = 1 << 16  # predicates of one workload that are not compiled again where they are repeated
 
 
 @dataclass
@@ -34,6 +35,7 @@ class PredicateCompiler:
     schema: Schema
     products_in_all: int = 0
     _products: int = 0
+    _compiled: dict[int, tuple[Predicate, Boxes, int]] = field(default_factory=dict)
     _axes: dict[str, int] = field(init=False)
     _full: tuple[int, ...] = field(init=False)
     _edges: list[dict[float, int]] = field(init=False)
@@ -44,11 +46,23 @@ class PredicateCompiler:
         self._edges = [{edge: i for i, edge in enumerate(each.edges)} for each in self.schema.attributes]
 
     def compile(self, predicate: Predicate, path: str) -> Boxes:
-        """The boxes of `predicate`; errors name what is below `path`. Empty: it is never true."""
+        """The boxes of `predicate`; errors name what is below `path`. Empty: it is never true.
+
+        The very same object, of a workload that holds it more than once, is compiled once, and its work counted
+        as often as it is there: what is too complex does not depend on what is shared.
+        """
+        known = self._compiled.get(id(predicate))
+        if known is not None:
+            _, boxes, products = known
+            self._count(products)
+            return boxes
         self._products = 0
         boxes = self._boxes(predicate, path, 1)
         if len(boxes) > MAX_BOXES:
             raise _too_complex(path)
+        if len(self._compiled) < MOST_REMEMBERED:
+            # With the object itself, so that no other comes to its identity.
+            self._compiled[id(predicate)] = predicate, boxes, self._products
         return boxes
 
     def axis(self, name: object, path: str) -> int:
@@ -155,11 +169,9 @@ class PredicateCompiler:
     def _product(self, one: Boxes, other: Boxes, path: str) -> Boxes:
         products = len(one) * len(other)
         self._products += products
-        self.products_in_all += products
         if self._products > MAX_PRODUCTS:
             raise _too_complex(path)
-        if self.products_in_all > MAX_PRODUCTS_IN_ALL:
-            raise InvalidArgument("statements", "are too complex together; send them in several workloads")
+        self._count(products)
         if one is EVERYTHING:
             return other
         result: Boxes = {}
@@ -174,6 +186,11 @@ class PredicateCompiler:
             if len(result) > MAX_BOXES:
                 raise _too_complex(path)
         return result
+
+    def _count(self, products: int) -> None:
+        self.products_in_all += products
+        if self.products_in_all > MAX_PRODUCTS_IN_ALL:
+            raise InvalidArgument("statements", "are too complex together; send them in several workloads")
 
     def _merged(self, boxes: Boxes) -> Boxes:
         """The same sum in fewer boxes, where boxes that differ in one attribute only can be joined."""

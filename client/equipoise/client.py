@@ -23,7 +23,7 @@ from equipoise.bundle import Bundle, synopsis_to_bytes
 from equipoise.connection import Connection
 from equipoise.errors import DataLoss
 from equipoise.evidence import Evidence
-from equipoise.keepsakes import Keepsakes, check_accepted
+from equipoise.keepsakes import Keepsakes, check_accepted, check_withdrawn
 from equipoise.proven_round import proven_round
 from equipoise.queries import Statement
 from equipoise.records import SALT_BYTES
@@ -118,18 +118,22 @@ class Client:
         receipt = messages.receipt(self._connection.upload(method, requests, kind).receipt)
         if receipt.envelope:
             check_accepted(receipt, workload)
-            self._keep(round_id, receipt.envelope)
+            self._keep(round_id, receipt.envelope, repeated=request_id is not None)
         return receipt
 
     def withdraw(self, round_id: str, request_id: str | None = None) -> Withdrawal:
-        """Takes the caller's workload back. Raises `NotFound` where there is none, `WrongState` after sealing."""
+        """Takes the caller's workload back. Raises `NotFound` where there is none, `WrongState` after sealing.
+
+        `VerificationFailed` where the receipt says anything else.
+        """
         request = analyst_pb2.WithdrawWorkloadRequest(
             round_id=round_id, request_id=request_id or fresh_request_id()
         )
         method, kind = f"{SERVICE}/WithdrawWorkload", analyst_pb2.WithdrawWorkloadResponse
         envelope = self._connection.call(method, request, kind).envelope
         if envelope:
-            self._keep(round_id, envelope)
+            check_withdrawn(envelope, round_id)
+            self._keep(round_id, envelope, repeated=request_id is not None)
         return Withdrawal(round_id, envelope)
 
     def dry_run(self, round_id: str, statements: Sequence[Statement]) -> DryRun:
@@ -268,9 +272,9 @@ class Client:
             synopsis = synopsis_to_bytes(self.synopsis(round_id), proven.schema.sizes)
         return Bundle(evidence, workload, tuple(stream), synopsis)
 
-    def _keep(self, round_id: str, envelope: bytes) -> None:
+    def _keep(self, round_id: str, envelope: bytes, *, repeated: bool) -> None:
         if self._keepsakes is not None:
-            self._keepsakes.keep_receipt(round_id, envelope)
+            self._keepsakes.keep_receipt(round_id, envelope, repeated=repeated)
 
 
 def fresh_request_id() -> str:

@@ -35,15 +35,22 @@ class Keepsakes:
         """The newest receipt of a round; None where none was kept. Raises `InvalidArgument` naming the file."""
         return _read(self._receipt_file(round_id))
 
-    def keep_receipt(self, round_id: str, envelope: bytes) -> None:
+    def keep_receipt(self, round_id: str, envelope: bytes, *, repeated: bool = True) -> None:
         """Keeps a receipt, unless a newer one is there: a repeated request gets its first receipt again.
 
-        Raises `InvalidArgument` naming the file, `VerificationFailed` for what is no receipt.
+        One that is not of a `repeated` request must be newer than what is there: else the workload before could be
+        passed off as the last. Raises `InvalidArgument` naming the file, `VerificationFailed` for what is no
+        receipt, or not newer.
         """
         path = self._receipt_file(round_id)
         held = _read(path)
-        if held is None or _unverified(held).accept_time <= _unverified(envelope).accept_time:
+        time = _unverified(envelope).accept_time
+        if held is None or _unverified(held).accept_time < time:
             write_whole(path, envelope)
+        elif held != envelope and (not repeated or _unverified(held).accept_time == time):
+            raise VerificationFailed(
+                f"the receipt is not newer than the one in {path}: the custodian could show that one as your last"
+            )
 
     def checkpoint(self) -> bytes | None:
         """The newest checkpoint; None where none was kept. Raises `InvalidArgument` naming the file."""
@@ -67,6 +74,13 @@ def check_accepted(receipt: Receipt, workload: bytes) -> None:
     signed = _unverified(receipt.envelope)
     if signed.round_id != receipt.round_id or signed.commitment != workload_commitment(receipt.salt, workload):
         raise VerificationFailed("the receipt is for another workload than the one that was sent")
+
+
+def check_withdrawn(envelope: bytes, round_id: str) -> None:
+    """Raises `VerificationFailed` unless the signed receipt says that nothing is in force in this round."""
+    signed = _unverified(envelope)
+    if signed.round_id != round_id or signed.commitment is not None:
+        raise VerificationFailed("the receipt does not say that your workload of this round was withdrawn")
 
 
 def _unverified(envelope: bytes) -> ReceiptPayload:

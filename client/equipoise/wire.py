@@ -26,6 +26,7 @@ from equipoise.wire_format import not_a_workload, outline
 VERSION = 1
 ANSWERS_IN_CHUNK = 1024
 NO_BOUND = 1 << 62
+MOST_REMEMBERED = 1 << 16  # statements of one workload that are not read again where they are repeated
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ def workload_to_bytes(statements: Sequence[Statement]) -> bytes:
         target = message.statements.add()
         if isinstance(statement, Marginal):
             target.marginal.SetInParent()
-            target.marginal.attributes.extend(_texts(statement.attributes, f"{path}.marginal.attributes"))
+            target.marginal.attributes.extend(_texts(statement.attributes, path, ".marginal.attributes"))
         else:
             _write_predicate(statement, target.predicate, f"{path}.predicate", 1)
     if not statements:
@@ -110,9 +111,18 @@ def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tupl
         raise InvalidArgument("workload", f"has an unknown field with number {found.unknown_field}")
     if not found.statements:
         raise InvalidArgument("statements", "are empty; a workload asks for something")
-    return tuple(
-        _read_statement(data[start:stop], f"statements[{i}]") for i, (start, stop) in enumerate(found.statements)
-    )
+    # Large workloads ask many things more than once: those are read once, and then compiled once, too.
+    read: dict[bytes, Statement] = {}
+    statements = []
+    for i, (start, stop) in enumerate(found.statements):
+        piece = data[start:stop]
+        statement = read.get(piece)
+        if statement is None:
+            statement = _read_statement(piece, i)
+            if len(read) < MOST_REMEMBERED:
+                read[piece] = statement
+        statements.append(statement)
+    return tuple(statements)
 
 
 def results_to_chunks(
@@ -178,12 +188,12 @@ def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: st
         raise InvalidArgument(path, f"is nested deeper than {MAX_DEPTH} levels")
     match predicate:
         case Among(attribute, categories):
-            target.among.attribute = _text(attribute, f"{path}.among.attribute")
-            target.among.categories.extend(_texts(categories, f"{path}.among.categories"))
+            target.among.attribute = _text(attribute, path, ".among.attribute")
+            target.among.categories.extend(_texts(categories, path, ".among.categories"))
         case Interval(attribute, low, high):
-            target.interval.attribute = _text(attribute, f"{path}.interval.attribute")
-            target.interval.low = _number(low, f"{path}.interval.low")
-            target.interval.high = _number(high, f"{path}.interval.high")
+            target.interval.attribute = _text(attribute, path, ".interval.attribute")
+            target.interval.low = _number(low, path, ".interval.low")
+            target.interval.high = _number(high, path, ".interval.high")
         case All(conditions) | Any(conditions):
             kind = "all" if isinstance(predicate, All) else "any"
             if not isinstance(conditions, tuple | list) or not conditions:
@@ -197,20 +207,28 @@ def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: st
             raise InvalidArgument(path, "is not a predicate")
 
 
-def _read_statement(data: bytes, path: str) -> Statement:
+def _read_statement(data: bytes, number: int) -> Statement:
     message = types_pb2.Statement()
     try:
         message.ParseFromString(data)
     except DecodeError:
         raise not_a_workload() from None
-    _refuse_unknown_fields(message, path)
+    try:
+        return _statement_of(message)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"statements[{number}]{error.field}", error.problem) from None
+
+
+def _statement_of(message: types_pb2.Statement) -> Statement:
+    """The statement; errors name what is within it, `.predicate.among` for example."""
+    _refuse_unknown_fields(message, "")
     match message.WhichOneof("statement"):
         case "predicate":
-            return _read_predicate(message.predicate, f"{path}.predicate", 1)
+            return _read_predicate(message.predicate, ".predicate", 1)
         case "marginal":
-            return Marginal(_texts(tuple(message.marginal.attributes), f"{path}.marginal.attributes"))
+            return Marginal(_texts(tuple(message.marginal.attributes), ".marginal", ".attributes"))
         case _:
-            raise InvalidArgument(path, "is neither a predicate nor a marginal")
+            raise InvalidArgument("", "is neither a predicate nor a marginal")
 
 
 def _read_predicate(message: types_pb2.Predicate, path: str, depth: int) -> Predicate:
@@ -218,13 +236,15 @@ def _read_predicate(message: types_pb2.Predicate, path: str, depth: int) -> Pred
         raise InvalidArgument(path, f"is nested deeper than {MAX_DEPTH} levels")
     match message.WhichOneof("condition"):
         case "among":
-            attribute = _text(message.among.attribute, f"{path}.among.attribute")
-            return Among(attribute, _texts(tuple(message.among.categories), f"{path}.among.categories"))
+            among = message.among
+            attribute = _text(among.attribute, path, ".among.attribute")
+            return Among(attribute, _texts(tuple(among.categories), path, ".among.categories"))
         case "interval":
+            interval = message.interval
             return Interval(
-                _text(message.interval.attribute, f"{path}.interval.attribute"),
-                _number(message.interval.low, f"{path}.interval.low"),
-                _number(message.interval.high, f"{path}.interval.high"),
+                _text(interval.attribute, path, ".interval.attribute"),
+                _number(interval.low, path, ".interval.low"),
+                _number(interval.high, path, ".interval.high"),
             )
         case "all":
             return All(_read_conditions(message.all.conditions, f"{path}.all.conditions", depth))
@@ -242,29 +262,34 @@ def _read_conditions(messages: Sequence[types_pb2.Predicate], path: str, depth: 
     return tuple(_read_predicate(each, f"{path}[{i}]", depth + 1) for i, each in enumerate(messages))
 
 
-def _text(text: object, path: str) -> str:
+# What is read names its place as `path` and `name`, which are joined only for an error: there may be millions.
+
+
+def _text(text: object, path: str, name: str) -> str:
     if not isinstance(text, str) or not text:
-        raise InvalidArgument(path, "must be a string, and not empty")
+        raise InvalidArgument(path + name, "must be a string, and not empty")
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise InvalidArgument(path, "holds half of a surrogate pair")
+        raise InvalidArgument(path + name, "holds half of a surrogate pair")
     return text
 
 
-def _texts(texts: object, path: str) -> tuple[str, ...]:
+def _texts(texts: object, path: str, name: str) -> tuple[str, ...]:
     if not isinstance(texts, tuple | list) or not texts:
-        raise InvalidArgument(path, "must be at least one")
-    return tuple(_text(each, f"{path}[{i}]") for i, each in enumerate(texts))
+        raise InvalidArgument(path + name, "must be at least one")
+    if all(isinstance(each, str) and each and each.isascii() for each in texts):
+        return tuple(texts)
+    return tuple(_text(each, path, f"{name}[{i}]") for i, each in enumerate(texts))
 
 
-def _number(number: object, path: str) -> float:
+def _number(number: object, path: str, name: str) -> float:
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise InvalidArgument(path, "is not a number")
+        raise InvalidArgument(path + name, "is not a number")
     try:
         value = float(number)
     except OverflowError:
         value = math.nan
     if math.isnan(value):
-        raise InvalidArgument(path, "is not a number, or too large for one")
+        raise InvalidArgument(path + name, "is not a number, or too large for one")
     return value
 
 

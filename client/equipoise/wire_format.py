@@ -67,6 +67,8 @@ def not_a_workload() -> InvalidArgument:
 
 def _number(data: bytes, at: int, longest: int) -> tuple[int, int]:
     """The number that begins at `at`, seven bits a byte and the lowest first, and where it ends."""
+    if at < len(data) and data[at] < 128:
+        return data[at], at + 1  # as nearly all of them
     number = 0
     for i, byte in enumerate(data[at : at + longest]):
         number |= (byte & 127) << 7 * i

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.profile import read_file
+from equipoise.seeds import SALT_BYTES, SEED_BYTES, seal_to
 from equipoise.signed_notes import VerifierKey
 from equipoise_server.rounds.clock import Clock, system_clock
 from equipoise_server.state import Deployment, open_deployment
@@ -70,6 +71,13 @@ def add_auditor_key(state: Path, public_file: Path, clock: Clock = system_clock)
     if not isinstance(public, X25519PublicKey):
         raise InvalidArgument(str(public_file), "is not an X25519 key")
     key = PublicKey(Purpose.AUDITOR, public.public_bytes_raw(), clock())
+    try:
+        # Some points are no keys: the first round that is opened must not be what finds out.
+        seal_to(key.public, "", bytes(SALT_BYTES), bytes(SEED_BYTES))
+    except ValueError:
+        raise InvalidArgument(
+            str(public_file), "is a point of small order, to which nothing can be sealed"
+        ) from None
     with _changing(state, clock) as (_, store):
         _add(store, key)
     return KnownKey(key, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from integration.test_deleted_analysts import compute
 from sqlalchemy import select
 
 from equipoise.accounting import Cost
+from equipoise.encoding import from_base64
 from equipoise.envelopes import open_envelope
 from equipoise.errors import InvalidArgument, Unavailable, VerificationFailed
 from equipoise.items import read_cost, read_item
@@ -27,7 +29,7 @@ from equipoise.records import (
     synopsis_digest,
     workload_commitment,
 )
-from equipoise.times import to_microseconds
+from equipoise.times import from_microseconds, to_microseconds
 from equipoise.wire import workload_to_bytes
 from equipoise_server.data.digest import data_digest
 from equipoise_server.data.source import load_histogram
@@ -219,6 +221,22 @@ def test_receipts_are_signed_and_the_same_bytes_for_the_same_request(bench: Benc
     assert bench.rounds.withdraw("ann", round_id, "2") == envelope
     with pytest.raises(VerificationFailed):
         open_envelope(envelope.replace(b"receipt", b"receipT"), RECEIPT_TYPE, trusted)
+
+
+def test_no_two_receipts_of_one_analyst_have_one_time(bench: Bench) -> None:
+    """The newest counts: also where the clock stands still, or is set back."""
+    round_id, asked = bench.opened(), workload_to_bytes(ANN)
+    first = bench.rounds.submit("ann", round_id, "1", asked, SALT)
+    second = bench.rounds.submit("ann", round_id, "2", workload_to_bytes(BOB), SALT)
+    bench.clock.move(-3600)
+    gone = ReceiptPayload.from_bytes(
+        from_base64(json.loads(bench.rounds.withdraw("ann", round_id, "3"))["payload"], "")
+    )
+    last = bench.rounds.submit("ann", round_id, "4", asked, SALT)
+    others = bench.rounds.submit("bob", round_id, "1", asked, SALT)
+    times = [first.accept_time, second.accept_time, from_microseconds(gone.accept_time), last.accept_time]
+    assert times == sorted(set(times))
+    assert others.accept_time == bench.clock()
 
 
 def test_a_receipt_that_cannot_be_signed_is_no_receipt(bench: Bench) -> None:

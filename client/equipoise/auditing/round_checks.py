@@ -39,6 +39,8 @@ def check_rounds(archive: Archive, recorded: Recorded) -> list[str]:
     """
     older = {each.id for each in archive.rounds if each.open_time < recorded.start_time}
     older -= recorded.rounds.keys()
+    _check_older(archive, recorded, older)
+    _check_removed(recorded)
     if len({each.id for each in archive.rounds}) != len(archive.rounds):
         raise VerificationFailed("a round is listed twice")
     for each in archive.rounds:
@@ -60,6 +62,42 @@ def check_rounds(archive: Archive, recorded: Recorded) -> list[str]:
         ),
         *_same_data(recorded),
     ]
+
+
+def _check_older(archive: Archive, recorded: Recorded, older: set[str]) -> None:
+    """What is said to be from before the log is on a dataset from before the log.
+
+    That is one whose account comes no later in the journal than what the log commits to first; where the dataset is
+    recorded, it was registered before the log began, too.
+    """
+    opened = {each.account: each.sequence for each in archive.journal if each.action == "open-account"}
+    for each in archive.rounds:
+        if each.id not in older:
+            continue
+        account, step = opened.get(f"data/{each.dataset}"), recorded.datasets.get(each.dataset)
+        newer = step is not None and step.first["dataset"]["create_time"] >= recorded.start_time
+        if newer or (account is not None and recorded.first_head is not None and account > recorded.first_head):
+            raise VerificationFailed(
+                f"the round {each.id} is listed as opened before the log began, but its dataset is newer"
+            )
+
+
+def _check_removed(recorded: Recorded) -> None:
+    """Whoever is deleted is so in all that is recorded: no single item can be taken out of sight."""
+    there: set[str] = set()
+    removed: dict[str, Step] = {}
+    for held in recorded.rounds.values():
+        for step in (held.opened, held.sealed, held.ended):
+            for analyst, item in zip(held.analysts, () if step is None else step.further, strict=False):
+                if item is not None:
+                    there.add(analyst)
+                elif step is not None:
+                    removed.setdefault(analyst, step)
+    for analyst, step in removed.items():
+        if analyst in there:
+            raise VerificationFailed(
+                f"{step}: the item of {analyst!a} was removed, but others of that analyst were not"
+            )
 
 
 def _same_data(recorded: Recorded) -> list[str]:
@@ -238,15 +276,22 @@ def check_seeds(recorded: Recorded, own: Own) -> None:
 
 def check_receipts(
     recorded: Recorded, receipts: Sequence[bytes], trusted: Sequence[VerifierKey], known: Sequence[VerifierKey]
-) -> None:
-    """A11: of each analyst's newest receipt, the workload that was used is the one the custodian took."""
+) -> list[str]:
+    """A11: of each analyst's newest receipt, the workload that was used is the one the custodian took.
+
+    Gives what could not be compared, as the analyst was deleted.
+    """
+    removed: list[str] = []
     newest: dict[tuple[str, str], ReceiptPayload] = {}
     for envelope in receipts:
         receipt = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted, known))
         if trusted[0].name != f"equipoise/{receipt.deployment}":
             raise VerificationFailed(f"a receipt is of another deployment: {receipt.deployment!a}")
         key = receipt.round_id, receipt.analyst
-        newest[key] = max(newest.get(key, receipt), receipt, key=lambda each: each.accept_time)
+        before = newest.setdefault(key, receipt)
+        if before.accept_time == receipt.accept_time and before != receipt:
+            raise VerificationFailed(f"two receipts of {receipt.analyst!a} have one time, so neither is the newest")
+        newest[key] = max(before, receipt, key=lambda each: each.accept_time)
     for (round_id, analyst), receipt in newest.items():
         held = recorded.rounds.get(round_id)
         if held is None or analyst not in held.analysts:
@@ -255,10 +300,13 @@ def check_receipts(
             continue
         item = held.sealed.further[held.analysts.index(analyst)]
         commitment = None if receipt.commitment is None else receipt.commitment.hex()
-        if item is not None and item["commitment"] != commitment:
+        if item is None:
+            removed.append(f"{analyst!a} in the round {round_id}")
+        elif item["commitment"] != commitment:
             raise VerificationFailed(
                 f"{held.sealed}: another workload of {analyst!a} was used than the newest receipt says"
             )
+    return removed
 
 
 def _charges(entries: Iterable[JournalEntry]) -> Charges:

@@ -155,6 +155,10 @@ class _Verification:
             if step.kind == "log-restored":
                 lost = step.first["restoration"]["lost_size"]
                 self.audit.remarks.append(f"{step}: a log of size {lost} was lost, and restored from an older copy")
+            if step.kind in ("key-added", "key-retired"):
+                key = step.first["key"]
+                what = "added" if step.kind == "key-added" else "retired"
+                self.audit.remarks.append(f"{step}: the {key['purpose']} key {key['id']} was {what}")
         removed = sum(each is None for step in self.audit.steps for each in step.further)
         if removed:
             self.audit.remarks.append(f"of {removed} items, of analysts who were deleted, only the hashes are left")
@@ -190,7 +194,9 @@ class _Verification:
         recorded = self._recorded()
         if not self.receipts:
             raise _NotMade("no receipts were given (--receipt)")
-        check_receipts(recorded, self.receipts, self.trusted, self.audit.known)
+        removed = check_receipts(recorded, self.receipts, self.trusted, self.audit.known)
+        if removed:
+            raise _NotMade(f"only hashes are left of {', '.join(removed)}; no other receipt differs")
 
     def _checkpoint(self) -> Checkpoint:
         if self.audit.checkpoint is None:

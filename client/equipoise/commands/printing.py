@@ -28,7 +28,10 @@ _BEGIN_NUMBERS = set("0123456789-(")
 
 def print_json(value: object) -> None:
     """One JSON object on one line. Not through rich, which would wrap it at the terminal's width."""
-    print(json.dumps(plain(value), ensure_ascii=False), flush=True)
+    text = json.dumps(plain(value), ensure_ascii=False)
+    if any("\ud800" <= each <= "\udfff" for each in text):
+        text = json.dumps(plain(value))  # half of a surrogate pair cannot be printed
+    print(text, flush=True)
 
 
 def plain(value: object) -> object:
@@ -52,6 +55,11 @@ def plain(value: object) -> object:
             return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
         case _:
             return value
+
+
+def print_foreign(text: str) -> None:
+    """One line that may hold what nobody vouches for: it can neither move the cursor nor begin another line."""
+    print_line("".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text))
 
 
 def print_line(text: str) -> None:

@@ -12,7 +12,7 @@ from equipoise.client import Client
 from equipoise.commands.analyst import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.papers import held
-from equipoise.commands.printing import err, print_json, print_line
+from equipoise.commands.printing import err, print_foreign, print_json, print_line
 from equipoise.errors import InvalidArgument, OutOfRange, VerificationFailed
 from equipoise.history import Held
 from equipoise.keepsakes import CHECKPOINT, Keepsakes
@@ -106,7 +106,7 @@ def _told(facts: dict[str, object], intro: list[str], data: bytes, papers: Paper
     def passed(check: Check, said: str) -> None:
         checks.append({"number": check.value, "title": check.title, "holds": True, "found": said})
         if not as_json:
-            print_line(f"{check.value:>2} ok      {check.title}: {said}")
+            print_foreign(f"{check.value:>2} ok      {check.title}: {said}")
 
     if not as_json:
         for line in intro:
@@ -121,7 +121,7 @@ def _told(facts: dict[str, object], intro: list[str], data: bytes, papers: Paper
     if as_json:
         print_json(facts | {"verified": failure is None, "checks": checks})
     elif failure is not None:
-        print_line(f"{failure.check.value:>2} FAILED  {failure.check.title}: {failure.problem}")
+        print_foreign(f"{failure.check.value:>2} FAILED  {failure.check.title}: {failure.problem}")
     else:
         print_line(f"All {len(Check)} checks hold.")
     if failure is not None:

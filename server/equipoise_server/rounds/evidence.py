@@ -89,9 +89,10 @@ def _steps(connection: Connection, round_id: str) -> list[_Step]:
     opened = select(record_items.c.content).where(
         record_items.c.record == steps[0].position, record_items.c.audience == Audience.ROUND.value
     )
-    root = bytes.fromhex(json.loads(connection.execute(opened).scalar_one())["dataset_root"])
-    dataset = (records.c.root == root) & (records.c.kind == Kind.DATASET_REGISTERED.value)
-    return [*_found(connection, dataset), *steps]
+    told = json.loads(connection.execute(opened).scalar_one())
+    # By name, too: there is an index on it, and there may be very many records.
+    dataset = (records.c.dataset == told["dataset"]) & (records.c.kind == Kind.DATASET_REGISTERED.value)
+    return [*_found(connection, dataset & (records.c.root == bytes.fromhex(told["dataset_root"]))), *steps]
 
 
 def _found(connection: Connection, which: ColumnElement[bool]) -> list[_Step]:

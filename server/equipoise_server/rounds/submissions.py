@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -37,7 +37,7 @@ from equipoise_server.rounds.rows import (
 )
 from equipoise_server.rounds.states import RoundState, closed, shown_to_analysts, streams_open
 from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
+from equipoise_server.storage.requests import Request, first_answer, keep_answer, last_time, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import result_chunks, rounds, shares, submissions
 from equipoise_server.transparency.signing import Signer
@@ -80,7 +80,8 @@ class Submissions:
             _, record = self._open_to(connection, analyst, round_id, request, locked=True)
             if isinstance(record, ReceiptRecord):
                 return record
-            statements, queries, now = compiled.statement_count, compiled.query_count, self.clock()
+            statements, queries = compiled.statement_count, compiled.query_count
+            now = self._time_after_all(connection, request)
             envelope = self._signed(connection, analyst, round_id, commitment, statements, queries, now)
             receipt = ReceiptRecord(round_id, digest, statements, queries, now, envelope, salt)
             # A crash before the commit means: the earlier workload, if any, still stands, and the same
@@ -105,7 +106,7 @@ class Submissions:
             mine = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
             if connection.execute(submissions.delete().where(mine)).rowcount == 0:
                 raise NotFound("there is no workload of yours in this round")
-            now = self.clock()
+            now = self._time_after_all(connection, request)
             envelope = self._signed(connection, analyst, round_id, None, 0, 0, now)
             keep_answer(connection, request, envelope.decode(), now)
             reached(CrashPoint.WITHDRAWAL_WRITTEN)
@@ -185,6 +186,14 @@ class Submissions:
         record = read_round(connection, round_id, locked=locked)
         self._check_open(record)
         return share, record
+
+    def _time_after_all(self, connection: Connection, request: Request) -> datetime:
+        """Now, but after everything else that this analyst has asked for, also where the clock was set back.
+
+        The newest receipt counts, so no two of one analyst's may have one time.
+        """
+        now, last = self.clock(), last_time(connection, request.caller)
+        return now if last is None else max(now, last + timedelta(microseconds=1))
 
     def _signed(
         self,

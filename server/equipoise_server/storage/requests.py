@@ -12,7 +12,7 @@ from datetime import datetime
 from sqlalchemy import Connection, func, select
 
 from equipoise.errors import AlreadyExists, InvalidArgument
-from equipoise.times import to_microseconds
+from equipoise.times import from_microseconds, to_microseconds
 from equipoise_server.storage.tables import requests
 
 LONGEST_ID = 128
@@ -68,6 +68,12 @@ def keep_answer(connection: Connection, request: Request, answer: str, time: dat
             time=to_microseconds(time),
         )
     )
+
+
+def last_time(connection: Connection, caller: str) -> datetime | None:
+    """The time of the caller's newest request that is kept; None without one."""
+    newest = connection.execute(select(func.max(requests.c.time)).where(requests.c.caller == caller)).scalar_one()
+    return None if newest is None else from_microseconds(newest)
 
 
 def remembered(connection: Connection) -> int:

@@ -11,7 +11,7 @@ from string import Template
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from integration.runbook_place import block
 
@@ -126,6 +126,11 @@ def test_an_auditor_s_key_is_put_beside_the_first_and_retired(state: Path, tmp_p
         add_auditor_key(state, wrong, clock)
     with pytest.raises(InvalidArgument, match="not a public key in PEM"):
         add_auditor_key(state, state / "equipoise.toml", clock)
+    for degenerate in (bytes(32), b"\x01" + bytes(31)):
+        point = X25519PublicKey.from_public_bytes(degenerate)
+        wrong.write_bytes(point.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+        with pytest.raises(InvalidArgument, match="small order"):
+            add_auditor_key(state, wrong, clock)
     retire_key(state, Purpose.AUDITOR, first.id, clock)
     store = open_deployment(state, NOW).open_store()
     with store.read() as connection:

@@ -67,9 +67,12 @@ class Custodian:
         self._record(Kind.KEY_RETIRED, [("key", self.key_fields(key, "log"))])
         self.keys.remove(key)
 
-    def register(self, name: str = "shop", epsilon: float = 3.0, order: float | None = None) -> None:
+    def register(
+        self, name: str = "shop", epsilon: float = 3.0, order: float | None = None, create_time: int | None = None
+    ) -> None:
         self.open_account(f"data/{name}", "sum", epsilon, order)
-        public = {"dataset": name, "schema": {}, "records": 400, "create_time": to_microseconds(self.time)}
+        created = to_microseconds(self.time) if create_time is None else create_time
+        public = {"dataset": name, "schema": {}, "records": 400, "create_time": created}
         data = {"dataset": name, "digest": _hash("data"), "journal": self.head()}
         self._record(Kind.DATASET_REGISTERED, [("dataset", public), ("data", data)])
 

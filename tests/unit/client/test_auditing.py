@@ -297,13 +297,75 @@ def test_a_round_that_is_listed_with_other_times_is_named(custodian: Custodian) 
     assert not found(custodian, custodian.archive())
 
 
-def test_a_round_from_before_the_log_is_remarked(custodian: Custodian) -> None:
+def test_a_round_from_before_the_log_is_remarked() -> None:
+    custodian = Custodian()
+    custodian.register(create_time=0)
+    custodian.play(ROUND)
+    custodian.play(OTHER)
     hidden = custodian.listed[OTHER]
     custodian.remove(OTHER)
     custodian.listed[OTHER] = replace(hidden, open_time=0)
     audit = verify(custodian.archive(), custodian.trusted)
     assert not failures(audit)
     assert audit.remarks == [f"the round {OTHER} was opened before the log began: only its charges are checked"]
+
+
+@pytest.mark.parametrize("dataset", ["shop", "hidden"])
+def test_a_round_that_is_only_said_to_be_from_before_the_log_is_found(custodian: Custodian, dataset: str) -> None:
+    """Its dataset is recorded as a later one, or not recorded at all, and in the journal a later one."""
+    hidden = custodian.listed[OTHER]
+    custodian.open_account("data/hidden", "sum", 3.0)
+    custodian.remove(OTHER)
+    custodian.listed[OTHER] = replace(hidden, open_time=0, dataset=dataset)
+    problem = f"the round {OTHER} is listed as opened before the log began, but its dataset is newer"
+    assert found(custodian, custodian.archive()) == {"A8": problem}
+
+
+def removing(archive: Archive, indices: Sequence[int], analyst: str) -> Archive:
+    """Without the items of one analyst in some records."""
+    about = f'"analyst":"{analyst}"'.encode()
+    records = [
+        replace(
+            record,
+            items=tuple(
+                replace(item, content=b"", salt=b"") if place > 1 and about in item.content else item
+                for place, item in enumerate(record.items)
+            ),
+        )
+        if record.index in indices
+        else record
+        for record in archive.records
+    ]
+    return replace(archive, records=tuple(records))
+
+
+def test_a_single_item_cannot_be_removed_as_if_its_analyst_was_deleted(custodian: Custodian) -> None:
+    """Else a custodian who is found out by a receipt could remove just what the receipt is compared with."""
+    archive, others = custodian.archive(), custodian.receipt(ROUND, "ann", b"w" * 32)
+    audit = verify(removing(archive, [3], "ann"), custodian.trusted, (), [others])
+    assert failures(audit)["A8"] == (
+        "entry 3 of the log (round-sealed): the item of 'ann' was removed, but others of that analyst were not"
+    )
+    audit = verify(removing(archive, range(len(archive.records)), "ann"), custodian.trusted, (), [others])
+    assert not failures(audit)
+    (receipts,) = [check for check in audit.checks if check.number == "A11"]
+    assert receipts.outcome is Outcome.NOT_CHECKED
+    assert receipts.detail.startswith(f"only hashes are left of 'ann' in the round {ROUND}")
+
+
+def test_two_receipts_of_one_time_are_found(custodian: Custodian) -> None:
+    receipts = [custodian.receipt(ROUND, "ann", each) for each in (custodian.commitment(ROUND, "ann"), b"w" * 32)]
+    audit = verify(custodian.archive(), custodian.trusted, (), receipts)
+    assert failures(audit)["A11"] == "two receipts of 'ann' have one time, so neither is the newest"
+
+
+def test_keys_that_were_added_and_retired_are_remarked(custodian: Custodian) -> None:
+    first = custodian.keys[0]
+    trusted = [first.verifier, custodian.add_key().verifier]
+    custodian.retire_key(first)
+    remarks = verify(custodian.archive(), trusted).remarks
+    assert [remark.split()[-1] for remark in remarks] == ["added", "retired"]
+    assert all("the log key" in remark for remark in remarks)
 
 
 def test_a_release_that_waits_for_its_time_is_no_gap(custodian: Custodian) -> None:

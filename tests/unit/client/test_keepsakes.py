@@ -13,11 +13,13 @@ import grpc
 import numpy as np
 import pytest
 from unit.client.fake_server import connected
-from unit.client.small_custodian import DEPLOYMENT, ROUND, SALT, SCHEMA, STATEMENTS, Custodian, Told
-from unit.client.verifying import found, log_of, papers
+from unit.client.small_custodian import DEPLOYMENT, ROUND, SALT, SCHEMA, STATEMENTS, Custodian, Told, signing_key
+from unit.client.verifying import KEY, found, log_of, papers
 
 from equipoise import connection as connection_module
+from equipoise.bundle import Bundle
 from equipoise.client import Client
+from equipoise.commands.verification import bundle
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.keepsakes import Keepsakes
 from equipoise.receipts import ReceiptPayload
@@ -52,6 +54,44 @@ def test_several_programs_may_keep_in_one_profile(tmp_path: Path) -> None:
         list(programs.map(lambda receipt: Keepsakes(tmp_path).keep_receipt(ROUND, receipt), receipts))
     assert Keepsakes(tmp_path).receipt(ROUND) in receipts
     assert [each.name for each in (tmp_path / "receipts").iterdir()] == [ROUND]
+
+
+def test_a_receipt_that_could_hide_behind_an_older_one_is_refused(tmp_path: Path) -> None:
+    """A custodian who dates the second receipt back could show the first workload as the last, with its receipt."""
+    kept = Keepsakes(tmp_path)
+    kept.keep_receipt(ROUND, LOG.receipt(PAYLOAD), repeated=False)
+    other = workload_commitment(SALT, b"other")
+    for time in (999, 1_000):
+        envelope = LOG.receipt(replace(PAYLOAD, commitment=other, accept_time=time))
+        with pytest.raises(VerificationFailed, match="not newer"):
+            kept.keep_receipt(ROUND, envelope, repeated=False)
+    with pytest.raises(VerificationFailed, match="not newer"):
+        kept.keep_receipt(ROUND, LOG.receipt(replace(PAYLOAD, commitment=other)))
+    assert kept.receipt(ROUND) == LOG.receipt(PAYLOAD)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        PAYLOAD,
+        replace(PAYLOAD, accept_time=2_000),
+        replace(PAYLOAD, round_id="1" * 32, commitment=None, statements=0, queries=0),
+    ],
+)
+def test_a_withdrawal_needs_a_receipt_of_it(tmp_path: Path, payload: ReceiptPayload) -> None:
+    """Else a custodian could answer with the receipt of before, and go on as if nothing had been taken back."""
+
+    def withdraw(_: Any, __: Any) -> Any:
+        return analyst_pb2.WithdrawWorkloadResponse(envelope=LOG.receipt(payload))
+
+    kept = Keepsakes(tmp_path)
+    kept.keep_receipt(ROUND, LOG.receipt(PAYLOAD))
+    with (
+        connected({"WithdrawWorkload": withdraw}) as connection,
+        pytest.raises(VerificationFailed, match="withdrawn"),
+    ):
+        Client(connection, kept).withdraw(ROUND)
+    assert kept.receipt(ROUND) == LOG.receipt(PAYLOAD)
 
 
 @pytest.mark.parametrize("round_id", ["", "../ann", "a/b", ".", "0" * 65])
@@ -158,3 +198,28 @@ def test_a_bundle_is_downloaded_whole_over_broken_streams() -> None:
     assert asked == [3, 3]
     assert bundle == told
     assert found(bundle, papers(statements=STATEMENTS)) is None
+
+
+def test_a_checkpoint_kept_while_keys_are_exchanged_is_compared_the_next_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is signed with a key that the profile does not have, and that the next bundle names."""
+    log = Custodian([signing_key(1), signing_key(2)])
+    log.grow(5)
+    (tmp_path / "log.vkey").write_text(KEY.to_text() + "\n")
+    kept = Keepsakes(tmp_path)
+    kept.keep_checkpoint(log.checkpoint())
+    asked: list[int] = []
+
+    class Server(Client):
+        def bundle(self, round_id: str, since_size: int = 0) -> Bundle:
+            assert round_id == ROUND
+            asked.append(since_size)
+            return Told().bundle(log, earlier=since_size)
+
+    with connected({}) as connection:
+        monkeypatch.setattr(Client, "from_profile", lambda _: Server(connection))
+        bundle(ROUND, tmp_path / "round.bundle", tmp_path)
+    assert asked == [5]
+    assert "5 leaves, held by you" in capsys.readouterr().out
+    assert kept.checkpoint() == log.checkpoint()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
+import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.client.small_custodian import STATEMENTS, Custodian, Told, signing_key
 from unit.client.verifying import KEY, flipped, found, log_of, papers, with_evidence
 
 from equipoise import envelopes
+from equipoise.commands.verification import verify_bundle
 from equipoise.errors import VerificationFailed
 from equipoise.evidence import Earlier
 from equipoise.history import Held
@@ -98,3 +103,23 @@ def test_a_flipped_bit_of_the_key_is_found() -> None:
         except (VerificationFailed, UnicodeDecodeError):
             continue
         assert found(PASSING, Papers([key])) is Check.CHECKPOINT
+
+
+@pytest.mark.parametrize(
+    "name", ["x\n13 ok\nAll 13 checks hold.", "x\x1b[2K\x1b[1Gall is well", "x\ud800", "x\u202ey"]
+)
+def test_a_name_in_a_bundle_cannot_speak_for_the_verifier(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Whoever made the file chose the name; it is shown to people before anything has proven it."""
+    file = tmp_path / "bundle"
+    file.write_bytes(with_evidence(Told().bundle(log_of()), deployment=name).to_bytes())
+    with pytest.raises(typer.Exit):
+        verify_bundle(file, KEY.to_text(), None, None, None, tmp_path)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[-1].startswith(" 2 FAILED")
+    assert all(line.isprintable() for line in shown)
+    assert len(shown) == 3
+    with pytest.raises(typer.Exit):
+        verify_bundle(file, KEY.to_text(), None, None, None, tmp_path, as_json=True)
+    assert not json.loads(capsys.readouterr().out)["verified"]

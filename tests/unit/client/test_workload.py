@@ -16,6 +16,7 @@ from equipoise.compiled import MAX_COEFFICIENTS
 from equipoise.errors import InvalidArgument
 from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement, attribute
 from equipoise.schema import Attribute, Schema, bin_labels
+from equipoise.wire import workload_from_bytes, workload_to_bytes
 from equipoise.workload import CompiledWorkload, compile_workload, concatenate
 
 EDGES = (0.0, 15.0, 60.0)
@@ -269,3 +270,18 @@ def test_the_largest_coefficients_are_exact() -> None:
     tables = WORKLOAD.transpose(largest).reshape(SCHEMA.sizes)
     assert tables[1, 0, 0, 0] == MAX_COEFFICIENTS - 40
     assert tables[0, 0, 0, 0] == -1
+
+
+def test_what_is_asked_twice_is_compiled_once_and_counted_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So whether a workload is too complex does not depend on whether equal statements are one object."""
+    schema = Schema(tuple(Attribute(f"a{i}", ("0", "1")) for i in range(20)))
+    shared, asked = checkerboard(4), [checkerboard(4) for _ in range(5)]
+    alone = PredicateCompiler(schema)
+    alone.compile(shared, "p")
+    for statements in (asked, [shared] * 5, list(workload_from_bytes(workload_to_bytes(asked)))):
+        monkeypatch.setattr("equipoise.boxes.MAX_PRODUCTS_IN_ALL", 5 * alone.products_in_all)
+        compiled = compile_workload(statements, schema)
+        assert compiled.counts(np.ones(1 << 20, dtype=np.int64)).tolist() == [1 << 19] * 5
+        monkeypatch.setattr("equipoise.boxes.MAX_PRODUCTS_IN_ALL", 5 * alone.products_in_all - 1)
+        with pytest.raises(InvalidArgument, match="too complex together"):
+            compile_workload(statements, schema)
