@@ -144,18 +144,19 @@ def log_origin(deployment: str) -> str:
 
 def needed_keys(keys: Sequence[VerifierKey], notes: Sequence[bytes], receipt: bytes | None) -> list[VerifierKey]:
     """Those of the keys without which a signature of the checkpoints or of the receipt could not be verified."""
+    return [key for key in keys if not explained([other for other in keys if other != key], notes, receipt)]
 
-    def explain(known: Sequence[VerifierKey]) -> bool:
-        try:
-            for note in notes:
-                open_checkpoint(note, known)
-            if receipt is not None:
-                open_envelope(receipt, RECEIPT_TYPE, known)
-        except VerificationFailed:
-            return False
-        return True
 
-    return [key for key in keys if not explain([other for other in keys if other != key])]
+def explained(keys: Sequence[VerifierKey], notes: Sequence[bytes], receipt: bytes | None) -> bool:
+    """Whether every signature of the checkpoints and of the receipt is by one of the keys."""
+    try:
+        for note in notes:
+            open_checkpoint(note, keys)
+        if receipt is not None:
+            open_envelope(receipt, RECEIPT_TYPE, keys)
+    except VerificationFailed:
+        return False
+    return True
 
 
 def _record_fields(record: OpenedRecord) -> dict[str, Any]:

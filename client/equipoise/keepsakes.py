@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,10 +98,11 @@ def _read(path: Path) -> bytes | None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """A file of a profile, as it was or with this content, whatever happens. Raises `InvalidArgument` naming it."""
-    prepared = path.with_name(f"{path.name}.new")
     try:
         path.parent.mkdir(exist_ok=True)
-        with prepared.open("wb") as file:
+        # Under a name of its own first: several programs may use one profile.
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            prepared = Path(file.name)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

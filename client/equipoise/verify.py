@@ -18,7 +18,7 @@ from enum import IntEnum
 
 from equipoise.bundle import Bundle
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, VerificationFailed
-from equipoise.evidence import Evidence, log_origin, needed_keys
+from equipoise.evidence import Evidence, explained, log_origin, needed_keys
 from equipoise.history import Held, check_history
 from equipoise.proven_round import ProvenRound, check_inclusion, check_openings, proven_round
 from equipoise.queries import Statement
@@ -116,7 +116,7 @@ def verify(data: bytes, papers: Papers, passed: Passed) -> None:
     with _numbered(Check.HISTORY, passed) as found:
         evidence = opened.bundle.evidence
         found(check_history(evidence, opened.checkpoint, papers.checkpoint, papers.keys, opened.told))
-        _check_idle(evidence, opened.told)
+        _check_signers(evidence, opened.told)
 
 
 def _open(data: bytes, papers: Papers, passed: Passed) -> _Opened:
@@ -181,10 +181,12 @@ def _numbered(check: Check, passed: Passed) -> Iterator[Found]:
     passed(check, "; ".join(findings))
 
 
-def _check_idle(evidence: Evidence, told: Sequence[VerifierKey]) -> None:
-    """Raises `VerificationFailed` where a key is told that signed nothing; all signatures are known to be right."""
+def _check_signers(evidence: Evidence, told: Sequence[VerifierKey]) -> None:
+    """Raises `VerificationFailed` unless the keys told are those that signed, each of them rightly, as is known."""
     notes = [evidence.checkpoint, *([] if evidence.earlier is None else [evidence.earlier.checkpoint])]
     needed = needed_keys(told, notes, evidence.receipt)
+    if not explained(told, notes, evidence.receipt):
+        raise VerificationFailed("a key that has signed a part of the file is not told in it")
     for key in told:
         if key not in needed:
             raise VerificationFailed(f"the key {key.label} is told, but signed nothing")

@@ -122,7 +122,7 @@ def check_charge(proven: ProvenRound) -> str:
         expected = Cost()
     if charged != expected:
         raise VerificationFailed(f"{_shown(charged)} is charged where {_shown(expected)} was announced")
-    return f"{_shown(charged)}, {state}"
+    return "nothing: the round was not sealed" if state == NOTHING_CHARGED else f"{_shown(charged)}, {state}"
 
 
 def _shown(cost: Cost) -> str:

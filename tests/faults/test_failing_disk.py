@@ -25,13 +25,19 @@ from faults.asking import (
 from faults.disk import ALL, NAMES, WRITES, Disk, nothing, traced_disk
 from integration.server_process import running
 from integration.test_server_life import command
+from sqlalchemy import select
 
 from equipoise.client import Client
 from equipoise.errors import Unavailable, WrongState
 from equipoise.operator_client import Operator
+from equipoise.times import to_microseconds
 from equipoise.views import Progress, RoundState
 from equipoise_server.checking import check_state
 from equipoise_server.repairing import verify
+from equipoise_server.rounds.clock import system_clock
+from equipoise_server.state import open_deployment
+from equipoise_server.storage.store import read_only
+from equipoise_server.storage.tables import checkpoints, records
 
 FULL, BROKEN = (errno.ENOSPC, WRITES | NAMES), (errno.EIO, ALL)
 MOST_CALLS = 60  # of one request
@@ -123,6 +129,7 @@ def test_results_that_cannot_be_stored_are_computed_again_to_the_same_bytes(tmp_
             operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP)
             # How many calls it takes to store what a run computes, when all is well.
             calm = sealed(operator, tmp_path)
+            wait_for_the_log(state)
             operator.run(calm)
             disk.break_down(*BROKEN, MANY_CALLS)
             assert run_ended(operator, calm).complete
@@ -130,6 +137,7 @@ def test_results_that_cannot_be_stored_are_computed_again_to_the_same_bytes(tmp_
             disk.repair()
             operator.release(calm)
             failing = sealed(operator, tmp_path)
+            wait_for_the_log(state)
             for fault, after in ((FULL, 0), (BROKEN, calls // 2), (FULL, calls // 2)):
                 disk.repair()
                 operator.run(failing)
@@ -169,6 +177,21 @@ def sealed(operator: Operator, profiles: Path) -> str:
             analyst.submit(round_id, statements)
     operator.seal(round_id)
     return round_id
+
+
+def wait_for_the_log(state: Path) -> None:
+    """Until the log has all that is due, and is signed: what the server does for that is no part of a run."""
+    newest = select(checkpoints.c.note).order_by(checkpoints.c.size.desc()).limit(1)
+    end = time.monotonic() + RUN_SECONDS
+    with read_only(open_deployment(state, system_clock()).config.store_url(state)) as store:
+        while True:
+            with store.read() as connection:
+                due = records.c.publish_time <= to_microseconds(system_clock())
+                waiting = select(records.c.position).where(due, records.c.log_index.is_(None))
+                if connection.execute(waiting).first() is None and connection.execute(newest).scalar() is not None:
+                    return
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
 
 def run_ended(operator: Operator, round_id: str) -> Progress:

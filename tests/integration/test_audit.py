@@ -143,7 +143,10 @@ def test_a_deployment_is_audited_offline(place: Place) -> None:
 
     # The archive from before is older than what has been seen since.
     assert "an old one is shown again" in place.failed(archive)
-    assert outcomes(place.audit("verify", "--checkpoint", archive / "checkpoint"))["A3"] == "passed"
+    with Client.from_profile(place.receipt.parent / "ann") as ann:
+        (place.directory / "bundle").write_bytes(ann.bundle(place.released).to_bytes())
+    for seen in (archive / "checkpoint", place.directory / "bundle"):
+        assert outcomes(place.audit("verify", "--checkpoint", seen))["A3"] == "passed"
 
 
 def test_a_changed_archive_is_found_out(place: Place) -> None:

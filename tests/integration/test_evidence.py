@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -18,13 +19,14 @@ from equipoise.cli import main
 from equipoise.client import Client
 from equipoise.errors import NotFound, WrongState
 from equipoise.history import Held
-from equipoise.keepsakes import Keepsakes
+from equipoise.keepsakes import CHECKPOINT, Keepsakes
 from equipoise.operator_client import Operator
 from equipoise.profile import LOG_KEYS, Profile, read_log_keys
 from equipoise.queries import Marginal, Statement
 from equipoise.statements import statements_to_json
 from equipoise.verify import Check, CheckFailed, Papers, verify
 from equipoise.views import Budget, Share, Terms
+from equipoise_server.cli import main as server_main
 
 STATEMENTS: dict[str, tuple[Statement, ...]] = {
     "ann": (Marginal(("colour", "size")), COLOUR == "red"),
@@ -153,6 +155,27 @@ def test_by_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     with a_place(tmp_path) as place:
         bundled(place, capsys)
     verified(tmp_path, capsys)
+
+
+def test_while_keys_are_exchanged_the_old_one_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also once a checkpoint is kept that the new one has signed, too, of which the profile does not know."""
+    with a_place(tmp_path) as place:
+        ann = tmp_path / "ann"
+        round_id = place.opened("gaussian")
+        place.operator.abort(round_id, "the power failed")
+        with pytest.raises(SystemExit) as ended:
+            server_main(["keys", "add", "log", "--state", str(tmp_path / "state")])
+        assert not ended.value.code
+        given_up = time.monotonic() + 60
+        while (Keepsakes(ann).checkpoint() or b"").count(b"equipoise/") < 3:  # the origin, and both signatures
+            assert time.monotonic() < given_up
+            told(capsys, 0, "bundle", round_id, "--out", tmp_path / "bundle", "--profile", ann)
+        again = told(capsys, 0, "bundle", round_id, "--out", tmp_path / "again", "--profile", ann)
+        assert "held by you" in again
+        # A file that holds no checkpoint is named.
+        (ann / CHECKPOINT).write_bytes(b"nonsense")
+        refused = told(capsys, 1, "bundle", round_id, "--out", tmp_path / "none", "--profile", ann)
+        assert str(ann / CHECKPOINT) in refused.replace("\n", "")
 
 
 def bundled(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,6 +104,11 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
         "synopsis",
         "the cell of the synopsis's record 0: 7 is there",
     ),
+    "the synopsis dropped": (
+        sql(f"DELETE FROM synopses WHERE run_id = {RUN}"),
+        "synopsis",
+        "the round's synopsis is not in the store",
+    ),
     "a workload": (
         sql(
             "UPDATE submissions SET workload = (SELECT workload FROM submissions WHERE round_id = :round "

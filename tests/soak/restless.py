@@ -70,7 +70,7 @@ class RestlessAnalyst:
             if not whole:
                 gone.wait()
 
-        match self.random.randrange(10):
+        match self.random.randrange(11):
             case 0:
                 self._ended(stub.GetAnalystRound.future(analyst_pb2.GetAnalystRoundRequest(round_id=round_id)))
             case 1:
@@ -89,6 +89,8 @@ class RestlessAnalyst:
             case 8:
                 request = analyst_pb2.WithdrawWorkloadRequest(round_id=round_id, request_id=request_id)
                 self._ended(stub.WithdrawWorkload.future(request))
+            case 9:
+                self._read(stub.DownloadEvidence(analyst_pb2.DownloadEvidenceRequest(round_id=round_id)))
             case _:
                 call = stub.StreamResults(analyst_pb2.StreamResultsRequest(round_id=round_id))
                 with cut_off(call, self.random):
@@ -123,7 +125,7 @@ class RestlessOperator:
             while not stopping.wait(PAUSE_SECONDS * self.random.random()):
                 if not (known := list(self.promises.states)):
                     continue
-                match self.random.randrange(5):
+                match self.random.randrange(6):
                     case 0:
                         watched = stub.WatchRound(operator_pb2.WatchRoundRequest(round_id=known[-1]))
                         with cut_off(watched, self.random):
@@ -138,6 +140,8 @@ class RestlessOperator:
                         dataset = asking.ask(lambda it, of=known[-1]: it.round(of)).round.dataset  # type: ignore[misc]
                         asking.ask(lambda it, of=dataset: list(it.accounts(of)))  # type: ignore[misc]
                         asking.ask(self._plan(dataset))
+                    case 4:
+                        auditing.ask(lambda it: (it.checkpoint(), next(it.records())))
                     case _:
                         asking.ask(lambda it: next(it.rounds()))
                 self.calls += 1

@@ -78,7 +78,7 @@ def check_continuation(
         if before.size > checkpoint.size:
             raise VerificationFailed(
                 f"the checkpoint is of size {checkpoint.size}, but one of size {before.size} was seen before: "
-                "an old one is shown again"
+                "an old one is shown again, or this archive is older than what was seen"
             )
         if before.size == checkpoint.size and before.root != checkpoint.root:
             raise VerificationFailed(f"there are two checkpoints of size {before.size}: the log was forked")

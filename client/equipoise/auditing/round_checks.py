@@ -119,6 +119,11 @@ def behind(listed: ListedRound, recorded: Recorded, now: datetime) -> str:
         return f"the round {listed.id} is listed, but its opening is not recorded"
     if listed.dataset != held.terms["dataset"]:
         return f"the round {listed.id} is listed of another dataset than is recorded"
+    if listed.open_time != held.terms["open_time"]:
+        return f"the round {listed.id} is listed with another opening time than is recorded"
+    released = None if held.ended is None else held.ended.first.get("release")
+    if released is not None and listed.release_time not in (None, released["release_time"]):
+        return f"the round {listed.id} is listed with another release time than is recorded"
     # A release enters the log at its release time.
     waits = listed.state == "released" and (listed.release_time or 0) > to_microseconds(now)
     wanted = "sealed" if waits or listed.state == "running" else listed.state

@@ -23,6 +23,7 @@ from equipoise.auditing.verify import Audit, Outcome, verify
 from equipoise.auditor_client import Auditor
 from equipoise.commands.custody import AccountName
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
+from equipoise.commands.papers import held
 from equipoise.commands.printing import counted, print_journal, print_json, print_line
 from equipoise.commands.rounds import print_rounds
 from equipoise.errors import InvalidArgument, NotFound
@@ -56,7 +57,7 @@ Checkpoints = Annotated[
     list[Path] | None,
     typer.Option(
         "--checkpoint",
-        help="A checkpoint of the log that was seen anywhere, such as by an analyst; again for each.",
+        help="A checkpoint of the log that was seen anywhere, or an analyst's bundle; again for each.",
         show_default=False,
     ),
 ]
@@ -144,7 +145,7 @@ def verify_archive(
             records = download(auditor, Keepsakes(profile).checkpoint(), own_acts(profile))
     else:
         records = read_archive(archive)
-    seen = [read_file(path) for path in checkpoint or ()]
+    seen = [held(path).checkpoint for path in checkpoint or ()]
     if (remembered := Keepsakes(profile).checkpoint()) is not None:
         seen.append(remembered)
     found = verify(records, trusted, seen, [read_file(path).rstrip(b"\n") for path in receipt or ()])

@@ -11,12 +11,13 @@ from equipoise.bundle import Bundle
 from equipoise.client import Client
 from equipoise.commands.analyst import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
+from equipoise.commands.papers import held
 from equipoise.commands.printing import err, print_foreign, print_json, print_line
 from equipoise.errors import InvalidArgument, OutOfRange, VerificationFailed
 from equipoise.history import Held
 from equipoise.keepsakes import CHECKPOINT, Keepsakes
 from equipoise.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
-from equipoise.signed_notes import Checkpoint
+from equipoise.signed_notes import claimed_size
 from equipoise.verify import Check, CheckFailed, Papers, verify
 
 BundleFile = Annotated[Path, typer.Argument(metavar="BUNDLE", help="The file that `equipoise bundle` wrote.")]
@@ -35,16 +36,16 @@ def bundle(
     written all the same, as evidence.
     """
     keys, keepsakes = read_log_keys(profile / LOG_KEYS), Keepsakes(profile)
-    held = keepsakes.checkpoint()
+    kept = keepsakes.checkpoint()
     with Client.from_profile(profile) as client, err.status("downloading"):
         try:
-            made = client.bundle(round_id, 0 if held is None else _size(held, profile))
+            made = client.bundle(round_id, 0 if kept is None else _size(kept, profile))
         except OutOfRange:
             # The custodian does not know the checkpoint that it signed: the last check will say so.
             made = client.bundle(round_id)
     data = made.to_bytes()
     _write(to, data)
-    papers = Papers(keys, keepsakes.receipt(round_id), None, None if held is None else Held(held))
+    papers = Papers(keys, keepsakes.receipt(round_id), None, None if kept is None else Held(kept))
     _told({"file": str(to), "bytes": len(data)}, [f"{len(data):,} bytes written to {to}."], data, papers, as_json)
     keepsakes.keep_checkpoint(made.evidence.checkpoint)
 
@@ -90,7 +91,7 @@ def verify_bundle(
         keys,
         kept if receipt is None else read_file(receipt),
         None if statements is None else read_statements(statements),
-        None if checkpoint is None else _held(checkpoint),
+        None if checkpoint is None else held(checkpoint),
     )
     intro = [f"The custodian's keys are those of {source}."]
     if receipt is None and kept is not None:
@@ -137,17 +138,10 @@ def _kept_receipt(data: bytes, profile: Path) -> bytes | None:
     return Keepsakes(profile).receipt(evidence.round_id) if name == evidence.analyst else None
 
 
-def _held(file: Path) -> Held:
-    try:
-        return Held.from_file(read_file(file))
-    except VerificationFailed as error:
-        raise InvalidArgument(str(file), error.message) from None
-
-
 def _size(note: bytes, profile: Path) -> int:
-    """What to ask with. Whose the kept checkpoint is, the last check says, by the keys that the bundle names."""
+    """Of the kept checkpoint. Whose signatures it has, the last check asks: it knows keys that came later."""
     try:
-        return Checkpoint.from_text(note.decode("utf-8", "replace").partition("\n\n")[0] + "\n").size
+        return claimed_size(note)
     except VerificationFailed as error:
         raise InvalidArgument(str(profile / CHECKPOINT), error.message) from None
 

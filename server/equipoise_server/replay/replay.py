@@ -176,7 +176,10 @@ class Replay:
 
     def synopsis_agrees(self) -> str:
         """The synopsis is the one that is computed, and that the release has put on record."""
-        stored = self.stored.synopsis()
+        try:
+            stored = self.stored.synopsis()
+        except DataLoss as error:
+            raise Differs(Difference(error.message)) from None
         computed = self.outcome.synopsis.astype("<u4").tobytes()
         same("the synopsis's length in bytes", len(stored), len(computed))
         cells, again = (np.frombuffer(each, dtype="<u4") for each in (stored, computed))

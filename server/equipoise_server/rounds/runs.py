@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
-from equipoise.errors import WrongState
+from equipoise.errors import DataLoss, WrongState
 from equipoise.times import to_microseconds
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.records import StreamDigest
@@ -74,9 +74,15 @@ class Runs:
 
 
 def read_synopsis(connection: Connection, round_id: str) -> bytes:
-    """The synopsis of a released round as it is stored; empty where the mechanism makes none."""
+    """The synopsis of a released round as it is stored; empty where the mechanism makes none.
+
+    Raises `DataLoss` where it is not there.
+    """
     query = select(synopses.c.cells).join(rounds, rounds.c.run_id == synopses.c.run_id)
-    return bytes(connection.execute(query.where(rounds.c.id == round_id)).scalar_one())
+    cells = connection.execute(query.where(rounds.c.id == round_id)).scalar_one_or_none()
+    if cells is None:
+        raise DataLoss("the round's synopsis is not in the store")
+    return bytes(cells)
 
 
 def read_stream_digests(connection: Connection, round_id: str) -> dict[str, StreamDigest]:

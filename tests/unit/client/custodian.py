@@ -119,7 +119,7 @@ class Custodian:
         self.shares[round_id] = list(analysts)
         items = [("share", {"round": round_id, **share}) for share in shares]
         self._record(Kind.ROUND_OPENED, [("round", public), ("plan", told), *items])
-        self.listed[round_id] = ListedRound(round_id, "shop", "open", to_microseconds(self.time), None)
+        self.listed[round_id] = ListedRound(round_id, "shop", "open", public["open_time"], None)
 
     def reserve(self, round_id: str, cost: Cost | None = None) -> None:
         """`cost`: what the data's account is charged, where that is not what its parts come to."""

@@ -287,6 +287,16 @@ def test_a_round_that_is_not_recorded_is_missed(custodian: Custodian) -> None:
     assert journaled == f"the round {OTHER} is in the budget journal, but is not recorded"
 
 
+def test_a_round_that_is_listed_with_other_times_is_named(custodian: Custodian) -> None:
+    honest = custodian.listed[OTHER]
+    for name, words in (("open_time", "opening time"), ("release_time", "release time")):
+        custodian.listed[OTHER] = replace(honest, **{name: getattr(honest, name) + 1})
+        failed = found(custodian, custodian.archive())["A8"]
+        assert failed == f"the round {OTHER} is listed with another {words} than is recorded"
+    custodian.listed[OTHER] = replace(honest, state="sealed", release_time=None)  # it was released meanwhile
+    assert not found(custodian, custodian.archive())
+
+
 def test_a_round_from_before_the_log_is_remarked() -> None:
     custodian = Custodian()
     custodian.register(create_time=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -45,6 +46,14 @@ def test_the_newest_receipt_is_kept(tmp_path: Path) -> None:
         kept.keep_receipt(ROUND, envelope)
     assert kept.receipt(ROUND) == second
     assert kept.receipt("0" * 32) is None
+
+
+def test_several_programs_may_keep_in_one_profile(tmp_path: Path) -> None:
+    receipts = [LOG.receipt(replace(PAYLOAD, accept_time=time)) for time in range(64)]
+    with ThreadPoolExecutor(8) as programs:
+        list(programs.map(lambda receipt: Keepsakes(tmp_path).keep_receipt(ROUND, receipt), receipts))
+    assert Keepsakes(tmp_path).receipt(ROUND) in receipts
+    assert [each.name for each in (tmp_path / "receipts").iterdir()] == [ROUND]
 
 
 def test_a_receipt_that_could_hide_behind_an_older_one_is_refused(tmp_path: Path) -> None:

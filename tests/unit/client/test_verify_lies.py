@@ -86,3 +86,8 @@ def test_keys_that_signed_nothing_are_not_carried_along() -> None:
     bundle = Told().bundle(log_of())
     keys = sorted([*bundle.evidence.keys, signing_key(5).verifier.to_text()])
     assert found(with_evidence(bundle, keys=tuple(keys))) is Check.HISTORY
+
+
+def test_keys_that_signed_are_all_named_though_the_reader_knows_them() -> None:
+    bundle = Told().bundle(log_of())
+    assert found(with_evidence(bundle, keys=())) is Check.HISTORY
