@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -53,7 +53,7 @@ class Job:
     setting: Setting
     plan: Plan
     workloads: Mapping[str, bytes]
-    seed: bytes
+    seed: bytes = field(repr=False)
     audit_nonce: bytes | None = None
     data_digest: bytes | None = None
 
