@@ -17,7 +17,7 @@ from equipoise.errors import InvalidArgument, OutOfRange, VerificationFailed
 from equipoise.history import Held
 from equipoise.keepsakes import CHECKPOINT, Keepsakes
 from equipoise.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
-from equipoise.signed_notes import claimed_size
+from equipoise.signed_notes import claimed
 from equipoise.verify import Check, CheckFailed, Papers, verify
 
 BundleFile = Annotated[Path, typer.Argument(metavar="BUNDLE", help="The file that `equipoise bundle` wrote.")]
@@ -141,7 +141,7 @@ def _kept_receipt(data: bytes, profile: Path) -> bytes | None:
 def _size(note: bytes, profile: Path) -> int:
     """Of the kept checkpoint. Whose signatures it has, the last check asks: it knows keys that came later."""
     try:
-        return claimed_size(note)
+        return claimed(note).size
     except VerificationFailed as error:
         raise InvalidArgument(str(profile / CHECKPOINT), error.message) from None
 
