@@ -86,7 +86,8 @@ def verify_bundle(
         kept = _kept_receipt(data, profile)
     else:
         source = key
-        keys = read_log_keys(Path(key)) if Path(key).exists() else parse_log_keys(key.encode(), "--key")
+        is_line = "+" in key and not Path(key).exists()
+        keys = parse_log_keys(key.encode(), "--key") if is_line else read_log_keys(Path(key))
     papers = Papers(
         keys,
         kept if receipt is None else read_file(receipt),
