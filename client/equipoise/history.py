@@ -62,8 +62,9 @@ def check_history(
                 roots[other.size] = other.root
         if other.size not in roots:
             raise VerificationFailed(
-                f"nothing connects the checkpoint of {checkpoint.size:,} leaves with yours of {other.size:,}: make "
-                "the later bundle again where the earlier checkpoint is kept"
+                f"nothing connects the checkpoint of {checkpoint.size:,} leaves with yours of {other.size:,}: the "
+                "custodian has lost or changed a part of its log, unless the later bundle was made where the "
+                "earlier checkpoint was not kept; then make it again there"
             )
         _check_same(other, roots[other.size])
         compared.append(f"{other.size:,} leaves, held by you")

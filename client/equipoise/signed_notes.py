@@ -153,12 +153,12 @@ def open_checkpoint(note: bytes, trusted: Sequence[VerifierKey], told: Sequence[
     return checkpoint
 
 
-def claimed_size(note: bytes) -> int:
-    """The size that a checkpoint names, whoever has signed it: to ask for what belongs to it, and for nothing else.
+def claimed(note: bytes) -> Checkpoint:
+    """What a checkpoint says, whoever has signed it: to ask for what belongs to it, and for nothing else.
 
     Raises `VerificationFailed` where its text is no checkpoint's.
     """
-    return Checkpoint.from_text(note.decode("utf-8", "replace").partition("\n\n")[0] + "\n").size
+    return Checkpoint.from_text(note.decode("utf-8", "replace").partition("\n\n")[0] + "\n")
 
 
 def verify_signatures(

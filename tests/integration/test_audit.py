@@ -62,10 +62,11 @@ class Place:
         """What a command says that must fail with exit code 1."""
         return refusal(self.capsys, self.auditor, "audit", *arguments)
 
-    def failed(self, archive: Path) -> str:
-        """What `audit verify` prints of an archive that is not in order."""
+    def failed(self, archive: Path | None) -> str:
+        """What `audit verify` prints of an archive that is not in order, or of what the server has."""
+        given = [] if archive is None else [str(archive)]
         with pytest.raises(SystemExit) as ended:
-            main(["audit", "verify", str(archive), "--profile", str(self.auditor)])
+            main(["audit", "verify", *given, "--profile", str(self.auditor)])
         assert ended.value.code == 1
         return self.capsys.readouterr().out
 
@@ -140,6 +141,11 @@ def test_a_deployment_is_audited_offline(place: Place) -> None:
     assert set(outcomes(again).values()) == {"passed"}
     (read,) = [each for each in again["rounds"] if each["round"] == place.released]
     assert [each["auditor"] for each in read["seed_read"]] == ["auditor", "auditor"]
+
+    # What was found is told though it cannot be remembered.
+    (place.auditor / "checkpoint.new").mkdir()
+    assert "all that was checked is in order" in place.failed(None)
+    (place.auditor / "checkpoint.new").rmdir()
 
     # The archive from before is older than what has been seen since.
     assert "an old one is shown again" in place.failed(archive)

@@ -237,6 +237,7 @@ def verified(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for wrong in ("nowhere", here):
         assert "cannot be read" in told(capsys, 1, "verify", here / wrong, *profile)
     assert "cannot be read" in told(capsys, 1, "verify", here / "again", "--profile", here / "nobody")
-    assert "verifier key" in told(capsys, 1, "verify", here / "again", "--key", "none")
+    assert "none: cannot be read" in told(capsys, 1, "verify", here / "again", "--key", "none")
+    assert "verifier key" in told(capsys, 1, "verify", here / "again", "--key", line[:-1])
     shutil.rmtree(ann / "receipts")
     assert "All 13 checks hold." in told(capsys, 0, "verify", here / "again", *profile)

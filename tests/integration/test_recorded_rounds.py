@@ -17,7 +17,7 @@ from sqlalchemy import select
 from equipoise.accounting import Cost
 from equipoise.encoding import from_base64
 from equipoise.envelopes import open_envelope
-from equipoise.errors import InvalidArgument, Unavailable, VerificationFailed
+from equipoise.errors import DataLoss, InvalidArgument, Unavailable, VerificationFailed
 from equipoise.items import read_cost, read_item
 from equipoise.merkle import root_of
 from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
@@ -38,6 +38,7 @@ from equipoise_server.rounds.restoring import RESTORED, write_off_losses
 from equipoise_server.storage.tables import record_items, records, rounds, submissions
 from equipoise_server.transparency import keys
 from equipoise_server.transparency.keys import PublicKey, Purpose
+from equipoise_server.transparency.recording import check_records
 from equipoise_server.transparency.signing import Signer
 
 NAMES = {
@@ -135,6 +136,25 @@ def test_a_released_round_can_be_followed_from_its_end_to_its_table(bench: Bench
     assert released.release_time is not None
     assert ending["publish_time"] == release["release_time"] == to_microseconds(released.release_time)
     assert sealing["publish_time"] == reservation["seal_time"] == to_microseconds(bench.clock())
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        ({"analyst": "bob"}, "would be shown to another"),
+        ({"audience": "round"}, "would be shown to another"),
+        ({"salt": bytes(32)}, "is another"),
+    ],
+)
+def test_an_item_that_would_be_shown_to_another_is_found(
+    bench: Bench, damage: dict[str, object], problem: str
+) -> None:
+    bench.rounds.open(TERMS, "1")
+    with bench.store.write() as connection:
+        check_records(connection)
+        connection.execute(record_items.update().where(record_items.c.analyst == "ann").values(damage))
+    with bench.store.read() as connection, pytest.raises(DataLoss, match=f"item 2 {problem}"):
+        check_records(connection)
 
 
 def test_the_log_does_not_tell_which_round_was_computed_first(bench: Bench) -> None:

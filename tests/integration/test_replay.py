@@ -122,6 +122,11 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
         "workloads",
         "analyst bob, the workload's commitment: nothing is there",
     ),
+    "a salt": (
+        sql("UPDATE submissions SET salt = NULL WHERE round_id = :round AND analyst = 'bob'"),
+        "workloads",
+        "analyst bob, the workload's commitment: nothing is there",
+    ),
     "the plan": (
         sql("""UPDATE rounds SET plan = replace(plan, '"seconds":', '"seconds":1') WHERE id = :round"""),
         "plan",

@@ -15,7 +15,7 @@ from equipoise.auditing.rounds import read_rounds
 from equipoise.auditing.steps import open_steps
 from equipoise.auditor_client import Auditor
 from equipoise.errors import VerificationFailed
-from equipoise.signed_notes import claimed_size
+from equipoise.signed_notes import claimed
 from equipoise.times import to_microseconds
 from equipoise.views import RecordOpening, RoundDetail
 
@@ -43,7 +43,7 @@ def _log(auditor: Auditor) -> tuple[bytes, tuple[bytes, ...], tuple[RecordOpenin
     """As far as the checkpoint goes: the log may have grown since it was given."""
     checkpoint = auditor.checkpoint()
     # Only as far as it says; whether it may say so, the checks find out.
-    size = claimed_size(checkpoint)
+    size = claimed(checkpoint).size
     leaves = tuple(leaf for _, leaf in zip(range(size), auditor.leaves(), strict=False))
     records = tuple(record for _, record in zip(range(size), auditor.records(), strict=False))
     return checkpoint, leaves, records

@@ -149,14 +149,15 @@ def verify_archive(
     if (remembered := Keepsakes(profile).checkpoint()) is not None:
         seen.append(remembered)
     found = verify(records, trusted, seen, [read_file(path).rstrip(b"\n") for path in receipt or ()])
-    if found.passed and profile.is_dir():
-        Keepsakes(profile).keep_checkpoint(records.checkpoint)
-    if report is not None:
-        _write_report(report, as_markdown(found))
+    # What was found is said before anything is written, which may fail.
     if as_json:
         print_json(audit_to_json(found))
     else:
         _print_checks(found)
+    if report is not None:
+        _write_report(report, as_markdown(found))
+    if found.passed and profile.is_dir():
+        Keepsakes(profile).keep_checkpoint(records.checkpoint)
     if not found.passed:
         raise typer.Exit(1)
 

@@ -17,7 +17,7 @@ from equipoise.errors import InvalidArgument, OutOfRange, VerificationFailed
 from equipoise.history import Held
 from equipoise.keepsakes import CHECKPOINT, Keepsakes
 from equipoise.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
-from equipoise.signed_notes import claimed_size
+from equipoise.signed_notes import claimed
 from equipoise.verify import Check, CheckFailed, Papers, verify
 
 BundleFile = Annotated[Path, typer.Argument(metavar="BUNDLE", help="The file that `equipoise bundle` wrote.")]
@@ -86,7 +86,8 @@ def verify_bundle(
         kept = _kept_receipt(data, profile)
     else:
         source = key
-        keys = read_log_keys(Path(key)) if Path(key).exists() else parse_log_keys(key.encode(), "--key")
+        is_line = "+" in key and not Path(key).exists()
+        keys = parse_log_keys(key.encode(), "--key") if is_line else read_log_keys(Path(key))
     papers = Papers(
         keys,
         kept if receipt is None else read_file(receipt),
@@ -141,7 +142,7 @@ def _kept_receipt(data: bytes, profile: Path) -> bytes | None:
 def _size(note: bytes, profile: Path) -> int:
     """Of the kept checkpoint. Whose signatures it has, the last check asks: it knows keys that came later."""
     try:
-        return claimed_size(note)
+        return claimed(note).size
     except VerificationFailed as error:
         raise InvalidArgument(str(profile / CHECKPOINT), error.message) from None
 

@@ -17,7 +17,7 @@ from datetime import datetime
 from sqlalchemy import Connection, Row, select
 
 from equipoise.accounting import Cost
-from equipoise.errors import BudgetExhausted, NotFound
+from equipoise.errors import BudgetExhausted, DataLoss, NotFound
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.caps import Cap, Composition, combined, epsilon_under, fits, limits, recounted
 from equipoise_server.storage.tables import accounts
@@ -204,12 +204,15 @@ def _write_offs(connection: Connection, name: str) -> list[tuple[float | None, C
 
 
 def _account(row: Row[tuple[object, ...]]) -> Account:
-    return Account(
-        row.name,
-        row.dataset,
-        Composition(row.composition),
-        Cap(row.cap_epsilon, row.cap_delta, row.renyi_order),
-        Cost(row.limit_rho, row.limit_epsilon, row.limit_delta, row.limit_divergence),
-        Cost(row.spent_rho, row.spent_epsilon, row.spent_delta, row.spent_divergence),
-        Cost(row.committed_rho, row.committed_epsilon, row.committed_delta, row.committed_divergence),
-    )
+    try:
+        return Account(
+            row.name,
+            row.dataset,
+            Composition(row.composition),
+            Cap(row.cap_epsilon, row.cap_delta, row.renyi_order),
+            Cost(row.limit_rho, row.limit_epsilon, row.limit_delta, row.limit_divergence),
+            Cost(row.spent_rho, row.spent_epsilon, row.spent_delta, row.spent_divergence),
+            Cost(row.committed_rho, row.committed_epsilon, row.committed_delta, row.committed_divergence),
+        )
+    except ValueError:
+        raise DataLoss(f"account {row.name} is damaged") from None

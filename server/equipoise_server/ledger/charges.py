@@ -187,7 +187,10 @@ def _reserved(connection: Connection, round_id: str) -> list[Charge]:
 
 
 def _cost(row: Row[Any]) -> Cost:
-    return Cost(row.rho, row.epsilon, row.delta, row.divergence)
+    try:
+        return Cost(row.rho, row.epsilon, row.delta, row.divergence)
+    except ValueError:
+        raise DataLoss(f"what the round {row.round_id} charges account {row.account} is damaged") from None
 
 
 def _settle(connection: Connection, round_id: str, charge: Charge, state: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from equipoise.accounting import Cost
+from equipoise.errors import DataLoss
 from equipoise.journal import START, entry_digest, verify
 from equipoise.times import from_microseconds, to_microseconds
 from equipoise.views import JournalEntry
@@ -99,13 +100,17 @@ def verified(connection: Connection, page_size: int = 1000) -> Iterator[JournalE
 
 
 def _record(row: Row[Any]) -> JournalEntry:
+    try:
+        cost = Cost(row.rho, row.epsilon, row.delta, row.divergence)
+    except ValueError:
+        raise DataLoss(f"the budget journal is damaged at entry {row.sequence}") from None
     return JournalEntry(
         row.sequence,
         from_microseconds(row.time),
         row.action,
         row.account,
         row.round_id,
-        Cost(row.rho, row.epsilon, row.delta, row.divergence),
+        cost,
         row.events,
         row.digest,
     )

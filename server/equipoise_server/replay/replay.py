@@ -133,8 +133,8 @@ class Replay:
             if name not in self.stored.committed.workloads:
                 raise WrongState(f"{name} was deleted with its workload, so the round cannot be computed again")
             mine = None
-            if name in workloads:
-                mine = workload_commitment(salts[name], workloads[name]).hex()
+            if name in workloads and (salt := salts[name]) is not None:
+                mine = workload_commitment(salt, workloads[name]).hex()
             same("the workload's commitment", mine, self.stored.committed.workloads[name]["commitment"], name)
         return f"{len(workloads):,} of {len(self.stored.round.terms.shares):,} analysts have asked, as on record"
 

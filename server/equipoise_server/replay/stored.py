@@ -75,7 +75,7 @@ class StoredRound:
         return kept
 
     @cached_property
-    def salts(self) -> Mapping[str, bytes]:
+    def salts(self) -> Mapping[str, bytes | None]:
         """Under which the workloads are committed to, by analyst."""
         with self.store.read() as connection:
             query = select(submissions.c.analyst, submissions.c.salt).where(submissions.c.round_id == self.id)

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select
 
 from equipoise.accounting import Cost
-from equipoise.errors import InvalidArgument, NotFound
+from equipoise.errors import DataLoss, InvalidArgument, NotFound
 from equipoise.schema import Schema
 from equipoise.times import from_microseconds
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
@@ -157,6 +157,14 @@ def read_workloads(connection: Connection, round_id: str) -> dict[str, bytes]:
 
 
 def _round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
+    """A row of `rounds`. Raises `DataLoss` for one that nothing here has written."""
+    try:
+        return _read_round(row, held)
+    except (KeyError, TypeError, ValueError):
+        raise DataLoss(f"the round {row.id} is damaged") from None
+
+
+def _read_round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
     terms: Mapping[str, Any] = json.loads(row.terms)
     return RoundRecord(
         id=row.id,

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from equipoise.errors import DataLoss, OutOfRange
+from equipoise.errors import DataLoss, OutOfRange, VerificationFailed
 from equipoise.merkle import leaf_hash
+from equipoise.signed_notes import claimed
 from equipoise_server.storage import tree_heads
 from equipoise_server.storage.tables import checkpoints, log_tiles, records
 from equipoise_server.storage.tree_heads import TreeHead
@@ -128,10 +129,21 @@ def check_log(connection: Connection) -> TreeHead:
     stored = {(row.level, row.number): row.hashes for row in connection.execute(select(log_tiles))}
     if stored != computed:
         raise DataLoss("the log is damaged: its tiles are not those of its leaves")
-    for row in connection.execute(select(checkpoints.c.size, checkpoints.c.root)):
+    for row in connection.execute(select(checkpoints)):
         if tiles.root(computed.__getitem__, row.size) != row.root:
             raise DataLoss(f"the log is damaged: its leaves do not give its root at size {row.size}")
+        if row.note is not None and not _says(row.note, row.size, row.root):
+            raise DataLoss(f"the log is damaged: its checkpoint of size {row.size} says something else")
     return head
+
+
+def _says(note: bytes, size: int, root: bytes) -> bool:
+    """Whether a note is about this size and root; whose signatures it has, every reader looks at."""
+    try:
+        said = claimed(note)
+    except VerificationFailed:
+        return False
+    return (said.size, said.root) == (size, root)
 
 
 def _pages(connection: Connection) -> Iterable[list[Entry]]:

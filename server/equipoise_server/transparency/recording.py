@@ -6,6 +6,7 @@ computed before a release shows to nobody who sees the log, and a step that is r
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -14,7 +15,7 @@ from sqlalchemy import Connection, func, select
 
 from equipoise.errors import DataLoss
 from equipoise.merkle import root_of
-from equipoise.records import Item, Kind, Record, item_hash, leaf_bytes, make_record
+from equipoise.records import Audience, Item, Kind, Record, item_hash, leaf_bytes, make_record
 from equipoise.times import to_microseconds
 from equipoise_server.storage.tables import record_items, records
 
@@ -73,15 +74,21 @@ def check_records(connection: Connection) -> int:
     for row in connection.execute(query):
         count += 1
         hashes = []
-        mine = select(record_items.c.hash, record_items.c.salt, record_items.c.content)
-        mine = mine.where(record_items.c.record == row.position).order_by(record_items.c.place)
+        damaged = f"record {row.position}, {row.kind}, is damaged"
+        mine = select(record_items).where(record_items.c.record == row.position).order_by(record_items.c.place)
         for item in connection.execute(mine):
             hashes.append(item.hash)
-            if item.content is not None and item_hash(item.salt, item.content) != item.hash:
-                raise DataLoss(f"record {row.position}, {row.kind}, is damaged: item {len(hashes) - 1} is another")
+            if item.content is None:
+                continue
+            if item_hash(item.salt, item.content) != item.hash:
+                raise DataLoss(f"{damaged}: item {len(hashes) - 1} is another")
+            # Whom the hash is of, and who is shown the item, is one and the same.
+            shown_to = item.analyst if item.audience == Audience.ANALYST else None
+            if json.loads(item.content).get("analyst") != shown_to:
+                raise DataLoss(f"{damaged}: item {len(hashes) - 1} would be shown to another")
         root = root_of(hashes)
-        if (row.root, row.leaf) != (root, leaf_bytes(Kind(row.kind), root, len(hashes))):
-            raise DataLoss(f"record {row.position}, {row.kind}, is damaged: its root is not that of its items")
+        if row.kind not in {*Kind} or (row.root, row.leaf) != (root, leaf_bytes(Kind(row.kind), root, len(hashes))):
+            raise DataLoss(f"{damaged}: its root is not that of its items")
     return count
 
 

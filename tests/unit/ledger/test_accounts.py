@@ -203,6 +203,7 @@ def test_every_step_is_in_the_journal(store: Store) -> None:
         "UPDATE journal SET action = 'release' WHERE sequence = 5",
         "DELETE FROM journal WHERE sequence = 4",
         "DELETE FROM journal WHERE sequence = 1",
+        "UPDATE journal SET rho = -1 WHERE sequence = 4",
         "UPDATE journal SET digest = (SELECT digest FROM journal WHERE sequence = 5) WHERE sequence = 6",
     ],
 )

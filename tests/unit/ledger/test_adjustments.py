@@ -192,6 +192,26 @@ def test_an_account_that_was_changed_beside_the_journal_is_noticed(unchecked: St
 
 
 @pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("UPDATE accounts SET spent_rho = -1", "account [^ ]+ is damaged"),
+        ("UPDATE accounts SET composition = 'some'", "account [^ ]+ is damaged"),
+        ("UPDATE charges SET rho = -1", f"what the round r0 charges account {ANN} is damaged"),
+    ],
+)
+def test_what_cannot_stand_on_an_account_is_named(unchecked: Store, change: str, named: str) -> None:
+    reserve(unchecked, "r0", {ANN: Cost(rho=5)})
+    with unchecked.write() as connection:
+        if connection.dialect.name != "sqlite":
+            pytest.skip("this store's own checks cannot be passed by")
+        connection.execute(text("PRAGMA ignore_check_constraints = ON"))
+        connection.execute(text(change))
+        connection.execute(text("PRAGMA ignore_check_constraints = OFF"))
+    with pytest.raises(DataLoss, match=named):
+        agrees(unchecked)
+
+
+@pytest.mark.parametrize(
     "change", ["UPDATE charges SET rho = 4", "UPDATE charges SET state = 'reserved'", "DELETE FROM charges"]
 )
 def test_a_charge_that_was_changed_beside_the_journal_is_noticed(unchecked: Store, change: str) -> None:

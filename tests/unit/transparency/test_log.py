@@ -266,6 +266,8 @@ def test_damage_is_named(bench: LogBench) -> None:
         "UPDATE records SET log_index = NULL WHERE log_index = 2": "it has 2 leaves, but had come to 3",
         "UPDATE records SET leaf = root WHERE log_index = 1": "its tiles are not those of its leaves",
         "UPDATE checkpoints SET root = (SELECT root FROM records WHERE log_index = 1) WHERE size = 2": "at size 2",
+        "UPDATE checkpoints SET note = (SELECT note FROM checkpoints WHERE size = 1) WHERE size = 3": "of size 3",
+        "UPDATE checkpoints SET note = root WHERE size = 2": "its checkpoint of size 2 says something else",
     }.items():
         with pytest.raises(DataLoss, match=problem):
             _check_with(bench.store, damage)
