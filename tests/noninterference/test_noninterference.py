@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 from noninterference.conducts import CONDUCTS, Conduct, asks_all_that_is_allowed, asks_as_usual, stays_away
-from noninterference.looking import Viewers
 from noninterference.wire_view import Seen, View
 from noninterference.worlds import RoundOf, World, world
 from statistical.audit_size import AuditSize
@@ -77,16 +75,15 @@ def test_what_one_analyst_does_is_seen_by_nobody_else(tmp_path: Path, audit_size
     ("fault", "shows"), [("shared_balance", "open, large"), ("query_count_in_an_error", "sealed, large")]
 )
 def test_a_server_that_tells_is_caught(tmp_path: Path, fault: str, shows: str) -> None:
-    """Both worlds on one server, one after the other: only the second's lists of rounds are longer by nature."""
     statement = FAULTY.format(tests=str(Path(__file__).parents[1]), fault=fault)
     views = []
-    with world(tmp_path / "state", DAY, [RoundOf("gaussian", "query", perfect=True)], statement) as made:
-        for conduct in (asks_all_that_is_allowed, stays_away):
-            one = replace(made, viewers=Viewers(made.viewers.channels, ()))
-            one.open()
-            one.ask([conduct])
-            one.seal()
-            views.append([seen for seen in one.viewers.view if seen.method != "ListAnalystRounds"])
+    for number, conduct in enumerate((asks_all_that_is_allowed, stays_away)):
+        place = tmp_path / f"world {number}"
+        with world(place, DAY, [RoundOf("gaussian", "query", perfect=True)], statement) as made:
+            made.open()
+            made.ask([conduct])
+            made.seal()
+            views.append(made.viewers.view)
     found = difference(*views)
     assert found is not None
     assert found[0].method == "SubmitWorkload"
