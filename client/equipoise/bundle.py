@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from equipoise.encoding import canonical_json, from_base64, parse_canonical_json, read_object, to_base64
 from equipoise.errors import VerificationFailed
 from equipoise.evidence import Evidence
+from equipoise.records import CELL_BYTES
 
 FORMAT = "equipoise-bundle"
 VERSION = 1
-CELL_BYTES = 4  # of one record of a synopsis
 
 _NULL = type(None)
 _TOP: Mapping[str, type | tuple[type, ...]] = {

@@ -20,8 +20,9 @@ from typing import Any
 from equipoise.encoding import canonical_json, from_base64, from_hex, parse_canonical_json, read_object, to_base64
 from equipoise.envelopes import open_envelope
 from equipoise.errors import VerificationFailed
+from equipoise.merkle import HASH_BYTES
 from equipoise.receipts import RECEIPT_TYPE
-from equipoise.records import HASH_BYTES, SALT_BYTES
+from equipoise.records import SALT_BYTES
 from equipoise.signed_notes import VerifierKey, open_checkpoint
 
 FORMAT = "equipoise-evidence"

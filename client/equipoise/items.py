@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.encoding import from_hex, parse_canonical_json, read_object
 from equipoise.errors import VerificationFailed
-from equipoise.records import HASH_BYTES, VERSION
+from equipoise.merkle import HASH_BYTES
+from equipoise.records import VERSION, Kind
 
 Field = Callable[[Any, str], None]  # checks a value, and is told what it is for an error
 KEY_ID_BYTES = 8
@@ -187,5 +189,33 @@ ITEMS: Mapping[str, Mapping[str, Field]] = MappingProxyType(
         },
         "access": {"round": _text, "auditor": _text, "time": _number},
         "destruction": {"round": _text, "time": _number},
+    }
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a record consists of: `first`, items at its beginning; then one `each` of every share, or of every key.
+
+    The first of all speaks to everybody in the round, and a second one to auditors only.
+    """
+
+    first: tuple[str, ...]
+    each: str = ""
+
+
+LAYOUTS: Mapping[Kind, Layout] = MappingProxyType(
+    {
+        Kind.LOG_STARTED: Layout((), "key"),
+        Kind.LOG_RESTORED: Layout(("restoration",)),
+        Kind.KEY_ADDED: Layout(("key",)),
+        Kind.KEY_RETIRED: Layout(("key",)),
+        Kind.DATASET_REGISTERED: Layout(("dataset", "data")),
+        Kind.ROUND_OPENED: Layout(("round", "plan"), "share"),
+        Kind.ROUND_SEALED: Layout(("seal", "reservation"), "workload"),
+        Kind.ROUND_RELEASED: Layout(("release", "spending"), "result"),
+        Kind.ROUND_ABORTED: Layout(("abort", "settlement"), "charge"),
+        Kind.SEED_READ: Layout(("access",)),
+        Kind.SEED_DESTROYED: Layout(("destruction",)),
     }
 )

@@ -29,6 +29,7 @@ from pathlib import Path
 import grpc
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from equipoise.certificates import issued_by, read_certificate
@@ -177,3 +178,14 @@ def read_key(path: Path) -> bytes:
             return file.read()
     except OSError as error:
         raise InvalidArgument(str(path), f"cannot be read: {error.strerror}") from None
+
+
+def read_seed_key(path: Path) -> X25519PrivateKey:
+    """An auditor's private key, PEM. Raises `InvalidArgument` naming the file, also where others may open it."""
+    try:
+        private = load_pem_private_key(read_key(path), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        private = None
+    if not isinstance(private, X25519PrivateKey):
+        raise InvalidArgument(str(path), "is not an X25519 private key in PEM without a password")
+    return private

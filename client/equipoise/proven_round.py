@@ -6,6 +6,7 @@ given the items that speak to all of the round, and its own.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -13,32 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise.accounting import Cost
-from equipoise.encoding import canonical_json, parse_canonical_json, read_object
+from equipoise.encoding import canonical_json
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.evidence import Evidence, OpenedRecord
-from equipoise.items import read_cost, read_item
+from equipoise.items import LAYOUTS, read_cost, read_item
 from equipoise.merkle import leaf_hash, verify_inclusion
-from equipoise.records import VERSION, Kind, item_hash
+from equipoise.records import Kind, item_hash, read_leaf
 from equipoise.schema import Schema
 from equipoise.signed_notes import Checkpoint
 from equipoise.views import Share
 
-# The items of each record: what speaks to all, at place 0, and what is about one share. Between them stands what
-# only auditors may open.
-PUBLIC_ITEM = {
-    Kind.DATASET_REGISTERED: "dataset",
-    Kind.ROUND_OPENED: "round",
-    Kind.ROUND_SEALED: "seal",
-    Kind.ROUND_RELEASED: "release",
-    Kind.ROUND_ABORTED: "abort",
-}
-OWN_ITEM = {
-    Kind.ROUND_OPENED: "share",
-    Kind.ROUND_SEALED: "workload",
-    Kind.ROUND_RELEASED: "result",
-    Kind.ROUND_ABORTED: "charge",
-}
-FIRST_SHARE = 2  # the place of the first share's item in a record
 STEPS = (
     (Kind.DATASET_REGISTERED, Kind.ROUND_OPENED, Kind.ROUND_SEALED, Kind.ROUND_RELEASED),
     (Kind.DATASET_REGISTERED, Kind.ROUND_OPENED, Kind.ROUND_SEALED, Kind.ROUND_ABORTED),
@@ -53,24 +38,6 @@ LINKS = {
 }
 
 Fields = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """A leaf of the log, read: which step it stands for, its record's root and the size of its record's tree."""
-
-    kind: Kind
-    root: str
-    size: int
-
-    @classmethod
-    def read(cls, data: bytes) -> Leaf:
-        """Raises `VerificationFailed` for anything but a leaf."""
-        kinds = {"kind": str, "root": str, "size": int, "version": int}
-        fields = read_object(parse_canonical_json(data, "a leaf"), kinds, "a leaf")
-        if fields["version"] != VERSION or fields["kind"] not in list(Kind):
-            raise VerificationFailed("a leaf is of a kind or version that this program does not know")
-        return cls(Kind(fields["kind"]), fields["root"], fields["size"])
 
 
 @dataclass(frozen=True)
@@ -124,41 +91,43 @@ def check_inclusion(records: Sequence[OpenedRecord], checkpoint: Checkpoint) -> 
 def check_openings(records: Sequence[OpenedRecord]) -> None:
     """Raises `VerificationFailed` unless every item is in its record, at the place that it says."""
     for record in records:
-        leaf = Leaf.read(record.leaf)
+        leaf = read_leaf(record.leaf, "a leaf")
         for item in record.items:
             try:
                 hashed = item_hash(item.salt, item.content)
-                verify_inclusion(hashed, item.position, leaf.size, item.path, bytes.fromhex(leaf.root))
+                verify_inclusion(hashed, item.position, leaf.size, item.path, leaf.root)
             except (ValueError, VerificationFailed) as problem:
                 raise VerificationFailed(f"{leaf.kind}, item {item.position}: {problem}") from None
 
 
 def proven_round(evidence: Evidence) -> ProvenRound:
     """What the items say. Raises `VerificationFailed` unless they are all that one round has for one analyst."""
-    leaves = [Leaf.read(record.leaf) for record in evidence.records]
+    leaves = [read_leaf(record.leaf, "a leaf") for record in evidence.records]
     kinds = tuple(leaf.kind for leaf in leaves)
     if kinds not in STEPS:
         raise VerificationFailed(f"these are not the steps of a round: {', '.join(kinds) or 'none'}")
     found: dict[str, Fields] = {}
     places: set[int] = set()
     for record, kind in zip(evidence.records, kinds, strict=True):
-        names = [PUBLIC_ITEM[kind], *([OWN_ITEM[kind]] if kind in OWN_ITEM else [])]
+        # What speaks to all, and what is about one share; between them stands what only auditors may open.
+        layout = LAYOUTS[kind]
+        names = [layout.first[0], *filter(None, [layout.each])]
         if len(record.items) != len(names):
             raise VerificationFailed(f"{kind}: {len(record.items)} items are opened where {len(names)} must be")
         for item, name in zip(record.items, names, strict=True):
             found[name] = read_item(item.content, name)
         if record.items[0].position != 0:
             raise VerificationFailed(f"{kind}: what speaks to all is not at the first place")
-        places.update(item.position for item in record.items[1:])
-    if len(places) != 1 or min(places) < FIRST_SHARE:
+        places.update(item.position - len(layout.first) for item in record.items[1:])
+    if len(places) != 1 or min(places) < 0:
         raise VerificationFailed("the analyst's items are not at the place of one and the same share")
     for before, leaf in itertools.pairwise(leaves):
-        if found[PUBLIC_ITEM[leaf.kind]][LINKS[leaf.kind]] != before.root:
+        if found[LAYOUTS[leaf.kind].first[0]][LINKS[leaf.kind]] != before.root.hex():
             raise VerificationFailed(f"{leaf.kind} does not follow this {before.kind}")
     _check_names(found, evidence)
     return ProvenRound(
         schema=_schema(found["dataset"]["schema"]),
-        **{name: found.get(name) for name in (*PUBLIC_ITEM.values(), *OWN_ITEM.values())},  # type: ignore[arg-type]
+        **{each.name: found.get(each.name) for each in dataclasses.fields(ProvenRound) if each.name != "schema"},  # type: ignore[arg-type]
     )
 
 

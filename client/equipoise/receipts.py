@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from equipoise.encoding import canonical_json, from_hex, parse_canonical_json, read_object
 from equipoise.errors import VerificationFailed
-from equipoise.records import HASH_BYTES
+from equipoise.merkle import HASH_BYTES
 
 RECEIPT_TYPE = "application/vnd.equipoise.receipt+json"
 VERSION = 1

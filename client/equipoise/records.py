@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from equipoise.encoding import canonical_json
-from equipoise.merkle import inclusion_path, leaf_hash, root_of
+from equipoise.encoding import canonical_json, from_hex, parse_canonical_json, read_object
+from equipoise.errors import VerificationFailed
+from equipoise.merkle import HASH_BYTES, inclusion_path, leaf_hash, root_of
 
 VERSION = 1
 SALT_BYTES = 32
-HASH_BYTES = 32
+KEY_ID_DIGITS = 16
+CELL_BYTES = 4  # of one record of a synopsis
 SMALLEST_RECORD = 8  # items, with padding
 
 
@@ -118,6 +120,29 @@ def item_hash(salt: bytes, content: bytes) -> bytes:
 def leaf_bytes(kind: Kind, root: bytes, size: int) -> bytes:
     """The exact bytes of a leaf of the log."""
     return canonical_json({"kind": kind.value, "root": root.hex(), "size": size, "version": VERSION})
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A leaf of the log, read: for which step it stands, its record's root, and the size of its record's tree."""
+
+    kind: Kind
+    root: bytes
+    size: int
+
+
+def read_leaf(data: bytes, what: str) -> Leaf:
+    """The inverse of `leaf_bytes`. Raises `VerificationFailed`, naming `what`, for bytes that it does not write."""
+    kinds = {"kind": str, "root": str, "size": int, "version": int}
+    fields = read_object(parse_canonical_json(data, what), kinds, what)
+    if fields["version"] != VERSION or fields["kind"] not in list(Kind):
+        raise VerificationFailed(f"{what} is of a kind or version that is not known: {fields['kind']!a}")
+    return Leaf(Kind(fields["kind"]), from_hex(fields["root"], HASH_BYTES, f"{what}: its root"), fields["size"])
+
+
+def key_id(public: bytes) -> str:
+    """By what records, files and people tell keys apart: 16 digits of the SHA-256 of the public 32 bytes."""
+    return hashlib.sha256(public).hexdigest()[:KEY_ID_DIGITS]
 
 
 def workload_commitment(salt: bytes, workload: bytes) -> bytes:

@@ -37,6 +37,7 @@ class AnswerMethod(IntEnum):
     PROJECTION = 6
     HISTOGRAM = 7
     SMALL_DB = 8
+    HYPOTHESIS = 9
 
     @property
     def label(self) -> str:

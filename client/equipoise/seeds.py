@@ -18,6 +18,7 @@ from equipoise.errors import VerificationFailed
 
 SEED_BYTES = 32
 SALT_BYTES = 32
+NONCE_BYTES = 32  # of an auditor
 
 _SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
 

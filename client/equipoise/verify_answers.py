@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, charge_of, parts_from_json
-from equipoise.bundle import CELL_BYTES, synopsis_from_bytes
+from equipoise.bundle import synopsis_from_bytes
 from equipoise.errors import VerificationFailed
 from equipoise.grid import GRID_BITS, on_grid
 from equipoise.items import NOTHING_CHARGED, read_cost
 from equipoise.proven_round import ProvenRound
-from equipoise.records import stream_digest, synopsis_digest
+from equipoise.records import CELL_BYTES, stream_digest, synopsis_digest
 from equipoise.results import AnswerMethod, Results
 from equipoise.wire import NO_BOUND, chunk_from_bytes
 from equipoise.workload import CompiledWorkload

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from integration.rounds_bench import ANN, BOB, SALT, TERMS, Bench
 
 from equipoise.wire import workload_to_bytes
+from equipoise_server.identity.keyfiles import write_private
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.replay.replay import Replay, Replayed
@@ -80,7 +81,7 @@ def release(place: Path, names: Iterable[str]) -> Released:
     """Live and release a round of each mechanism, that of the equilibrium with an auditor's nonce."""
     state, key = place / "state", X25519PrivateKey.generate()
     create_state(state)
-    (state / "auditor.key").write_bytes(private_pem(key))
+    write_private(state / "auditor.key", private_pem(key))
     for file in ("equipoise.db", "guard"):
         (state / file).unlink()
     bench = Bench(state, f"sqlite:///{state / 'equipoise.db'}")

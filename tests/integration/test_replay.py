@@ -303,6 +303,9 @@ def test_the_command_prints_numbered_lines_and_json(
     options = (copy.rounds["equilibrium"], "--state", str(copy.state), "--auditor-key", str(copy.key_file))
     code, out, _ = ended(capsys, *options)
     assert code == 0
+    copy.key_file.chmod(0o640)
+    assert "others may open it" in ended(capsys, *options)[2]
+    copy.key_file.chmod(0o600)
     assert [line.split()[:3] for line in out.splitlines()[:8]] == [
         [str(number), "ok", f"{name}:"] for number, name in enumerate(CHECKS, start=1)
     ]

@@ -123,7 +123,13 @@ class Viewers:
         self._call(viewer, first, f"{stage}, no such round", "GetAnalystRound", [nowhere])
         self._call(viewer, first, stage, "GetIdentity", [analyst_pb2.GetIdentityRequest()])
         self._call(viewer, first, stage, "ListSessions", [analyst_pb2.ListSessionsRequest()])
-        self._call(viewer, first, stage, "AskQueries", [analyst_pb2.AskQueriesRequest(session_id=NOWHERE)])
+        self._call(
+            viewer,
+            first,
+            stage,
+            "AskQueries",
+            [analyst_pb2.AskQueriesRequest(attach=analyst_pb2.AttachSession(session_id=NOWHERE))],
+        )
 
     def _call(self, viewer: str, each: Watched, about: str, method: str, requests: Sequence[Message]) -> None:
         self.keep(ask(self.channels[viewer], method, requests, f"{viewer}, {each.name}: {about}"), each)

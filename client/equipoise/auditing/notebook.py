@@ -18,9 +18,9 @@ from equipoise.encoding import from_hex
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.keepsakes import write_whole
 from equipoise.profile import read_file, read_settings
+from equipoise.seeds import NONCE_BYTES
 
 NONCES, READS = "nonces", "reads"
-NONCE_BYTES = 32
 _ROUND = re.compile(r"[0-9a-f]{1,64}")
 
 

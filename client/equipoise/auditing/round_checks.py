@@ -14,6 +14,7 @@ from equipoise.auditing.rounds import Recorded, RecordedRound
 from equipoise.auditing.steps import Fields, Step
 from equipoise.envelopes import open_envelope
 from equipoise.errors import VerificationFailed
+from equipoise.evidence import log_origin
 from equipoise.items import NOTHING_CHARGED, read_cost
 from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.signed_notes import VerifierKey
@@ -285,7 +286,7 @@ def check_receipts(
     newest: dict[tuple[str, str], ReceiptPayload] = {}
     for envelope in receipts:
         receipt = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted, known))
-        if trusted[0].name != f"equipoise/{receipt.deployment}":
+        if trusted[0].name != log_origin(receipt.deployment):
             raise VerificationFailed(f"a receipt is of another deployment: {receipt.deployment!a}")
         key = receipt.round_id, receipt.analyst
         before = newest.setdefault(key, receipt)

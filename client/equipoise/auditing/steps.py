@@ -6,29 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.encoding import parse_canonical_json, read_object
 from equipoise.errors import VerificationFailed
-from equipoise.items import read_item
-from equipoise.merkle import root_of
-from equipoise.records import HASH_BYTES, VERSION, item_hash, padded_size
+from equipoise.items import LAYOUTS, read_item
+from equipoise.merkle import HASH_BYTES, root_of
+from equipoise.records import Kind, item_hash, padded_size, read_leaf
 from equipoise.views import ItemOpening, RecordOpening
 
 Fields = Mapping[str, Any]
 
-# The items of every kind of record: those at its beginning, and the one there is of each analyst, or of each key.
-LAYOUTS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "log-started": ((), "key"),
-    "log-restored": (("restoration",), ""),
-    "key-added": (("key",), ""),
-    "key-retired": (("key",), ""),
-    "dataset-registered": (("dataset", "data"), ""),
-    "round-opened": (("round", "plan"), "share"),
-    "round-sealed": (("seal", "reservation"), "workload"),
-    "round-released": (("release", "spending"), "result"),
-    "round-aborted": (("abort", "settlement"), "charge"),
-    "seed-read": (("access",), ""),
-    "seed-destroyed": (("destruction",), ""),
-}
 OF_ANALYSTS = ("share", "workload", "result", "charge")  # may be removed together with the analyst
 
 
@@ -40,7 +25,7 @@ class Step:
     """
 
     index: int
-    kind: str
+    kind: Kind
     root: bytes
     first: Mapping[str, Fields]
     further: tuple[Fields | None, ...]
@@ -66,26 +51,23 @@ def open_steps(records: Iterable[RecordOpening], leaves: tuple[bytes, ...]) -> t
 def open_step(record: RecordOpening) -> Step:
     """A record's items, every one of which must open to its hash, and all hashes to the root in the leaf."""
     what = f"entry {record.index} of the log"
-    leaf = read_object(
-        parse_canonical_json(record.leaf, what), {"kind": str, "root": str, "size": int, "version": int}, what
-    )
-    if leaf["kind"] not in LAYOUTS or leaf["version"] != VERSION:
-        raise VerificationFailed(f"{what} is of a kind or version that is not known: {leaf['kind']!a}")
+    leaf = read_leaf(record.leaf, what)
     hashes = [*(item.hash for item in record.items), *record.padding]
     if any(len(each) != HASH_BYTES for each in hashes) or len(set(hashes)) != len(hashes):
         raise VerificationFailed(f"{what} has an item twice, or a hash that is none")
     root = root_of(hashes)
-    if root.hex() != leaf["root"] or not len(hashes) == leaf["size"] == padded_size(len(record.items)):
+    if root != leaf.root or not len(hashes) == leaf.size == padded_size(len(record.items)):
         raise VerificationFailed(f"{what} is not what its record's items hash to")
-    names, further = LAYOUTS[leaf["kind"]]
-    if len(record.items) < len(names) or (not further and len(record.items) > len(names)):
+    layout = LAYOUTS[leaf.kind]
+    names = layout.first
+    if len(record.items) < len(names) or (not layout.each and len(record.items) > len(names)):
         raise VerificationFailed(f"{what} has {len(record.items)} items")
     return Step(
         record.index,
-        leaf["kind"],
+        leaf.kind,
         root,
         {name: _opened(item, name, what) for name, item in zip(names, record.items, strict=False)},
-        tuple(_of_analyst(item, further, what) for item in record.items[len(names) :]),
+        tuple(_of_analyst(item, layout.each, what) for item in record.items[len(names) :]),
     )
 
 

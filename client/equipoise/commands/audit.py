@@ -5,14 +5,10 @@ from __future__ import annotations
 import json
 import os
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from equipoise.auditing.archive import read_archive, write_archive
 from equipoise.auditing.download import download
@@ -29,7 +25,8 @@ from equipoise.commands.rounds import print_rounds
 from equipoise.errors import InvalidArgument, NotFound
 from equipoise.keepsakes import Keepsakes
 from equipoise.ledger_export import exported
-from equipoise.profile import LOG_KEYS, SEED_KEY, read_file, read_key, read_log_keys
+from equipoise.profile import LOG_KEYS, SEED_KEY, read_file, read_log_keys, read_seed_key
+from equipoise.records import key_id
 from equipoise.seeds import open_committed
 
 audit_app = typer.Typer(
@@ -196,8 +193,11 @@ def seed(
 
     Whoever holds it can remove the noise from the round's answers: destroy it after the replay.
     """
-    private = _seed_key(profile / SEED_KEY if seed_key is None else seed_key)
-    key_id = sha256(private.public_key().public_bytes_raw()).hexdigest()[:16]
+    private = read_seed_key(profile / SEED_KEY if seed_key is None else seed_key)
+    if out.exists():
+        # Before anything is asked: each reading is on record for good.
+        raise InvalidArgument(str(out), "cannot be written: it exists already; the seed was not asked for")
+    public = private.public_key().public_bytes_raw()
     with Auditor.from_profile(profile) as auditor:
         commitments = [each.round.seed_commitment for each in auditor.rounds() if each.round.id == round_id]
         if not commitments:
@@ -205,11 +205,11 @@ def seed(
         sealed = auditor.sealed_seeds(round_id)
     note_read(profile, round_id, datetime.now(UTC).isoformat())
     for each in sealed:
-        if each.key_id == key_id:
+        if each.key_id == key_id(public):
             _write_secret(out, open_committed(private, round_id, each.sealed, commitments[0]).hex() + "\n")
             break
     else:
-        raise NotFound(f"the seed is not sealed to this key, {key_id}")
+        raise NotFound(f"the seed is not sealed to this key, {key_id(public)}")
     if as_json:
         print_json({"round": round_id, "seed": out})
     else:
@@ -233,16 +233,6 @@ def _write_report(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidArgument(str(path), f"cannot be written: {error.strerror}") from None
-
-
-def _seed_key(path: Path) -> X25519PrivateKey:
-    try:
-        private = load_pem_private_key(read_key(path), None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        private = None
-    if not isinstance(private, X25519PrivateKey):
-        raise InvalidArgument(str(path), "is not an X25519 private key in PEM")
-    return private
 
 
 def _write_secret(path: Path, text: str) -> None:

@@ -619,79 +619,203 @@ class ListSessionsResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    SESSION_IDS_FIELD_NUMBER: _builtins.int
+    SESSIONS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Empty on the last page."""
     @_builtins.property
-    def session_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The sessions."""
+    def sessions(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Round]:
+        """The sessions, newest first."""
 
     def __init__(
         self,
         *,
-        session_ids: _abc.Iterable[_builtins.str] | None = ...,
+        sessions: _abc.Iterable[_types_pb2.Round] | None = ...,
         next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "session_ids", b"session_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "sessions", b"sessions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListSessionsResponse: _TypeAlias = ListSessionsResponse  # noqa: Y015
 
 @_typing.final
-class AskQueriesRequest(_message.Message):
-    """What is sent to AskQueries."""
+class AttachSession(_message.Message):
+    """Opens a stream of questions and answers."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
-    SEQUENCE_FIELD_NUMBER: _builtins.int
-    STATEMENT_FIELD_NUMBER: _builtins.int
+    AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    COMMITMENT_SALT_FIELD_NUMBER: _builtins.int
+    ACCEPT_UNPROTECTED_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """The session."""
-    sequence: _builtins.int
-    """Counts from 1."""
-    @_builtins.property
-    def statement(self) -> _types_pb2.Statement:
-        """What is asked."""
-
+    after_sequence: _builtins.int
+    """Stored answers after this sequence number are sent first; 0 for all of them."""
+    commitment_salt: _builtins.bytes
+    """32 random bytes of the caller's, under which what it asks is committed to. The first ones stay in force."""
+    accept_unprotected: _builtins.bool
+    """That the caller knows that the session does not protect it from its other analysts. Asked for where that is so."""
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
-        sequence: _builtins.int = ...,
-        statement: _types_pb2.Statement | None = ...,
+        after_sequence: _builtins.int = ...,
+        commitment_salt: _builtins.bytes = ...,
+        accept_unprotected: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["statement", b"statement"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["sequence", b"sequence", "session_id", b"session_id", "statement", b"statement"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_unprotected", b"accept_unprotected", "after_sequence", b"after_sequence", "commitment_salt", b"commitment_salt", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AttachSession: _TypeAlias = AttachSession  # noqa: Y015
+
+@_typing.final
+class AskQueriesRequest(_message.Message):
+    """What is sent to AskQueries: where to attach first, then statements."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class Asked(_message.Message):
+        """One question."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        SEQUENCE_FIELD_NUMBER: _builtins.int
+        STATEMENT_FIELD_NUMBER: _builtins.int
+        sequence: _builtins.int
+        """Counts the caller's statements from 1. One that was answered already gets its answer again."""
+        statement: _builtins.bytes
+        """The exact bytes of a Statement."""
+        def __init__(
+            self,
+            *,
+            sequence: _builtins.int = ...,
+            statement: _builtins.bytes = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["sequence", b"sequence", "statement", b"statement"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    ATTACH_FIELD_NUMBER: _builtins.int
+    ASKED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def attach(self) -> Global___AttachSession:
+        """The first message, and no other."""
+
+    @_builtins.property
+    def asked(self) -> Global___AskQueriesRequest.Asked:
+        """Every later one."""
+
+    def __init__(
+        self,
+        *,
+        attach: Global___AttachSession | None = ...,
+        asked: Global___AskQueriesRequest.Asked | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["asked", b"asked", "attach", b"attach", "part", b"part"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked", b"asked", "attach", b"attach", "part", b"part"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["attach", "asked"]  # noqa: Y015
+    _WhichOneofArgType_part: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_part) -> _WhichOneofReturnType_part | None: ...
 
 Global___AskQueriesRequest: _TypeAlias = AskQueriesRequest  # noqa: Y015
 
 @_typing.final
 class AskQueriesResponse(_message.Message):
-    """What comes back from AskQueries."""
+    """What comes back from AskQueries: what the caller is attached to, then its answers in order."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    CHUNK_FIELD_NUMBER: _builtins.int
-    chunk: _builtins.bytes
-    """The exact bytes of a ResultChunk."""
+    @_typing.final
+    class Attached(_message.Message):
+        """Sent first."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        ANSWERED_FIELD_NUMBER: _builtins.int
+        COMMITMENT_SALT_FIELD_NUMBER: _builtins.int
+        answered: _builtins.int
+        """The caller's statements that have been answered so far."""
+        commitment_salt: _builtins.bytes
+        """The salt that is in force."""
+        def __init__(
+            self,
+            *,
+            answered: _builtins.int = ...,
+            commitment_salt: _builtins.bytes = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "commitment_salt", b"commitment_salt"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class Answered(_message.Message):
+        """One answer. It was stored before it was sent."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        SEQUENCE_FIELD_NUMBER: _builtins.int
+        SLOT_FIELD_NUMBER: _builtins.int
+        CHUNK_FIELD_NUMBER: _builtins.int
+        ENVELOPE_FIELD_NUMBER: _builtins.int
+        sequence: _builtins.int
+        """The caller's statement."""
+        slot: _builtins.int
+        """The slot in which it was answered."""
+        chunk: _builtins.bytes
+        """The exact bytes of a ResultChunk."""
+        envelope: _builtins.bytes
+        """A signed receipt, DSSE in JSON, of all statements so far and their answers."""
+        def __init__(
+            self,
+            *,
+            sequence: _builtins.int = ...,
+            slot: _builtins.int = ...,
+            chunk: _builtins.bytes = ...,
+            envelope: _builtins.bytes = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "envelope", b"envelope", "sequence", b"sequence", "slot", b"slot"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    ATTACHED_FIELD_NUMBER: _builtins.int
+    ANSWERED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def attached(self) -> Global___AskQueriesResponse.Attached:
+        """The first message."""
+
+    @_builtins.property
+    def answered(self) -> Global___AskQueriesResponse.Answered:
+        """Every later one."""
+
     def __init__(
         self,
         *,
-        chunk: _builtins.bytes = ...,
+        attached: Global___AskQueriesResponse.Attached | None = ...,
+        answered: Global___AskQueriesResponse.Answered | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "attached", b"attached", "part", b"part"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "attached", b"attached", "part", b"part"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["attached", "answered"]  # noqa: Y015
+    _WhichOneofArgType_part: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_part) -> _WhichOneofReturnType_part | None: ...
 
 Global___AskQueriesResponse: _TypeAlias = AskQueriesResponse  # noqa: Y015
 

@@ -191,7 +191,7 @@ class AnalystServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def AskQueries(self, request_iterator, context):
-        """One statement in, one answer out, in order.
+        """One statement in, one answer out, in order; each is stored before it is sent, and can be had again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

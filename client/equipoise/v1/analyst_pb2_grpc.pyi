@@ -41,7 +41,7 @@ class AnalystServiceStub:
     ListSessions: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListSessionsRequest, _analyst_pb2.ListSessionsResponse]
     """Lists the online sessions in which the caller has a share."""
     AskQueries: _aio.StreamStreamMultiCallable[_analyst_pb2.AskQueriesRequest, _analyst_pb2.AskQueriesResponse]
-    """One statement in, one answer out, in order."""
+    """One statement in, one answer out, in order; each is stored before it is sent, and can be had again."""
 
 class AnalystServiceServicer(metaclass=_abc_1.ABCMeta):
     """Every method speaks of the caller and of nobody else."""
@@ -148,6 +148,6 @@ class AnalystServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _abc.AsyncIterator[_analyst_pb2.AskQueriesRequest],
         context: _aio.ServicerContext[_abc.AsyncIterator[_analyst_pb2.AskQueriesRequest], _abc.AsyncIterator[_analyst_pb2.AskQueriesResponse]],
     ) -> _abc.AsyncIterator[_analyst_pb2.AskQueriesResponse]:
-        """One statement in, one answer out, in order."""
+        """One statement in, one answer out, in order; each is stored before it is sent, and can be had again."""
 
 def add_AnalystServiceServicer_to_server(servicer: AnalystServiceServicer, server: _aio.Server) -> None: ...

@@ -524,18 +524,24 @@ class PlanRoundRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TERMS_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def terms(self) -> Global___RoundTerms:
         """What is wanted of the round."""
+
+    @_builtins.property
+    def session(self) -> _types_pb2.SessionTerms:
+        """Set where a session is planned."""
 
     def __init__(
         self,
         *,
         terms: Global___RoundTerms | None = ...,
+        session: _types_pb2.SessionTerms | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["terms", b"terms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["session", b"session", "terms", b"terms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["terms", b"terms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session", b"session", "terms", b"terms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1146,26 +1152,30 @@ class OpenSessionRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TERMS_FIELD_NUMBER: _builtins.int
-    LENGTH_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
-    length: _builtins.int
-    """The number of statements it ends after."""
     request_id: _builtins.str
     """Chosen by the caller; the same request again gets the first answer."""
     @_builtins.property
     def terms(self) -> Global___RoundTerms:
-        """What is wanted of the session."""
+        """What is wanted of it as of a round. Without an analyst budget analysts are not protected from one another, which
+        only mechanisms that protect none allow.
+        """
+
+    @_builtins.property
+    def session(self) -> _types_pb2.SessionTerms:
+        """What is wanted of it as of a session."""
 
     def __init__(
         self,
         *,
         terms: Global___RoundTerms | None = ...,
-        length: _builtins.int = ...,
+        session: _types_pb2.SessionTerms | None = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["terms", b"terms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["session", b"session", "terms", b"terms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["length", b"length", "request_id", b"request_id", "terms", b"terms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "session", b"session", "terms", b"terms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1177,17 +1187,19 @@ class OpenSessionResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    SESSION_ID_FIELD_NUMBER: _builtins.int
-    session_id: _builtins.str
-    """The session."""
+    DETAIL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def detail(self) -> _types_pb2.RoundDetail:
+        """The session. Both budgets are charged from now on."""
+
     def __init__(
         self,
         *,
-        session_id: _builtins.str = ...,
+        detail: _types_pb2.RoundDetail | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1225,12 +1237,19 @@ class CloseSessionResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    DETAIL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def detail(self) -> _types_pb2.RoundDetail:
+        """The session, sealed: no more statements are answered, and it can be run and released as a round."""
+
     def __init__(
         self,
+        *,
+        detail: _types_pb2.RoundDetail | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["detail", b"detail"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -293,14 +293,14 @@ class OperatorServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def OpenSession(self, request, context):
-        """Opens an online session.
+        """Opens an online session, and charges both budgets.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CloseSession(self, request, context):
-        """Closes an online session.
+        """Closes an online session: no more statements are answered.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

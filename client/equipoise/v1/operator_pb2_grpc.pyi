@@ -59,9 +59,9 @@ class OperatorServiceStub:
     SetCap: _aio.UnaryUnaryMultiCallable[_operator_pb2.SetCapRequest, _operator_pb2.SetCapResponse]
     """Changes the cap of an account: an explicit, journaled act."""
     OpenSession: _aio.UnaryUnaryMultiCallable[_operator_pb2.OpenSessionRequest, _operator_pb2.OpenSessionResponse]
-    """Opens an online session."""
+    """Opens an online session, and charges both budgets."""
     CloseSession: _aio.UnaryUnaryMultiCallable[_operator_pb2.CloseSessionRequest, _operator_pb2.CloseSessionResponse]
-    """Closes an online session."""
+    """Closes an online session: no more statements are answered."""
 
 class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
     """Registers data, admits analysts, runs rounds."""
@@ -234,7 +234,7 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operator_pb2.OpenSessionRequest,
         context: _aio.ServicerContext[_operator_pb2.OpenSessionRequest, _abc.Awaitable[_operator_pb2.OpenSessionResponse]],
     ) -> _abc.Awaitable[_operator_pb2.OpenSessionResponse]:
-        """Opens an online session."""
+        """Opens an online session, and charges both budgets."""
 
     @_abc_1.abstractmethod
     def CloseSession(
@@ -242,6 +242,6 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operator_pb2.CloseSessionRequest,
         context: _aio.ServicerContext[_operator_pb2.CloseSessionRequest, _abc.Awaitable[_operator_pb2.CloseSessionResponse]],
     ) -> _abc.Awaitable[_operator_pb2.CloseSessionResponse]:
-        """Closes an online session."""
+        """Closes an online session: no more statements are answered."""
 
 def add_OperatorServiceServicer_to_server(servicer: OperatorServiceServicer, server: _aio.Server) -> None: ...

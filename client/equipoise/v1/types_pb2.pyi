@@ -125,13 +125,17 @@ class _AnswerMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerMe
     ANSWER_METHOD_MULTIPLICATIVE_WEIGHTS: _AnswerMethod.ValueType  # 4
     """Afresh, by private multiplicative weights for this analyst alone."""
     ANSWER_METHOD_UNCERTIFIED: _AnswerMethod.ValueType  # 5
-    """From the synopsis after the analyst's repair places were used up: no bound is promised."""
+    """From the synopsis after the analyst's repair places were used up, or from the hypothesis of a session after its
+    updates were: no bound is promised.
+    """
     ANSWER_METHOD_PROJECTION: _AnswerMethod.ValueType  # 6
     """From a distribution fitted to the analyst's own noisy answers."""
     ANSWER_METHOD_HISTOGRAM: _AnswerMethod.ValueType  # 7
     """From a noisy histogram of the whole universe."""
     ANSWER_METHOD_SMALL_DB: _AnswerMethod.ValueType  # 8
     """From a small database drawn for this analyst alone."""
+    ANSWER_METHOD_HYPOTHESIS: _AnswerMethod.ValueType  # 9
+    """From the hypothesis of a session, certified by a test of this statement."""
 
 class AnswerMethod(_AnswerMethod, metaclass=_AnswerMethodEnumTypeWrapper):
     """How one query was answered. The number is what a results message carries in its `methods` bytes."""
@@ -147,14 +151,42 @@ ANSWER_METHOD_GAUSSIAN: AnswerMethod.ValueType  # 3
 ANSWER_METHOD_MULTIPLICATIVE_WEIGHTS: AnswerMethod.ValueType  # 4
 """Afresh, by private multiplicative weights for this analyst alone."""
 ANSWER_METHOD_UNCERTIFIED: AnswerMethod.ValueType  # 5
-"""From the synopsis after the analyst's repair places were used up: no bound is promised."""
+"""From the synopsis after the analyst's repair places were used up, or from the hypothesis of a session after its
+updates were: no bound is promised.
+"""
 ANSWER_METHOD_PROJECTION: AnswerMethod.ValueType  # 6
 """From a distribution fitted to the analyst's own noisy answers."""
 ANSWER_METHOD_HISTOGRAM: AnswerMethod.ValueType  # 7
 """From a noisy histogram of the whole universe."""
 ANSWER_METHOD_SMALL_DB: AnswerMethod.ValueType  # 8
 """From a small database drawn for this analyst alone."""
+ANSWER_METHOD_HYPOTHESIS: AnswerMethod.ValueType  # 9
+"""From the hypothesis of a session, certified by a test of this statement."""
 Global___AnswerMethod: _TypeAlias = AnswerMethod  # noqa: Y015
+
+class _SessionEnding:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SessionEndingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SessionEnding.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SESSION_ENDING_UNSPECIFIED: _SessionEnding.ValueType  # 0
+    """Not set; stands for HYPOTHESIS where a session is opened, never sent."""
+    SESSION_ENDING_HYPOTHESIS: _SessionEnding.ValueType  # 1
+    """They are answered from the last hypothesis, without a bound."""
+    SESSION_ENDING_STOP: _SessionEnding.ValueType  # 2
+    """They are refused."""
+
+class SessionEnding(_SessionEnding, metaclass=_SessionEndingEnumTypeWrapper):
+    """What a session does with statements after its updates are used up."""
+
+SESSION_ENDING_UNSPECIFIED: SessionEnding.ValueType  # 0
+"""Not set; stands for HYPOTHESIS where a session is opened, never sent."""
+SESSION_ENDING_HYPOTHESIS: SessionEnding.ValueType  # 1
+"""They are answered from the last hypothesis, without a bound."""
+SESSION_ENDING_STOP: SessionEnding.ValueType  # 2
+"""They are refused."""
+Global___SessionEnding: _TypeAlias = SessionEnding  # noqa: Y015
 
 @_typing.final
 class Attribute(_message.Message):
@@ -399,6 +431,146 @@ class Marginal(_message.Message):
 Global___Marginal: _TypeAlias = Marginal  # noqa: Y015
 
 @_typing.final
+class Statistic(_message.Message):
+    """A number that is no linear query, of a fixed set whose sensitivities are proven. Asked in sessions of
+    `low_sensitivity` only. Values are places in [0, 1] within the range of a binned attribute.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class Quantile(_message.Message):
+        """The mean of the values around a quantile: of those whose ranks lie within a window."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        ATTRIBUTE_FIELD_NUMBER: _builtins.int
+        LEVEL_FIELD_NUMBER: _builtins.int
+        WINDOW_FIELD_NUMBER: _builtins.int
+        attribute: _builtins.str
+        """The binned attribute."""
+        level: _builtins.float
+        """Which quantile: 0.5 for the median."""
+        window: _builtins.float
+        """The part of all records over which the mean is taken; the smaller, the more one record moves it."""
+        def __init__(
+            self,
+            *,
+            attribute: _builtins.str = ...,
+            level: _builtins.float = ...,
+            window: _builtins.float = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "level", b"level", "window", b"window"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class Variance(_message.Message):
+        """The variance of the values."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        ATTRIBUTE_FIELD_NUMBER: _builtins.int
+        attribute: _builtins.str
+        """The binned attribute."""
+        def __init__(
+            self,
+            *,
+            attribute: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class CountDistinct(_message.Message):
+        """How many different combinations of categories occur, as a fraction of the records."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        ATTRIBUTES_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def attributes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+            """The attributes, each once."""
+
+        def __init__(
+            self,
+            *,
+            attributes: _abc.Iterable[_builtins.str] | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class CappedSum(_message.Message):
+        """The mean of the values, none counted as more than a cap."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        ATTRIBUTE_FIELD_NUMBER: _builtins.int
+        CAP_FIELD_NUMBER: _builtins.int
+        attribute: _builtins.str
+        """The binned attribute."""
+        cap: _builtins.float
+        """The cap, a value within the attribute's range."""
+        def __init__(
+            self,
+            *,
+            attribute: _builtins.str = ...,
+            cap: _builtins.float = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "cap", b"cap"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    QUANTILE_FIELD_NUMBER: _builtins.int
+    VARIANCE_FIELD_NUMBER: _builtins.int
+    COUNT_DISTINCT_FIELD_NUMBER: _builtins.int
+    CAPPED_SUM_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def quantile(self) -> Global___Statistic.Quantile:
+        """A smoothed quantile."""
+
+    @_builtins.property
+    def variance(self) -> Global___Statistic.Variance:
+        """A variance."""
+
+    @_builtins.property
+    def count_distinct(self) -> Global___Statistic.CountDistinct:
+        """A number of different combinations."""
+
+    @_builtins.property
+    def capped_sum(self) -> Global___Statistic.CappedSum:
+        """A capped sum."""
+
+    def __init__(
+        self,
+        *,
+        quantile: Global___Statistic.Quantile | None = ...,
+        variance: Global___Statistic.Variance | None = ...,
+        count_distinct: Global___Statistic.CountDistinct | None = ...,
+        capped_sum: Global___Statistic.CappedSum | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["capped_sum", b"capped_sum", "count_distinct", b"count_distinct", "quantile", b"quantile", "statistic", b"statistic", "variance", b"variance"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capped_sum", b"capped_sum", "count_distinct", b"count_distinct", "quantile", b"quantile", "statistic", b"statistic", "variance", b"variance"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_statistic: _TypeAlias = _typing.Literal["quantile", "variance", "count_distinct", "capped_sum"]  # noqa: Y015
+    _WhichOneofArgType_statistic: _TypeAlias = _typing.Literal["statistic", b"statistic"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_statistic) -> _WhichOneofReturnType_statistic | None: ...
+
+Global___Statistic: _TypeAlias = Statistic  # noqa: Y015
+
+@_typing.final
 class Statement(_message.Message):
     """One thing asked: the unit that is protected where unit = query."""
 
@@ -406,6 +578,7 @@ class Statement(_message.Message):
 
     PREDICATE_FIELD_NUMBER: _builtins.int
     MARGINAL_FIELD_NUMBER: _builtins.int
+    STATISTIC_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def predicate(self) -> Global___Predicate:
         """The fraction of the records for which a condition holds: one linear query."""
@@ -414,17 +587,22 @@ class Statement(_message.Message):
     def marginal(self) -> Global___Marginal:
         """A whole marginal table: one linear query a cell."""
 
+    @_builtins.property
+    def statistic(self) -> Global___Statistic:
+        """A number that is no linear query."""
+
     def __init__(
         self,
         *,
         predicate: Global___Predicate | None = ...,
         marginal: Global___Marginal | None = ...,
+        statistic: Global___Statistic | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "statement", b"statement"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "statement", b"statement", "statistic", b"statistic"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "statement", b"statement"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "statement", b"statement", "statistic", b"statistic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_statement: _TypeAlias = _typing.Literal["predicate", "marginal"]  # noqa: Y015
+    _WhichOneofReturnType_statement: _TypeAlias = _typing.Literal["predicate", "marginal", "statistic"]  # noqa: Y015
     _WhichOneofArgType_statement: _TypeAlias = _typing.Literal["statement", b"statement"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_statement) -> _WhichOneofReturnType_statement | None: ...
 
@@ -438,25 +616,65 @@ class Workload(_message.Message):
 
     VERSION_FIELD_NUMBER: _builtins.int
     STATEMENTS_FIELD_NUMBER: _builtins.int
+    SLOTS_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """The version of this format; 1."""
     @_builtins.property
     def statements(self) -> _containers.RepeatedCompositeFieldContainer[Global___Statement]:
         """The statements, in the order in which they are answered."""
 
+    @_builtins.property
+    def slots(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Of a session only: the slot in which each statement was answered, ascending. A slot is a place in the one order
+        of all statements of all analysts.
+        """
+
     def __init__(
         self,
         *,
         version: _builtins.int = ...,
         statements: _abc.Iterable[Global___Statement] | None = ...,
+        slots: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["statements", b"statements", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["slots", b"slots", "statements", b"statements", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Workload: _TypeAlias = Workload  # noqa: Y015
+
+@_typing.final
+class SessionTerms(_message.Message):
+    """What makes a round a session, in which statements are answered one at a time while it is open."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LENGTH_FIELD_NUMBER: _builtins.int
+    TURN_SECONDS_FIELD_NUMBER: _builtins.int
+    ENDING_FIELD_NUMBER: _builtins.int
+    length: _builtins.int
+    """The number of statements in all; where the mechanism protects analysts, of turns instead, in each of which
+    every share has a slot. 0 where a session is opened stands for as many as the shares allow.
+    """
+    turn_seconds: _builtins.int
+    """How long a turn takes: answers come at its end. 0 for mechanisms that answer at once."""
+    ending: Global___SessionEnding.ValueType
+    """What happens to statements after the updates are used up."""
+    def __init__(
+        self,
+        *,
+        length: _builtins.int = ...,
+        turn_seconds: _builtins.int = ...,
+        ending: Global___SessionEnding.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ending", b"ending", "length", b"length", "turn_seconds", b"turn_seconds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SessionTerms: _TypeAlias = SessionTerms  # noqa: Y015
 
 @_typing.final
 class Budget(_message.Message):
@@ -733,6 +951,7 @@ class Round(_message.Message):
     SEED_COMMITMENT_FIELD_NUMBER: _builtins.int
     CLOSE_TIME_FIELD_NUMBER: _builtins.int
     RELEASE_GRID_SECONDS_FIELD_NUMBER: _builtins.int
+    SESSION_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """A random identifier."""
     dataset: _builtins.str
@@ -775,6 +994,10 @@ class Round(_message.Message):
     def close_time(self) -> _timestamp_pb2.Timestamp:
         """When it closes by itself; set where it was opened with a closing time."""
 
+    @_builtins.property
+    def session(self) -> Global___SessionTerms:
+        """Set where it is a session. A session without an analyst budget does not protect analysts from one another."""
+
     def __init__(
         self,
         *,
@@ -793,10 +1016,11 @@ class Round(_message.Message):
         seed_commitment: _builtins.bytes = ...,
         close_time: _timestamp_pb2.Timestamp | None = ...,
         release_grid_seconds: _builtins.int = ...,
+        session: Global___SessionTerms | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "close_time", b"close_time", "data_budget", b"data_budget", "open_time", b"open_time", "release_time", b"release_time", "share", b"share"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "close_time", b"close_time", "data_budget", b"data_budget", "open_time", b"open_time", "release_time", b"release_time", "session", b"session", "share", b"share"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "analyst_budget", b"analyst_budget", "beta", b"beta", "close_time", b"close_time", "data_budget", b"data_budget", "dataset", b"dataset", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_grid_seconds", b"release_grid_seconds", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "share", b"share", "state", b"state", "unit", b"unit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "analyst_budget", b"analyst_budget", "beta", b"beta", "close_time", b"close_time", "data_budget", b"data_budget", "dataset", b"dataset", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_grid_seconds", b"release_grid_seconds", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "session", b"session", "share", b"share", "state", b"state", "unit", b"unit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

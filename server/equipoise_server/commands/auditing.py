@@ -9,7 +9,7 @@ import typer
 
 from equipoise.commands.printing import print_line
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.profile import SEED_KEY
+from equipoise.profile import SEED_KEY, read_seed_key
 from equipoise_server.audit.chart import check_chart, write_chart
 from equipoise_server.audit.empirical import audit
 from equipoise_server.audit.neighbours import Instance
@@ -22,7 +22,7 @@ from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.replay.replay import Replay
 from equipoise_server.replay.report import as_json as replay_as_json
 from equipoise_server.replay.report import lines
-from equipoise_server.replay.seed import load_auditor_key, seed_in, unsealed
+from equipoise_server.replay.seed import seed_in, unsealed
 from equipoise_server.replay.stored import StoredRound
 from equipoise_server.rounds.custody import system_seeds
 from equipoise_server.simulation.progress import RunsProgress
@@ -82,7 +82,7 @@ def replay(
         def seed_of(commitment: bytes) -> bytes:
             if seed_file is not None:
                 return seed_in(seed_file, commitment)
-            private = load_auditor_key(auditor_key or state / "profiles" / Role.AUDITOR.value / SEED_KEY)
+            private = read_seed_key(auditor_key or state / "profiles" / Role.AUDITOR.value / SEED_KEY)
             return unsealed(store, round_id, private, commitment)
 
         stored = StoredRound(store, round_id)

@@ -20,13 +20,13 @@ from equipoise.auditor_client import Auditor
 from equipoise.bundle import Bundle
 from equipoise.client import Client
 from equipoise.keepsakes import Keepsakes
-from equipoise.profile import LOG_KEYS, SEED_KEY, read_log_keys
+from equipoise.profile import LOG_KEYS, SEED_KEY, read_log_keys, read_seed_key
 from equipoise.verify import Check, CheckFailed, Papers
 from equipoise.verify import verify as verify_bundle
 from equipoise_server.config import load_config
 from equipoise_server.demo.play import TABLE_FILE, Workloads
 from equipoise_server.replay.replay import Replay
-from equipoise_server.replay.seed import load_auditor_key, unsealed
+from equipoise_server.replay.seed import unsealed
 from equipoise_server.replay.stored import StoredRound
 from equipoise_server.storage.store import read_only
 
@@ -84,7 +84,7 @@ def prove(place: Path, workloads: Workloads, round_id: str) -> Proven:
     failed = [f"{each.number}: {each.detail}" for each in audit.checks if each.outcome is Outcome.FAILED]
     config = load_config(place / "state")
     with read_only(config.store_url(place / "state")) as store:
-        private = load_auditor_key(auditor / SEED_KEY)
+        private = read_seed_key(auditor / SEED_KEY)
         table = config.data_path(place / "state") / TABLE_FILE
         replayed = Replay(
             StoredRound(store, round_id),

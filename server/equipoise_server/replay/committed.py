@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from equipoise.errors import VerificationFailed, WrongState
-from equipoise.items import read_item
+from equipoise.items import LAYOUTS, Layout, read_item
 from equipoise.merkle import root_of
 from equipoise.records import Kind, item_hash, leaf_bytes
 from equipoise_server.replay.differences import same
@@ -57,15 +57,15 @@ def read_committed(connection: Connection, released: RoundRecord) -> Committed:
             Kind.ROUND_SEALED: sealed.root,
             Kind.ROUND_RELEASED: ended.root,
         },
-        dataset=dataset.one(0, "dataset"),
-        data=dataset.one(1, "data"),
-        round=opened.one(0, "round"),
-        plan=opened.one(1, "plan"),
-        seal=sealed.one(0, "seal"),
-        release=ended.one(0, "release"),
-        spending=ended.one(1, "spending"),
-        workloads=sealed.of_shares("workload", names),
-        results=ended.of_shares("result", names),
+        dataset=dataset.one("dataset"),
+        data=dataset.one("data"),
+        round=opened.one("round"),
+        plan=opened.one("plan"),
+        seal=sealed.one("seal"),
+        release=ended.one("release"),
+        spending=ended.one("spending"),
+        workloads=sealed.of_shares(names),
+        results=ended.of_shares(names),
     )
     same("the round's dataset_root", found.round["dataset_root"], dataset.root.hex())
     same("the seal's opened_root", found.seal["opened_root"], opened.root.hex())
@@ -77,19 +77,22 @@ def read_committed(connection: Connection, released: RoundRecord) -> Committed:
 class _Opened:
     """One record: its root, and its items' contents in order; None where one was removed, or fills up."""
 
+    layout: Layout
     root: bytes
     contents: tuple[bytes | None, ...]
 
-    def one(self, place: int, name: str) -> Fields:
+    def one(self, name: str) -> Fields:
+        place = self.layout.first.index(name)
         content = self.contents[place] if place < len(self.contents) else None
         if content is None:
             raise VerificationFailed(f"the item {name} is missing from its record")
         return read_item(content, name)
 
-    def of_shares(self, name: str, analysts: list[str]) -> Mapping[str, Fields]:
-        """The items of all shares, which follow the first two."""
+    def of_shares(self, analysts: list[str]) -> Mapping[str, Fields]:
+        """The items of all shares, by analyst."""
+        name = self.layout.each
         told: dict[str, Fields] = {}
-        for place, analyst in enumerate(analysts, start=2):
+        for place, analyst in enumerate(analysts, start=len(self.layout.first)):
             content = self.contents[place] if place < len(self.contents) else None
             if content is not None:
                 told[analyst] = read_item(content, name)
@@ -112,4 +115,4 @@ def _opened(connection: Connection, kind: Kind, *, dataset: str = "", round_id: 
             same(what, row.hash, item_hash(row.salt, row.content))
     same(f"the root of the {kind} record", record.root, root_of(hashes))
     same(f"the leaf of the {kind} record", record.leaf, leaf_bytes(kind, record.root, len(hashes)))
-    return _Opened(record.root, tuple(row.content for row in rows))
+    return _Opened(LAYOUTS[kind], record.root, tuple(row.content for row in rows))

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from equipoise.errors import DataLoss, VerificationFailed, WrongState
-from equipoise.records import synopsis_digest, workload_commitment
+from equipoise.records import CELL_BYTES, synopsis_digest, workload_commitment
 from equipoise.results import AnswerMethod
 from equipoise_server.mechanisms.interface import Outcome, Progress
 from equipoise_server.mechanisms.registry import mechanism
@@ -25,7 +25,6 @@ from equipoise_server.replay.differences import Difference, Differs, same
 from equipoise_server.replay.stored import StoredRound
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.rows import plan_to_json, terms_to_json
-from equipoise_server.rounds.runs import CELL_BYTES
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rounds.worker import Job, compute_round, stream_parts
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from sqlalchemy import select
 
 from equipoise.errors import InvalidArgument, VerificationFailed, WrongState
@@ -13,19 +12,6 @@ from equipoise.seeds import SALT_BYTES, SEED_BYTES, commit, open_sealed
 from equipoise_server.storage.store import ReadOnlyStore
 from equipoise_server.storage.tables import sealed_seeds
 from equipoise_server.transparency.keys import Purpose, all_keys
-
-
-def load_auditor_key(path: Path) -> X25519PrivateKey:
-    """An auditor's private key, PEM. Raises `InvalidArgument` naming the file."""
-    try:
-        key = load_pem_private_key(path.read_bytes(), password=None)
-    except OSError as error:
-        raise InvalidArgument(str(path), f"cannot be read: {error.strerror}") from None
-    except (ValueError, TypeError):
-        raise InvalidArgument(str(path), "is not a private key in PEM without a password") from None
-    if not isinstance(key, X25519PrivateKey):
-        raise InvalidArgument(str(path), "is not an X25519 key, to which seeds are sealed")
-    return key
 
 
 def unsealed(store: ReadOnlyStore, round_id: str, private: X25519PrivateKey, commitment: bytes) -> bytes:

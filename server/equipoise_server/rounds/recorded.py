@@ -17,14 +17,14 @@ from sqlalchemy import Connection, select
 
 from equipoise.accounting import Cost
 from equipoise.items import NOTHING_CHARGED
-from equipoise.records import Audience, Item, Kind, make_item, synopsis_digest, workload_commitment
+from equipoise.records import CELL_BYTES, Audience, Item, Kind, make_item, synopsis_digest, workload_commitment
 from equipoise.times import to_microseconds
 from equipoise_server.ledger import charges, journal
 from equipoise_server.ledger.accounts import analyst_account
 from equipoise_server.mechanisms.interface import Share
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.rows import plan_to_json, read_audit_nonce, terms_to_json
-from equipoise_server.rounds.runs import CELL_BYTES, read_stream_digests, read_synopsis
+from equipoise_server.rounds.runs import read_stream_digests, read_synopsis
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.tables import datasets, record_items, records, submissions
 from equipoise_server.transparency.recording import find_root, record, record_root

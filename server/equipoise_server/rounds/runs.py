@@ -24,7 +24,6 @@ from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import result_chunks, rounds, runs, stream_digests, synopses
 
 ID_BYTES = 16
-CELL_BYTES = 4  # of a synopsis's record, little endian
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, select
 from equipoise.encoding import canonical_json
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
 from equipoise.records import Kind
-from equipoise.seeds import SEED_BYTES
+from equipoise.seeds import NONCE_BYTES, SEED_BYTES
 from equipoise.times import to_microseconds
 from equipoise_server.mechanisms.interface import Plan, Setting
 from equipoise_server.rounds.clock import Clock
@@ -31,7 +31,6 @@ from equipoise_server.storage.requests import Request, first_answer, keep_answer
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import records, rounds, sealed_seeds
 
-NONCE_BYTES = 32
 ENDINGS = (Kind.ROUND_RELEASED.value, Kind.ROUND_ABORTED.value)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sqlalchemy import func, select
 
 from equipoise.errors import DataLoss, OutOfRange, WrongState
+from equipoise.records import CELL_BYTES
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.store import Store
@@ -21,7 +22,6 @@ from equipoise_server.storage.tables import rounds, synopses
 
 RECORDS_A_MESSAGE = 4096
 RECORDS_AT_ONCE = 16 * RECORDS_A_MESSAGE  # read from the store together, 256 KiB
-CELL_BYTES = 4
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ are sealed to every auditor's, so that nobody is left without while keys are exc
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,12 +16,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from equipoise.errors import AlreadyExists, NotFound, WrongState
-from equipoise.records import Audience, Item, Kind, make_item
+from equipoise.records import Audience, Item, Kind, key_id, make_item
 from equipoise.times import from_microseconds, to_microseconds
 from equipoise_server.storage.tables import keys, record_items, records
 from equipoise_server.transparency.recording import record
-
-ID_DIGITS = 16
 
 
 class Purpose(StrEnum):
@@ -44,7 +41,7 @@ class PublicKey:
     @property
     def id(self) -> str:
         """By which files and people tell keys apart."""
-        return hashlib.sha256(self.public).hexdigest()[:ID_DIGITS]
+        return key_id(self.public)
 
 
 def all_keys(connection: Connection, purpose: Purpose) -> list[PublicKey]:

@@ -297,7 +297,7 @@ def damaged(damage: Callable[[types_pb2.ResultChunk], object]) -> bytes:
         lambda m: setattr(m, "first_query", 1),
         lambda m: setattr(m, "methods", m.methods[:-1]),
         lambda m: setattr(m, "methods", b"\0" * ANSWERS_IN_CHUNK),
-        lambda m: setattr(m, "methods", b"\x09" * ANSWERS_IN_CHUNK),
+        lambda m: setattr(m, "methods", b"\x0a" * ANSWERS_IN_CHUNK),
         lambda m: m.values.pop(),
         lambda m: m.bounds.append(1),
         lambda m: m.bounds.__setitem__(0, NO_BOUND + 1),
