@@ -213,7 +213,7 @@ def test_calls_beyond_the_role_are_limited_as_others_are(tmp_path: Path) -> None
 
 
 def uploaded(piece: bytes, count: int) -> Iterator[bytes]:
-    header = analyst_pb2.SubmitHeader(round_id="r", request_id="q")
+    header = analyst_pb2.SubmitHeader(round_id="r", request_id="q", workload_bytes=count * len(piece))
     yield analyst_pb2.SubmitWorkloadRequest(header=header).SerializeToString()
     for _ in range(count):
         yield analyst_pb2.SubmitWorkloadRequest(piece=piece).SerializeToString()
