@@ -188,7 +188,7 @@ def answers_to_chunk(
 
 
 def answers_from_chunk(data: bytes) -> ResultColumns:
-    """Reads the answers to one statement. Raises `DataLoss` for everything that `answers_to_chunk` does not write."""
+    """Reads the answers to one statement. Raises `DataLoss` for all that `answers_to_chunk` does not write."""
     columns = _columns_from_bytes(data, ANSWERS_TO_STATEMENT)
     if columns.last or not columns.sequence or not len(columns.values):
         raise DataLoss("a message of a session does not answer one statement")
