@@ -16,13 +16,12 @@ from equipoise.times import from_microseconds
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
 from equipoise_server.rounds.records import DatasetRecord, Ending, RoundRecord, SessionTerms, Terms
 from equipoise_server.rounds.states import RoundState
-from equipoise_server.storage.tables import datasets, rounds, shares, submissions
+from equipoise_server.storage.tables import datasets, rounds, sessions, shares, submissions
 
 FIRST_GRID_SECONDS = 60  # of rounds that were opened before a round had a grid of its own
 NO_DATASET = "there is no such dataset"
 NO_ROUND = "there is no such round"  # the same words whether it does not exist or is not the caller's
-# As `terms_to_json` writes it: no option of a mechanism is called so.
-IS_SESSION = rounds.c.terms.contains('"session":{"ending":', autoescape=True)
+IS_SESSION = rounds.c.id.in_(select(sessions.c.round_id))
 
 
 def canonical(value: object) -> str:
