@@ -150,7 +150,7 @@ class Submissions:
                 rounds.c.id.in_(select(shares.c.round_id).where(shares.c.analyst == analyst)),
                 true() if among is None else among,
             )
-            found = round_records(connection, connection.execute(query))
+            found = round_records(connection, query)
         visible = [self._shown(record, _own(record, analyst)) for record in found]
         return cut_page(visible, limit, lambda record: record.id)
 
