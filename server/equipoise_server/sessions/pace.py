@@ -3,7 +3,8 @@
 Where analysts are not protected from one another, statements are answered as they come. Where they are, the clock
 alone gives slots: in turn t, the share in place i of m has slot `t m + i`. Statements that arrive in a turn are
 taken when it ends, one of each analyst; all answers of a turn are due together, at the first boundary of turns
-after they were stored. So when anything happens is a function of the turns, as long as one is enough to answer everybody.
+after they were stored. So when anything happens is a function of the turns, as long as one is enough to answer
+everybody.
 """
 
 from __future__ import annotations
