@@ -209,7 +209,7 @@ class Rounds:
         limit = page_limit(page_size)
         with self._store.read() as connection:
             check_token(connection, page_token)
-            found = round_records(connection, connection.execute(newest_first(page_token, limit + 1)))
+            found = round_records(connection, newest_first(page_token, limit + 1))
         return cut_page(found, limit, lambda record: record.id)
 
     def progress(self, round_id: str) -> ProgressRecord:

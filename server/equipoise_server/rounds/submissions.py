@@ -147,7 +147,7 @@ class Submissions:
             query = newest_first(page_token, limit + 1).where(
                 rounds.c.id.in_(select(shares.c.round_id).where(shares.c.analyst == analyst))
             )
-            found = round_records(connection, connection.execute(query))
+            found = round_records(connection, query)
         visible = [self._shown(record, _own(record, analyst)) for record in found]
         return cut_page(visible, limit, lambda record: record.id)
 
