@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from equipoise.schema import Schema
-from equipoise.views import Budget, JournalEntry, Plan, Round, RoundDetail, RoundState
+from equipoise.views import Budget, JournalEntry, Plan, Round, RoundDetail, RoundState, SessionTerms
 
 out = Console(emoji=False)
 err = Console(stderr=True, emoji=False)
@@ -106,10 +106,12 @@ def print_round(shown: Round) -> None:
         ("mechanism", shown.mechanism),
         ("unit of protection", shown.unit),
         ("data budget", pair(shown.data_budget)),
-        ("analyst budget", pair(shown.analyst_budget)),
+        ("analyst budget", "none" if shown.analyst_budget is None else pair(shown.analyst_budget)),
         ("bounds hold with", f"{1 - shown.beta:.4g}"),
         ("opened", f"{shown.open_time:%Y-%m-%d %H:%M:%S} UTC"),
     ]
+    if shown.session is not None:
+        facts += _session(shown.session, shown.analyst_budget)
     if shown.share is not None:
         share = f"{counted(shown.share.statements, 'statement')}, {counted(shown.share.queries, 'query')}"
         if shown.share.sensitivity:
@@ -126,6 +128,17 @@ def print_round(shown: Round) -> None:
     if shown.abort_reason:
         facts.append(("aborted because", shown.abort_reason))
     print_facts(facts)
+
+
+def _session(terms: SessionTerms, analyst_budget: Budget | None) -> list[tuple[str, object]]:
+    """What makes a round a session."""
+    turns = f"{counted(terms.length, 'turn')} of {counted(terms.turn_seconds, 'second')}"
+    length = turns if terms.turn_seconds else f"{counted(terms.length, 'statement')}, answered at once"
+    after = "refusals" if terms.ending == "stop" else "answers without a bound"
+    facts: list[tuple[str, object]] = [("session of", length), ("after its updates", after)]
+    if analyst_budget is None:
+        facts.append(("unprotected", "from answers one can tell what the other analysts ask"))
+    return facts
 
 
 def print_plan(plan: Plan, requested: str) -> None:
