@@ -10,7 +10,7 @@ from enum import StrEnum
 from equipoise.schema import Schema
 from equipoise.views import JournalEntry
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
-from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.states import ROUND, SESSION, Course, RoundState
 
 __all__ = [
     "AccountRecord",
@@ -73,6 +73,11 @@ class Terms:
     close_time: datetime | None = None
     release_grid_seconds: int = 0
     session: SessionTerms | None = None
+
+    @property
+    def course(self) -> Course:
+        """How it goes its way."""
+        return ROUND if self.session is None else SESSION
 
 
 @dataclass(frozen=True)

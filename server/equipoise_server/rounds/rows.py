@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -16,13 +16,12 @@ from equipoise.times import from_microseconds
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
 from equipoise_server.rounds.records import DatasetRecord, Ending, RoundRecord, SessionTerms, Terms
 from equipoise_server.rounds.states import RoundState
-from equipoise_server.storage.tables import datasets, rounds, shares, submissions
+from equipoise_server.storage.tables import datasets, rounds, sessions, shares, submissions
 
 FIRST_GRID_SECONDS = 60  # of rounds that were opened before a round had a grid of its own
 NO_DATASET = "there is no such dataset"
 NO_ROUND = "there is no such round"  # the same words whether it does not exist or is not the caller's
-# As `terms_to_json` writes it: no option of a mechanism is called so.
-IS_SESSION = rounds.c.terms.contains('"session":{"ending":', autoescape=True)
+IS_SESSION = rounds.c.id.in_(select(sessions.c.round_id))
 
 
 def canonical(value: object) -> str:
@@ -98,7 +97,8 @@ def read_round(connection: Connection, round_id: str, *, locked: bool = False) -
     row = connection.execute(query.with_for_update() if locked else query).first()
     if row is None:
         raise NotFound(NO_ROUND)
-    return round_records(connection, [row])[0]
+    held = select(shares).where(shares.c.round_id == round_id).order_by(shares.c.position)
+    return _round(row, tuple(map(_share, connection.execute(held))))
 
 
 def read_audit_nonce(connection: Connection, round_id: str) -> bytes | None:
@@ -108,12 +108,17 @@ def read_audit_nonce(connection: Connection, round_id: str) -> bytes | None:
     return nonce
 
 
-def round_records(connection: Connection, found: Iterable[Row[Any]]) -> list[RoundRecord]:
-    """Rows of `rounds` with their shares, in the same order."""
-    rows = list(found)
+def round_records(connection: Connection, query: Select[Any]) -> list[RoundRecord]:
+    """The rounds that a query of `rounds` finds, in its order, with their shares.
+
+    The shares are found by the same query, and not by a list of ids: that would be another statement for each
+    number of rounds, which every connection would keep prepared.
+    """
+    rows = connection.execute(query).all()
+    found = query.with_only_columns(rounds.c.id).subquery()
     held: dict[str, list[Share]] = {row.id: [] for row in rows}
-    query = select(shares).where(shares.c.round_id.in_(held)).order_by(shares.c.position)
-    for row in connection.execute(query):
+    joined = select(shares).join(found, found.c.id == shares.c.round_id).order_by(shares.c.position)
+    for row in connection.execute(joined):
         held[row.round_id].append(_share(row))
     return [_round(row, tuple(held[row.id])) for row in rows]
 
