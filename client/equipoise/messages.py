@@ -133,7 +133,7 @@ def plan(message: types_pb2.Plan) -> Plan:
         data_cost=_cost(message.data_cost),
         analyst_cost=_cost(message.analyst_cost),
         data_budget=_budget(message.data_budget),
-        analyst_budget=_budget(message.analyst_budget),
+        analyst_budget=_budget(message.analyst_budget) if message.HasField("analyst_budget") else None,
         promised_error=message.promised_error,
         uncertified_at_most=message.uncertified_at_most,
         seconds=message.seconds,

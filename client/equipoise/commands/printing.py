@@ -148,7 +148,10 @@ def print_plan(plan: Plan, requested: str) -> None:
         [
             ("mechanism", f"{plan.mechanism}{', chosen by auto' if requested == 'auto' else ''}"),
             ("costs the data", pair(plan.data_budget)),
-            ("costs the analysts", pair(plan.analyst_budget)),
+            (
+                "costs the analysts",
+                "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
+            ),
             ("promised error", error),
             ("uncertified at most", f"{plan.uncertified_at_most:,}"),
             ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
@@ -210,6 +213,8 @@ def next_step(detail: RoundDetail) -> str:
     if shown.close_time is not None and not progress.phase.startswith("failed"):
         return ""
     match shown.state:
+        case RoundState.OPEN if shown.session is not None:
+            return f"waits for: equipoise operator session close {shown.id}"
         case RoundState.OPEN:
             step = "seal"
         case RoundState.SEALED:

@@ -15,7 +15,7 @@ from equipoise_server.rpc.messages import ENDINGS, UNITS
 
 LARGEST_COUNT = 2**40  # far beyond what any round can answer, and safe in every store
 LONGEST_OPTIONS = 65_536
-LONGEST_SESSION_OPTIONS = 1 << 20  # which may list candidates
+LONGEST_SESSION_OPTIONS = 3 << 20  # which may list candidates; all in one message
 _ENDING_NAMES = {number: ending for ending, number in ENDINGS.items()} | {
     types_pb2.SESSION_ENDING_UNSPECIFIED: Ending.HYPOTHESIS
 }
