@@ -38,7 +38,7 @@ session_app = typer.Typer(
 Mechanism = Annotated[
     str,
     typer.Option(
-        help="online: the smallest errors, but analysts are not protected from one another. online_private: they are. "
+        help="online: least errors, but analysts are not protected from one another. online_private: they are. "
         "low_sensitivity: so, and medians, variances and the like can be asked."
     ),
 ]
@@ -53,8 +53,8 @@ Length = Annotated[
     int,
     typer.Option(
         min=0,
-        help="How many statements there are in all, or, where analysts are protected, how many turns; 0: as many as "
-        "the shares allow together.",
+        help="How many statements there are in all, or, where analysts are protected, how many turns; 0: as many "
+        "as the shares allow together.",
     ),
 ]
 TurnSeconds = Annotated[
