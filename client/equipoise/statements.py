@@ -58,7 +58,7 @@ def statements_from_json(text: str) -> tuple[Statement, ...]:
 
 
 def statement_from_json(text: str) -> Statement:
-    """Reads one statement, as a file lists them. Raises `InvalidArgument` naming, for example, `statement.among`."""
+    """Reads one statement, as a file lists them. Raises `InvalidArgument` naming, say, `statement.among`."""
     return _read_statement(_parsed(text, "statement", "is"), "statement")
 
 

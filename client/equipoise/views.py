@@ -132,8 +132,8 @@ class Plan:
     """What a mechanism would do in a round, from public things only.
 
     `parameters` is a JSON object; `data_budget` and `analyst_budget` are the two costs as pairs at the round's
-    own deltas, the analysts' None in a session that does not protect them; `promised_error` is the largest bound that
-    any certified answer will carry.
+    own deltas, the analysts' None in a session that does not protect them; `promised_error` is the largest bound
+    that any certified answer will carry.
     """
 
     mechanism: str

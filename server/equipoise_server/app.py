@@ -197,7 +197,7 @@ async def _rounds(deployment: Deployment, store: Store, seeds: SeedSource, clock
 
 @asynccontextmanager
 async def _sessions(rounds: Rounds) -> AsyncIterator[Sessions]:
-    sessions = Sessions()
+    sessions = Sessions(rounds)
     try:
         yield sessions
     finally:

@@ -89,7 +89,7 @@ class Served:
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)
         uploads = Uploads(10_000, 2**20, registry.count, self._shared)
-        sessions = Sessions()
+        sessions = Sessions(rounds)
         asking = Asking(sessions, threads, stopping, AskingLimits(4, 1e6, 1e6, STALL_SECONDS))
         operators = OperatorMethods(
             rounds, sessions, registry, Authority.create("here", now()), lambda: "", 10, now, threads, stopping

@@ -19,8 +19,9 @@ from equipoise.errors import InvalidArgument, Unavailable
 from equipoise.v1 import analyst_pb2
 from equipoise_server.rpc.buckets import Bucket
 from equipoise_server.rpc.threads import Threads
+from equipoise_server.sessions.attachment import Attachment
 from equipoise_server.sessions.records import AnsweredRecord
-from equipoise_server.sessions.service import Attachment, Sessions
+from equipoise_server.sessions.service import Sessions
 
 ANSWERS_AT_ONCE = 4  # read from the store together: each may be a megabyte
 STOPPING = "the server is stopping; attach again after what you received"
