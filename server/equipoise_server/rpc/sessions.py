@@ -167,6 +167,8 @@ class _Stream:
                     return
                 if request.WhichOneof("part") != "asked":
                     raise InvalidArgument("attach", ATTACH_FIRST)
+                if not request.asked.sequence:
+                    raise InvalidArgument("sequence", "must count from 1")
                 await self._asking.may_ask(self._caller)
                 # In the threads of look-ups: a statement is small, and must not wait for workloads and plans.
                 asked = await self._asking.threads.reading.run(
