@@ -348,7 +348,7 @@ def seeds(label: str) -> Callable[[int], bytes]:
 @pytest.mark.parametrize("relation", ["data", "analysts"])
 def test_the_shipped_draws_have_the_enumerated_law(relation: str) -> None:
     """False alarms: at most 1e-6 (Hoeffding, divided over both and their outcomes)."""
-    runs, seed = 800, seeds(relation)
+    runs, seed = 500, seeds(relation)
     if relation == "data":
         played, universe, questions, hidden = WHOLE.parameters, 2, remembered(WHOLE.questions((2, 1))), None
     else:
