@@ -33,7 +33,8 @@ def table(records: int, tilt: float) -> NDArray[np.int64]:
     cells = SCHEMA.universe_size
     parts = np.exp(-tilt * np.arange(cells))
     bounds = np.rint(np.cumsum(parts / parts.sum()) * records).astype(np.int64)
-    return np.diff(bounds, prepend=0)
+    counts: NDArray[np.int64] = np.diff(bounds, prepend=0)
+    return counts
 
 
 def listed(histogram: NDArray[np.int64]) -> dict[str, list[int]]:

@@ -191,7 +191,7 @@ def test_a_predicate_is_the_fraction_of_records_for_which_it_holds() -> None:
 
 def test_only_what_statements_come_to_is_seen_of_the_data() -> None:
     """Two tables on which every statement has the same value get the same answers, whatever else differs."""
-    case = replace(setting(records=4), options=setting().options | {"sensitivity": 1.0})
+    case = without(setting(records=4), sensitivity=1.0)
     histograms = [np.array(counts, np.int64) for counts in ((1, 1, 0, 2, 0, 0), (0, 2, 1, 1, 0, 0))]
     told = []
     for histogram in histograms:
@@ -232,7 +232,7 @@ def test_a_session_goes_on_after_a_restart_as_if_nothing_had_been() -> None:
 
 
 def test_certified_answers_are_within_their_bounds_and_the_bounds_say_something() -> None:
-    case = setting()
+    case = replace(setting(), beta=1e-3)
     plan = MECHANISM.plan(case)
     assert plan.promised_error < 0.1
     missed = certified = afresh = 0
@@ -246,7 +246,7 @@ def test_certified_answers_are_within_their_bounds_and_the_bounds_say_something(
             afresh += int((answers.methods == 3).sum())
             missed += int((np.abs(answers.values - true)[has_bound] > answers.bounds[has_bound]).sum())
             assert answers.bounds[has_bound].max() <= plan.promised_error * 2**40
-    assert missed == 0  # beta allows for one in twenty runs
+    assert missed == 0
     assert certified == 25 * 24
     assert 0 < afresh < certified
 
@@ -259,18 +259,13 @@ def test_the_plan_says_what_it_takes_to_play_it_again() -> None:
 
 
 def test_bounds_cover_what_a_scale_rounds_away() -> None:
-    """With noise that is next to nothing, an answer afresh is off by the scale's unit at most, as its bound says."""
-    case = without(setting(), variance=1e-6, threshold=0.0, test_epsilon=0.5)
-    case = replace(case, data_budget=replace(case.data_budget, epsilon=50.0))
-    parameters = LowSensitivityParameters.from_json(MECHANISM.plan(setting()).parameters).epochs
-    assert rounding(parameters.scale) * parameters.scale.units >= 1 << 40
-    histogram = table(20_000, 0.4)
-    data = Databases.of(SCHEMA.sizes, histogram)
+    case, data = setting(), Databases.of(SCHEMA.sizes, table(20_000, 0.4))
     for statement in STATEMENTS:
         statistic = statistic_of(compiled(statement))
-        question = DatabaseQuestion(statistic, read_candidates(case), data, parameters.scale)
-        shown = (int(question.truth()[0]) << 40) // parameters.scale.units
-        assert 0 <= int(statistic.values(data)[0]) - shown <= rounding(parameters.scale)
+        scale = scale_for(Fraction(1, 4000))
+        question = DatabaseQuestion(statistic, read_candidates(case), data, scale)
+        shown = (int(question.truth()[0]) << 40) // scale.units
+        assert 0 <= int(statistic.values(data)[0]) - shown <= rounding(scale)
 
 
 def test_every_way_to_ask_is_taken_together() -> None:

@@ -23,7 +23,7 @@ from equipoise_server.mechanisms.online.candidates import read_candidates
 from equipoise_server.mechanisms.online.database_question import DatabaseQuestion, rounding, scale_for, statistic_of
 from equipoise_server.mechanisms.online.epochs import EpochParameters, Epochs
 from equipoise_server.mechanisms.online.interface import session_length
-from equipoise_server.mechanisms.online.private import session_plan
+from equipoise_server.mechanisms.online.private import session_plan, statements_asked
 from equipoise_server.mechanisms.online.private_cost import Session
 from equipoise_server.mechanisms.online.private_plan import check_options, plan_epochs
 from equipoise_server.mechanisms.online.question import Scale
@@ -129,9 +129,9 @@ class LowSensitivitySession:
 def sizes(setting: Setting) -> Session:
     """What the planner needs to know of a session over the candidates."""
     slots = session_length(setting, slotted=True) * len(setting.shares)
-    scale, asked = scale_for(declared_sensitivity(setting)), min(setting.statements, slots)
+    scale, asked = scale_for(declared_sensitivity(setting)), statements_asked(setting, slots)
     universe = len(read_candidates(setting).starts)
-    return Session(universe, scale, 1, slots, asked, asked, data_within=False)
+    return Session(universe, scale, 1, slots, asked, asked)
 
 
 def declared_sensitivity(setting: Setting) -> Fraction:
