@@ -21,10 +21,11 @@ from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicat
 from equipoise.schema import Schema, make_attribute
 from equipoise.v1 import types_pb2
 from equipoise.wire_fields import checked_number, checked_text, checked_texts
-from equipoise.wire_format import MAX_STATEMENT_BYTES, VERSION, not_a_workload, outline
+from equipoise.wire_format import MAX_STATEMENT_BYTES, VERSION, outline
 from equipoise.wire_statistics import read_statistic, write_statistic
 
 ANSWERS_IN_CHUNK = 1024
+ANSWERS_TO_STATEMENT = 1 << 16  # of a session, in one message
 NO_BOUND = 1 << 62
 MOST_REMEMBERED = 1 << 16  # statements of one workload that are not read again where they are repeated
 
@@ -162,6 +163,49 @@ def results_to_chunks(
 
 def chunk_from_bytes(data: bytes) -> ResultColumns:
     """Reads one result message. Raises `DataLoss` for everything that `results_to_chunks` does not write."""
+    columns = _columns_from_bytes(data, ANSWERS_IN_CHUNK)
+    if not (columns.last or len(columns.values) == ANSWERS_IN_CHUNK):
+        raise DataLoss("a result message is short without being the last")
+    if columns.first_query != (columns.sequence - 1) * ANSWERS_IN_CHUNK:
+        raise DataLoss("a result message is out of sequence")
+    return columns
+
+
+def answers_to_chunk(
+    session_id: str,
+    sequence: int,
+    first_query: int,
+    values: NDArray[np.int64],
+    methods: NDArray[np.uint8],
+    bounds: NDArray[np.int64],
+) -> bytes:
+    """The message of the answers to one statement of a session, columns of one row a cell: the same bytes always.
+
+    `sequence`: of the analyst's statements, from 1; `first_query`: how many cells those before it have together.
+    """
+    if not 0 < len(values) == len(methods) == len(bounds) <= ANSWERS_TO_STATEMENT:
+        raise ValueError("values, methods and bounds must be equally long, from 1 to 65,536 cells")
+    message = types_pb2.ResultChunk(
+        version=VERSION,
+        round_id=session_id,
+        sequence=sequence,
+        first_query=first_query,
+        values=values.tolist(),
+        methods=methods.astype(np.uint8, casting="safe").tobytes(),
+        bounds=bounds.tolist(),
+    )
+    return message.SerializeToString(deterministic=True)
+
+
+def answers_from_chunk(data: bytes) -> ResultColumns:
+    """Reads the answers to one statement. Raises `DataLoss` for all that `answers_to_chunk` does not write."""
+    columns = _columns_from_bytes(data, ANSWERS_TO_STATEMENT)
+    if columns.last or not columns.sequence or not len(columns.values):
+        raise DataLoss("a message of a session does not answer one statement")
+    return columns
+
+
+def _columns_from_bytes(data: bytes, most: int) -> ResultColumns:
     message = types_pb2.ResultChunk()
     try:
         message.ParseFromString(data)
@@ -171,12 +215,8 @@ def chunk_from_bytes(data: bytes) -> ResultColumns:
     if message.version != VERSION:
         raise DataLoss(f"a result message has version {message.version}, but must have {VERSION}")
     count = len(message.values)
-    if not len(message.methods) == len(message.bounds) == count <= ANSWERS_IN_CHUNK:
+    if not len(message.methods) == len(message.bounds) == count <= most:
         raise DataLoss("a result message has columns of unequal or too great length")
-    if not (message.last or count == ANSWERS_IN_CHUNK):
-        raise DataLoss("a result message is short without being the last")
-    if message.first_query != (message.sequence - 1) * ANSWERS_IN_CHUNK:
-        raise DataLoss("a result message is out of sequence")
     methods = np.frombuffer(message.methods, dtype=np.uint8)
     if count and not 1 <= int(methods.min()) <= int(methods.max()) <= max(types_pb2.AnswerMethod.values()):
         raise DataLoss("a result message holds an unknown way of answering")
@@ -232,7 +272,7 @@ def _read_statement(data: bytes, path: str) -> Statement:
     try:
         message.ParseFromString(data)
     except DecodeError:
-        raise not_a_workload() from None
+        raise InvalidArgument(path, "is not a serialized Statement, or is nested too deeply") from None
     try:
         return _statement_of(message)
     except InvalidArgument as error:

@@ -31,6 +31,7 @@ from equipoise.records import (
 )
 from equipoise.results import AnswerMethod
 from equipoise.schema import Attribute, Schema
+from equipoise.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
 from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
 from equipoise.wire import NO_BOUND, results_to_chunks, workload_to_bytes
 from equipoise.workload import compile_workload
@@ -101,6 +102,10 @@ class Custodian:
     def receipt(self, payload: ReceiptPayload) -> bytes:
         """Signed."""
         return envelopes.sign(RECEIPT_TYPE, payload.to_bytes(), self.keys)
+
+    def session_receipt(self, payload: SessionReceiptPayload) -> bytes:
+        """Signed."""
+        return envelopes.sign(SESSION_RECEIPT_TYPE, payload.to_bytes(), self.keys)
 
     def _hashes(self) -> list[bytes]:
         return [merkle.leaf_hash(leaf) for leaf in self.leaves]
