@@ -21,9 +21,8 @@ from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement
 from equipoise.schema import Schema, make_attribute
 from equipoise.v1 import types_pb2
-from equipoise.wire_format import not_a_workload, outline
+from equipoise.wire_format import MAX_STATEMENT_BYTES, VERSION, not_a_workload, outline
 
-VERSION = 1
 ANSWERS_IN_CHUNK = 1024
 ANSWERS_TO_STATEMENT = 1 << 16  # of a session, in one message
 NO_BOUND = 1 << 62
@@ -87,16 +86,24 @@ def workload_to_bytes(statements: Sequence[Statement]) -> bytes:
     """The bytes of a Workload message, the same for equal statements. Raises `InvalidArgument`."""
     message = types_pb2.Workload(version=VERSION)
     for i, statement in enumerate(statements):
-        path = f"statements[{i}]"
-        target = message.statements.add()
-        if isinstance(statement, Marginal):
-            target.marginal.SetInParent()
-            target.marginal.attributes.extend(_texts(statement.attributes, path, ".marginal.attributes"))
-        else:
-            _write_predicate(statement, target.predicate, f"{path}.predicate", 1)
+        _write_statement(statement, message.statements.add(), f"statements[{i}]")
     if not statements:
         raise InvalidArgument("statements", "are empty; a workload asks for something")
     return message.SerializeToString(deterministic=True)
+
+
+def statement_to_bytes(statement: Statement) -> bytes:
+    """The bytes of one Statement message, the same for equal statements. Raises `InvalidArgument`."""
+    message = types_pb2.Statement()
+    _write_statement(statement, message, "statement")
+    return message.SerializeToString(deterministic=True)
+
+
+def statement_from_bytes(data: bytes, path: str = "statement") -> Statement:
+    """Reads one Statement message. Raises `InvalidArgument`, naming what is below `path`."""
+    if len(data) > MAX_STATEMENT_BYTES:
+        raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
+    return _read_statement(data, path)
 
 
 def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tuple[Statement, ...]:
@@ -110,6 +117,8 @@ def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tupl
         raise InvalidArgument("version", f"is {found.version}, but must be {VERSION}")
     if found.unknown_field is not None:
         raise InvalidArgument("workload", f"has an unknown field with number {found.unknown_field}")
+    if found.slots is not None:
+        raise InvalidArgument("slots", "belong to sessions; a workload that is submitted has none")
     if not found.statements:
         raise InvalidArgument("statements", "are empty; a workload asks for something")
     # Large workloads ask many things more than once: those are read once, and then compiled once, too.
@@ -119,7 +128,7 @@ def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tupl
         piece = data[start:stop]
         statement = read.get(piece)
         if statement is None:
-            statement = _read_statement(piece, i)
+            statement = _read_statement(piece, f"statements[{i}]")
             if len(read) < MOST_REMEMBERED:
                 read[piece] = statement
         statements.append(statement)
@@ -223,6 +232,14 @@ def _columns_from_bytes(data: bytes, most: int) -> ResultColumns:
     )
 
 
+def _write_statement(statement: Statement, target: types_pb2.Statement, path: str) -> None:
+    if isinstance(statement, Marginal):
+        target.marginal.SetInParent()
+        target.marginal.attributes.extend(_texts(statement.attributes, path, ".marginal.attributes"))
+    else:
+        _write_predicate(statement, target.predicate, f"{path}.predicate", 1)
+
+
 def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: str, depth: int) -> None:
     if depth > MAX_DEPTH:
         raise InvalidArgument(path, f"is nested deeper than {MAX_DEPTH} levels")
@@ -247,7 +264,7 @@ def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: st
             raise InvalidArgument(path, "is not a predicate")
 
 
-def _read_statement(data: bytes, number: int) -> Statement:
+def _read_statement(data: bytes, path: str) -> Statement:
     message = types_pb2.Statement()
     try:
         message.ParseFromString(data)
@@ -256,7 +273,7 @@ def _read_statement(data: bytes, number: int) -> Statement:
     try:
         return _statement_of(message)
     except InvalidArgument as error:
-        raise InvalidArgument(f"statements[{number}]{error.field}", error.problem) from None
+        raise InvalidArgument(f"{path}{error.field}", error.problem) from None
 
 
 def _statement_of(message: types_pb2.Statement) -> Statement:

@@ -23,7 +23,7 @@ from equipoise.schema import Schema
 from equipoise.tables import Axes
 from equipoise.terms import Terms, Vectors
 
-__all__ = ["CompiledWorkload", "compile_workload", "concatenate"]
+__all__ = ["CompiledWorkload", "compile_alone", "compile_workload", "concatenate"]
 
 MAX_CELLS = 1 << 20  # of one marginal
 MAX_QUERIES = 1 << 24  # of one workload
@@ -38,14 +38,14 @@ def compile_workload(statements: Sequence[Statement], schema: Schema) -> Compile
     predicates = PredicateCompiler(schema)
     builder = _Builder(schema.sizes)
     for i, statement in enumerate(statements):
-        path = f"statements[{i}]"
-        if isinstance(statement, Marginal):
-            builder.add_marginal(_marginal_axes(statement, predicates, path))
-        else:
-            boxes = predicates.compile(statement, path)
-            if sum(map(abs, boxes.values())) > MAX_WEIGHT:
-                raise InvalidArgument(path, "is too complex; split it into several statements")
-            builder.add_predicate(boxes)
+        builder.add(statement, predicates, f"statements[{i}]")
+    return builder.build()
+
+
+def compile_alone(statement: Statement, schema: Schema, path: str = "statement") -> CompiledWorkload:
+    """Compiles one statement as a workload of its own. Raises `InvalidArgument` naming what is below `path`."""
+    builder = _Builder(schema.sizes)
+    builder.add(statement, PredicateCompiler(schema), path)
     return builder.build()
 
 
@@ -90,6 +90,15 @@ class _Builder:
         self._numbers: tuple[dict[int, int], ...] = tuple({} for _ in sizes)
         self._groups: dict[Axes, tuple[list[int], list[int], list[int]]] = {}
         self._vector_bits = 0
+
+    def add(self, statement: Statement, predicates: PredicateCompiler, path: str) -> None:
+        if isinstance(statement, Marginal):
+            self.add_marginal(_marginal_axes(statement, predicates, path))
+            return
+        boxes = predicates.compile(statement, path)
+        if sum(map(abs, boxes.values())) > MAX_WEIGHT:
+            raise InvalidArgument(path, "is too complex; split it into several statements")
+        self.add_predicate(boxes)
 
     def add_marginal(self, axes: Axes) -> None:
         self._marginals.append(MarginalRange(self._offsets[-1], axes))
