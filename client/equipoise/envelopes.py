@@ -11,6 +11,7 @@ A key's label is its name and id, as in its verifier key line. Signatures are re
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from equipoise.encoding import canonical_json, from_base64, from_hex, parse_canonical_json, read_object, to_base64
 from equipoise.errors import VerificationFailed
@@ -38,15 +39,24 @@ def open_envelope(
     Raises `VerificationFailed` for anything else, also for bytes that `sign` does not write.
     """
     what = "a signed envelope"
-    fields = read_object(
-        parse_canonical_json(envelope, what), {"payload": str, "payloadType": str, "signatures": list}, what
-    )
+    fields = _read(envelope, what)
     if fields["payloadType"] != payload_type:
         raise VerificationFailed(f"{what} is not of the type {payload_type}")
     payload = from_base64(fields["payload"], "an envelope's payload")
     signatures = [_read_signature(each) for each in fields["signatures"]]
     verify_signatures(signed_bytes(payload_type, payload), signatures, trusted, told, what)
     return payload
+
+
+def claimed_type(envelope: bytes) -> str:
+    """The type that an envelope says it is of, whoever has signed it. Raises `VerificationFailed`."""
+    kind: str = _read(envelope, "a signed envelope")["payloadType"]
+    return kind
+
+
+def _read(envelope: bytes, what: str) -> dict[str, Any]:
+    kinds: dict[str, type | tuple[type, ...]] = {"payload": str, "payloadType": str, "signatures": list}
+    return read_object(parse_canonical_json(envelope, what), kinds, what)
 
 
 def _read_signature(value: object) -> Signature:
