@@ -10,7 +10,23 @@ from equipoise.auditor_client import Auditor
 from equipoise.client import Client
 from equipoise.errors import EquipoiseError
 from equipoise.operator_client import Operator
-from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement, attribute
+from equipoise.queries import (
+    All,
+    Among,
+    Any,
+    CappedSum,
+    CountDistinct,
+    Interval,
+    Marginal,
+    Not,
+    Predicate,
+    Quantile,
+    Statement,
+    Statistic,
+    Variance,
+    attribute,
+    median,
+)
 from equipoise.results import Answer, AnswerMethod, Results
 from equipoise.schema import Attribute, Schema
 from equipoise.statements import statements_from_json, statements_to_json
@@ -26,22 +42,28 @@ __all__ = [
     "Attribute",
     "Auditor",
     "Budget",
+    "CappedSum",
     "Client",
     "CompiledWorkload",
+    "CountDistinct",
     "EquipoiseError",
     "Interval",
     "Marginal",
     "Not",
     "Operator",
     "Predicate",
+    "Quantile",
     "Results",
     "RoundState",
     "Schema",
     "Share",
     "Statement",
+    "Statistic",
     "Terms",
+    "Variance",
     "attribute",
     "compile_workload",
+    "median",
     "statements_from_json",
     "statements_to_json",
 ]

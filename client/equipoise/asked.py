@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.statistics import CompiledStatistic
 from equipoise.workload import CompiledWorkload
 
-CompiledStatement = CompiledWorkload  # of exactly one statement
+CompiledStatement = CompiledWorkload | CompiledStatistic  # a workload of exactly one statement
 
 
 @dataclass(frozen=True, eq=False)

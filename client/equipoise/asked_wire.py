@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from equipoise.asked import Asked, CompiledStatement
+from equipoise.queries import Statistic
 from equipoise.schema import Schema
+from equipoise.statistics import compile_statistic
 from equipoise.wire import statement_from_bytes
 from equipoise.wire_format import asked_from_bytes
 from equipoise.workload import compile_alone
@@ -13,7 +15,10 @@ from equipoise.workload import compile_alone
 
 def compile_statement(data: bytes, schema: Schema, path: str = "statement") -> CompiledStatement:
     """Compiles one Statement message. Raises `InvalidArgument` naming what is below `path`."""
-    return compile_alone(statement_from_bytes(data, path), schema, path)
+    statement = statement_from_bytes(data, path)
+    if isinstance(statement, Statistic):
+        return compile_statistic(statement, schema, path)
+    return compile_alone(statement, schema, path)
 
 
 def compile_asked(data: bytes, schema: Schema, most_statements: int | None = None) -> Asked:

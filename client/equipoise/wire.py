@@ -7,7 +7,6 @@ can only come from a damaged store or a broken connection, raises `DataLoss`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,10 +17,12 @@ from numpy.typing import NDArray
 
 from equipoise.boxes import MAX_DEPTH
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement
+from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement, Statistic
 from equipoise.schema import Schema, make_attribute
 from equipoise.v1 import types_pb2
+from equipoise.wire_fields import checked_number, checked_text, checked_texts
 from equipoise.wire_format import MAX_STATEMENT_BYTES, VERSION, not_a_workload, outline
+from equipoise.wire_statistics import read_statistic, write_statistic
 
 ANSWERS_IN_CHUNK = 1024
 ANSWERS_TO_STATEMENT = 1 << 16  # of a session, in one message
@@ -235,7 +236,9 @@ def _columns_from_bytes(data: bytes, most: int) -> ResultColumns:
 def _write_statement(statement: Statement, target: types_pb2.Statement, path: str) -> None:
     if isinstance(statement, Marginal):
         target.marginal.SetInParent()
-        target.marginal.attributes.extend(_texts(statement.attributes, path, ".marginal.attributes"))
+        target.marginal.attributes.extend(checked_texts(statement.attributes, path, ".marginal.attributes"))
+    elif isinstance(statement, Statistic):
+        write_statistic(statement, target.statistic, f"{path}.statistic")
     else:
         _write_predicate(statement, target.predicate, f"{path}.predicate", 1)
 
@@ -245,12 +248,12 @@ def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: st
         raise InvalidArgument(path, f"is nested deeper than {MAX_DEPTH} levels")
     match predicate:
         case Among(attribute, categories):
-            target.among.attribute = _text(attribute, path, ".among.attribute")
-            target.among.categories.extend(_texts(categories, path, ".among.categories"))
+            target.among.attribute = checked_text(attribute, path, ".among.attribute")
+            target.among.categories.extend(checked_texts(categories, path, ".among.categories"))
         case Interval(attribute, low, high):
-            target.interval.attribute = _text(attribute, path, ".interval.attribute")
-            target.interval.low = _number(low, path, ".interval.low")
-            target.interval.high = _number(high, path, ".interval.high")
+            target.interval.attribute = checked_text(attribute, path, ".interval.attribute")
+            target.interval.low = checked_number(low, path, ".interval.low")
+            target.interval.high = checked_number(high, path, ".interval.high")
         case All(conditions) | Any(conditions):
             kind = "all" if isinstance(predicate, All) else "any"
             if not isinstance(conditions, tuple | list) or not conditions:
@@ -283,9 +286,11 @@ def _statement_of(message: types_pb2.Statement) -> Statement:
         case "predicate":
             return _read_predicate(message.predicate, ".predicate", 1)
         case "marginal":
-            return Marginal(_texts(tuple(message.marginal.attributes), ".marginal", ".attributes"))
+            return Marginal(checked_texts(tuple(message.marginal.attributes), ".marginal", ".attributes"))
+        case "statistic":
+            return read_statistic(message.statistic, ".statistic")
         case _:
-            raise InvalidArgument("", "is neither a predicate nor a marginal")
+            raise InvalidArgument("", "is neither a predicate nor a marginal nor a statistic")
 
 
 def _read_predicate(message: types_pb2.Predicate, path: str, depth: int) -> Predicate:
@@ -294,14 +299,14 @@ def _read_predicate(message: types_pb2.Predicate, path: str, depth: int) -> Pred
     match message.WhichOneof("condition"):
         case "among":
             among = message.among
-            attribute = _text(among.attribute, path, ".among.attribute")
-            return Among(attribute, _texts(tuple(among.categories), path, ".among.categories"))
+            attribute = checked_text(among.attribute, path, ".among.attribute")
+            return Among(attribute, checked_texts(tuple(among.categories), path, ".among.categories"))
         case "interval":
             interval = message.interval
             return Interval(
-                _text(interval.attribute, path, ".interval.attribute"),
-                _number(interval.low, path, ".interval.low"),
-                _number(interval.high, path, ".interval.high"),
+                checked_text(interval.attribute, path, ".interval.attribute"),
+                checked_number(interval.low, path, ".interval.low"),
+                checked_number(interval.high, path, ".interval.high"),
             )
         case "all":
             return All(_read_conditions(message.all.conditions, f"{path}.all.conditions", depth))
@@ -317,37 +322,6 @@ def _read_conditions(messages: Sequence[types_pb2.Predicate], path: str, depth: 
     if not messages:
         raise InvalidArgument(path, "must be at least one")
     return tuple(_read_predicate(each, f"{path}[{i}]", depth + 1) for i, each in enumerate(messages))
-
-
-# What is read names its place as `path` and `name`, which are joined only for an error: there may be millions.
-
-
-def _text(text: object, path: str, name: str) -> str:
-    if not isinstance(text, str) or not text:
-        raise InvalidArgument(path + name, "must be a string, and not empty")
-    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise InvalidArgument(path + name, "holds half of a surrogate pair")
-    return text
-
-
-def _texts(texts: object, path: str, name: str) -> tuple[str, ...]:
-    if not isinstance(texts, tuple | list) or not texts:
-        raise InvalidArgument(path + name, "must be at least one")
-    if all(isinstance(each, str) and each and each.isascii() for each in texts):
-        return tuple(texts)
-    return tuple(_text(each, path, f"{name}[{i}]") for i, each in enumerate(texts))
-
-
-def _number(number: object, path: str, name: str) -> float:
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise InvalidArgument(path + name, "is not a number")
-    try:
-        value = float(number)
-    except OverflowError:
-        value = math.nan
-    if math.isnan(value):
-        raise InvalidArgument(path + name, "is not a number, or too large for one")
-    return value
 
 
 def _refuse_unknown_fields(message: Message, path: str) -> None:

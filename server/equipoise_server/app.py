@@ -22,6 +22,7 @@ from sqlalchemy import select
 
 from equipoise.errors import EquipoiseError, InvalidArgument
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2
+from equipoise_server.allocation import share_heaps
 from equipoise_server.config import CONFIG_FILE, Config
 from equipoise_server.identity.authority import certificate_to_pem
 from equipoise_server.identity.registry import Registry
@@ -82,6 +83,7 @@ async def serve(
     Raises `InvalidArgument` for anything wrong with the directory, and where the address or the store is in use by
     another server; several servers can share a PostgreSQL, and then the directory, too.
     """
+    share_heaps()
     deployment = open_deployment(state, clock(), listen)
     log_to_stderr(deployment.config.log_level)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "equipoise"))

@@ -57,8 +57,9 @@ class Inspection:
                 assert kept is not None
                 assert kept.hex() == self.digest
             self.entries, self.digest = found["entries"], found["digest"]
-            rows = list(connection.execute(select(rounds)))
-            records = dict(zip((row.id for row in rows), round_records(connection, rows), strict=True))
+            query = select(rounds).order_by(rounds.c.position)
+            rows = list(connection.execute(query))
+            records = {record.id: record for record in round_records(connection, query)}
             assert len(records) <= told.opens
             for round_id, states in told.states.items():
                 self._check_state(records[round_id], states, round_id in told.may_abort)
@@ -71,8 +72,10 @@ class Inspection:
     def compare(self) -> int:
         """Every released round is what its computation gives undisturbed; how many there are."""
         with self._copy() as (deployment, connection):
-            rows = list(connection.execute(select(rounds).where(rounds.c.state == RoundState.RELEASED.value)))
-            for row, record in zip(rows, round_records(connection, rows), strict=True):
+            released = rounds.c.state == RoundState.RELEASED.value
+            query = select(rounds).where(released).order_by(rounds.c.position)
+            rows = list(connection.execute(query))
+            for row, record in zip(rows, round_records(connection, query), strict=True):
                 outcome = compute_round(_job(deployment, connection, row, record), lambda *_: None)
                 expected = {
                     name: list(results_to_chunks(row.id, answers.values, answers.methods, answers.bounds))

@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from cryptography import x509
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import Connection, Select, and_, func, select
 
 from equipoise.certificates import read_certificate
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
@@ -30,6 +31,7 @@ from equipoise_server.storage.tables import certificates, identities
 
 DEFAULT_PAGE = 100
 LARGEST_PAGE = 1000
+SERIALS_AT_ONCE = 64  # in one statement
 NOT_IN_FORCE = "the certificate is not, or no longer, in force"
 
 
@@ -130,11 +132,16 @@ class Registry:
 
     def in_force(self, serials: Collection[str]) -> set[str]:
         """Those of the serial numbers whose certificates are recorded and not revoked."""
-        query = select(certificates.c.serial).where(
-            certificates.c.serial.in_(serials), certificates.c.revoked.is_(None)
-        )
+        asked = sorted(serials)
+        # No certificate's: one statement stands for any number, and not one for each, which would stay prepared.
+        asked += [""] * (-len(asked) % SERIALS_AT_ONCE)
+        good = select(certificates.c.serial).where(certificates.c.revoked.is_(None))
+        found: set[str] = set()
         with self.store.read() as connection:
-            return set(connection.execute(query).scalars())
+            for start in range(0, len(asked), SERIALS_AT_ONCE):
+                some = certificates.c.serial.in_(asked[start : start + SERIALS_AT_ONCE])
+                found.update(connection.execute(good.where(some)).scalars())
+        return found
 
     def count(self) -> int:
         """How many identities there are, of all roles; the deleted are none."""
@@ -166,7 +173,7 @@ class Registry:
         )
         with self.store.read() as connection:
             rows = connection.execute(query).all()
-            until = _certified_until(connection, [row.name for row in rows])
+            until = _certified_until(connection, query.with_only_columns(identities.c.name))
         found = [
             Identity(row.name, Role(row.role), from_microseconds(row.created), until.get(row.name)) for row in rows
         ]
@@ -212,9 +219,12 @@ def _insert_certificate(
     return pem
 
 
-def _certified_until(connection: Connection, names: Collection[str]) -> dict[str, datetime]:
-    query = select(certificates.c.name, certificates.c.certificate).where(
-        certificates.c.name.in_(names), certificates.c.revoked.is_(None)
+def _certified_until(connection: Connection, names: Select[Any]) -> dict[str, datetime]:
+    found = names.subquery()
+    query = (
+        select(certificates.c.name, certificates.c.certificate)
+        .join(found, found.c.name == certificates.c.name)
+        .where(certificates.c.revoked.is_(None))
     )
     until: dict[str, datetime] = {}
     for row in connection.execute(query):

@@ -71,6 +71,8 @@ class Seeds:
             known = read_audit_nonce(connection, round_id)
             if known is not None and known != nonce:
                 raise AlreadyExists("the round has an auditor's nonce already")
+            if record.terms.session is not None:
+                raise WrongState("a session answers from its opening on, so it takes no auditor's nonce")
             if known is None:
                 if record.state is not RoundState.OPEN or closed(record.terms.close_time, now):
                     raise WrongState("the round takes an auditor's nonce only until it is sealed")

@@ -21,6 +21,7 @@ from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.mechanisms.interface import Budget, Plan
 from equipoise_server.rounds.budgets import Budgets
 from equipoise_server.rounds.clock import Clock, next_grid_point, system_clock
+from equipoise_server.rounds.collecting import collected
 from equipoise_server.rounds.custody import SeedSource, system_seeds
 from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting, Datasets, NewDataset
 from equipoise_server.rounds.deletion import delete_analyst
@@ -187,7 +188,7 @@ class Rounds:
         """Take a step that was asked for by an operator, or by the time."""
         match action:
             case Action.SEAL:
-                return self._advanced(request, round_id, action, lambda *_: {})
+                return self._advanced(request, round_id, action, collected)
             case Action.RUN:
                 try:
                     return self._advanced(request, round_id, action, self._check_idle, self._start)
@@ -209,7 +210,7 @@ class Rounds:
         limit = page_limit(page_size)
         with self._store.read() as connection:
             check_token(connection, page_token)
-            found = round_records(connection, connection.execute(newest_first(page_token, limit + 1)))
+            found = round_records(connection, newest_first(page_token, limit + 1))
         return cut_page(found, limit, lambda record: record.id)
 
     def progress(self, round_id: str) -> ProgressRecord:
@@ -447,7 +448,7 @@ class Rounds:
             return
         try:
             with self._store.read() as connection:
-                job = read_job(connection, self._datasets, round_id, self._storage_key)
+                job = read_job(connection, self._datasets, round_id, self._storage_key, self._deployment)
             # None where an old request was answered again and the round has moved on since, or is complete.
             if job is not None:
                 # Whoever made the round RUNNING may have died, or been told of an error, before the guard knew.

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, select, true
 
 from equipoise.allowance import check_allowance
 from equipoise.errors import InvalidArgument, NotFound, OutOfRange, Unavailable, WrongState
@@ -139,15 +139,18 @@ class Submissions:
             share = read_share(connection, round_id, analyst)
             return self._shown(read_round(connection, round_id), share)
 
-    def page(self, analyst: str, page_size: int, page_token: str) -> tuple[list[RoundRecord], str]:
-        """The rounds in which the analyst has a share, newest first."""
+    def page(
+        self, analyst: str, page_size: int, page_token: str, among: ColumnElement[bool] | None = None
+    ) -> tuple[list[RoundRecord], str]:
+        """The rounds in which the analyst has a share, newest first; of all rounds, or of some."""
         limit = page_limit(page_size)
         with self.store.read() as connection:
             check_token(connection, page_token, analyst)
             query = newest_first(page_token, limit + 1).where(
-                rounds.c.id.in_(select(shares.c.round_id).where(shares.c.analyst == analyst))
+                rounds.c.id.in_(select(shares.c.round_id).where(shares.c.analyst == analyst)),
+                true() if among is None else among,
             )
-            found = round_records(connection, connection.execute(query))
+            found = round_records(connection, query)
         visible = [self._shown(record, _own(record, analyst)) for record in found]
         return cut_page(visible, limit, lambda record: record.id)
 
@@ -217,6 +220,8 @@ class Submissions:
             raise Unavailable("receipts cannot be signed now") from None
 
     def _check_open(self, record: RoundRecord) -> None:
+        if record.terms.session is not None:
+            raise WrongState("the round is a session: it takes no workloads, but one statement at a time")
         # Late is late, also where the server has not come to sealing the round yet.
         if record.state is not RoundState.OPEN or closed(record.terms.close_time, self.clock()):
             raise WrongState(CLOSED)

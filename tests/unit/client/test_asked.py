@@ -7,11 +7,13 @@ import pytest
 
 from equipoise.asked_wire import compile_asked, compile_statement
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.queries import Among, Interval, Marginal, Not
+from equipoise.queries import Among, CountDistinct, Interval, Marginal, Not, Variance
 from equipoise.schema import Attribute, Schema
+from equipoise.statistics import CompiledStatistic
 from equipoise.v1 import types_pb2
 from equipoise.wire import statement_from_bytes, statement_to_bytes, workload_from_bytes, workload_to_bytes
 from equipoise.wire_format import LARGEST_SLOT, MAX_STATEMENT_BYTES, asked_from_bytes, asked_to_bytes
+from equipoise.workload import CompiledWorkload
 
 SCHEMA = Schema((Attribute("a", ("x", "y", "z")), Attribute("b", ("0", "1"))))
 STATEMENTS = (Not(Among("a", ("x",))), Marginal(("b", "a")))
@@ -35,7 +37,18 @@ def test_what_was_asked_is_compiled_statement_by_statement() -> None:
     assert asked.slots.tolist() == list(SLOTS)
     assert (asked.query_count, [each.query_count for each in asked.statements]) == (8, [1, 6, 1])
     histogram = np.arange(6, dtype=np.int64)
-    assert [each.counts(histogram).tolist() for each in asked.statements] == [[14], [0, 2, 4, 1, 3, 5], [5]]
+    tables = [each for each in asked.statements if isinstance(each, CompiledWorkload)]
+    assert [each.counts(histogram).tolist() for each in tables] == [[14], [0, 2, 4, 1, 3, 5], [5]]
+
+
+def test_statistics_are_compiled_as_what_they_are() -> None:
+    pieces = [statement_to_bytes(each) for each in (STATEMENTS[0], CountDistinct(("a", "b")))]
+    asked = compile_asked(asked_to_bytes(pieces, (1, 2)), SCHEMA)
+    assert [isinstance(each, CompiledStatistic) for each in asked.statements] == [False, True]
+    assert asked.query_count == 2
+    with pytest.raises(InvalidArgument) as caught:
+        compile_statement(statement_to_bytes(Variance("a")), SCHEMA)
+    assert caught.value.field == "statement.attribute"
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from equipoise.accounting import Cost
 from equipoise.asked import Asked, CompiledStatement
 from equipoise.errors import InvalidArgument
-from equipoise.queries import Among, Marginal
+from equipoise.queries import Among, CountDistinct, Marginal
 from equipoise.schema import Attribute, Schema
+from equipoise.statistics import compile_statistic
 from equipoise.workload import compile_alone
 from equipoise_server.mechanisms.interface import Answers, Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.online.interface import check_asked, play, session_length
+from equipoise_server.mechanisms.online.interface import check_asked, linear, play, session_length
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism, session_mechanism
 
 SCHEMA = Schema((Attribute("a", ("x", "y", "z")),))
@@ -47,7 +48,9 @@ class SlotsSeen:
     def answer(self, slot: int, statement: CompiledStatement) -> Answers:
         self.slots.append(slot)
         cells = statement.query_count
-        return Answers(statement.counts(self.histogram), np.ones(cells, np.uint8), np.full(cells, slot, np.int64))
+        return Answers(
+            linear(statement).counts(self.histogram), np.ones(cells, np.uint8), np.full(cells, slot, np.int64)
+        )
 
     def finish(self) -> NDArray[np.int64]:
         return np.array(self.slots, dtype=np.int64)
@@ -123,6 +126,13 @@ def test_a_statement_is_checked_before_it_is_played() -> None:
     with pytest.raises(InvalidArgument, match="too large") as caught:
         check_asked(Places(False), SETTING, PLAN, {"alice": asked([1], large)})
     assert caught.value.field == "statement"
+
+
+def test_a_statistic_is_no_linear_query() -> None:
+    with pytest.raises(InvalidArgument, match="only sessions of low_sensitivity") as caught:
+        linear(compile_statistic(CountDistinct(("a",)), SCHEMA, "statement"))
+    assert caught.value.field == "statement"
+    assert linear(TABLE) is TABLE
 
 
 def test_other_data_are_not_played_on() -> None:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from equipoise.asked import Asked, CompiledStatement
 from equipoise.errors import InvalidArgument
+from equipoise.statistics import CompiledStatistic
+from equipoise.workload import CompiledWorkload
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, Setting
 
@@ -85,6 +87,13 @@ def session_length(setting: Setting, slotted: bool) -> int:
     if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= LONGEST_SESSION:
         raise InvalidArgument("session.length", f"must be a whole number between 1 and {LONGEST_SESSION}")
     return length if slotted else min(length, setting.statements)
+
+
+def linear(statement: CompiledStatement) -> CompiledWorkload:
+    """The statement, for mechanisms that answer linear queries only. Raises `InvalidArgument` for a statistic."""
+    if isinstance(statement, CompiledStatistic):
+        raise InvalidArgument("statement", "is a statistic; only sessions of low_sensitivity answer those")
+    return statement
 
 
 def play(
