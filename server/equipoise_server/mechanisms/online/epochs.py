@@ -13,7 +13,8 @@ function of its seed and of what was asked, however often it was interrupted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -39,11 +40,11 @@ class EpochParameters:
     """Public.
 
     `scale`: of true answers. `epochs`, at most, with `target` statements answered afresh in each, up to noise of
-    `ending_epsilon`, and certainly at most `cap`. `records`: of a hypothesis. `step`: by how much a direction's unit
-    of 2^-16 moves an exponent, in units of 2^-48. `threshold`: a score, in units of 2^-16 of the scale's; the sign
-    of a test is `test_epsilon`-DP. `noise`: of statements answered afresh, for a sensitivity of 1. `guard`: gaps in
-    units of 2^-40 that a cell must exceed to be learnt from with others. `certified_bound`: the error, in units of
-    2^-40, of answers from a hypothesis; `noise_bounds`: of those with noise, by how much they move.
+    `ending_epsilon`, and certainly at most `cap`. `records`: of a hypothesis. `step`: by how much a direction's
+    unit of 2^-16 moves an exponent, in units of 2^-48. `threshold`: a score, in units of 2^-16 of the scale's. The
+    sign of a test is `test_epsilon`-DP. `noise`: of statements answered afresh, for a sensitivity of 1. `guard`:
+    the gap, in units of 2^-40, beyond which a cell is learnt from with others. `certified_bound`: the error, in
+    units of 2^-40, of answers from a hypothesis; `noise_bounds`: of those with noise, by how much they move.
     """
 
     scale: Scale
@@ -69,6 +70,23 @@ class EpochParameters:
     def count_noise(self) -> DiscreteLaplace:
         """The law of the noise on counts and targets."""
         return DiscreteLaplace(self.ending_epsilon)
+
+    def to_json(self) -> str:
+        """Canonical JSON; fractions as `numerator/denominator`."""
+        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> EpochParameters:
+        """What `to_json` wrote."""
+        fields = json.loads(text)
+        read = {
+            "scale": Scale(**fields["scale"]),
+            "ending_epsilon": Fraction(fields["ending_epsilon"]),
+            "test_epsilon": Fraction(fields["test_epsilon"]),
+            "noise": GaussianNoise(Fraction(fields["noise"]["variance"])),
+            "noise_bounds": tuple(fields["noise_bounds"]),
+        }
+        return EpochParameters(**fields | read)
 
     def answer_noise(self, moved: int) -> Law:
         """The law of the noise on each cell of a statement whose squared moves add up to `moved`."""
@@ -98,10 +116,7 @@ class Epochs:
             raise ValueError(f"slot {slot} is over, or there is none")
         self._pass(slot)
         held = question.held(self._multiset)
-        if self.used_up:
-            answers = _alike(held, UNCERTIFIED, NO_BOUND)
-        else:
-            answers = self._tested(slot, question, held)
+        answers = _alike(held, UNCERTIFIED, NO_BOUND) if self.used_up else self._tested(slot, question, held)
         self._pass(slot + 1)
         return answers
 
@@ -164,8 +179,9 @@ class Epochs:
 def pulls(gaps: NDArray[np.int64], guard: int) -> NDArray[np.int64]:
     """In which cells the hypothesis shall grow (1) or shrink (-1), all the same way; int64[cells].
 
-    `gaps`: published answers less held ones. The cells beyond the guard on the side where they exceed it by more in
-    all; the largest gap alone where none does. Cells of a statement exclude each other, so the direction is a query.
+    `gaps`: published answers less held ones. The cells beyond the guard on the side where they exceed it by more
+    in all; the largest gap alone where none does. Cells of a statement exclude each other, so the direction is a
+    query, or the negative of one.
     """
     beyond = np.abs(gaps) - guard
     sides = [np.where((beyond > 0) & (np.sign(gaps) == side), beyond, 0) for side in (1, -1)]
