@@ -37,7 +37,8 @@ class Databases:
     """Databases over one universe, each of 1 to 2^40 records, one after another as the cells that hold any.
 
     `sizes`: the categories of each attribute. `cells`, `counts`: int64[entries], a universe cell and its records,
-    at least 1. `starts`: int64[databases], where the entries of each begin; every database has some.
+    at least 1. `starts`: int64[databases], where the entries of each begin; every database has some. Databases
+    times cells of the universe stay below 2^62.
     """
 
     sizes: tuple[int, ...]
@@ -115,26 +116,28 @@ class CompiledQuantile(CompiledStatistic):
         """How many records of so many are averaged, W."""
         return max(1, math.floor(self.window * records))
 
+    def first(self, records: int) -> int:
+        """How many records lie below those that are averaged, a."""
+        averaged = self.averaged(records)
+        return min(max(0, math.floor(self.level * records - Fraction(averaged, 2))), records - averaged)
+
     def sensitivity(self, records: int) -> Fraction:
         """r / W."""
         return _spread(self.places) / self.averaged(records)
 
     def values(self, databases: Databases) -> NDArray[np.int64]:
         """The mean over the window, rounded down."""
-        records = databases.records.tolist()
-        averaged = [self.averaged(each) for each in records]
-        first = [
-            min(max(0, math.floor(self.level * each - Fraction(some, 2))), each - some)
-            for each, some in zip(records, averaged, strict=True)
-        ]
+        sizes, of_size = np.unique(databases.records, return_inverse=True)  # few differ
+        averaged = np.array([self.averaged(each) for each in sizes.tolist()], dtype=np.int64)
+        first = np.array([self.first(each) for each in sizes.tolist()], dtype=np.int64)
         owners, places = databases.owners, self.places[databases.categories(self.axis)]
         order = np.lexsort((places, owners))  # within each database by place; so `starts` stays as it is
         counts = databases.counts[order]
         after = np.cumsum(counts) - (np.cumsum(databases.records) - databases.records)[owners]
-        start = np.array(first, dtype=np.int64)[owners]
-        stop = start + np.array(averaged, dtype=np.int64)[owners]
+        start = first[of_size][owners]
+        stop = start + averaged[of_size][owners]
         inside = np.maximum(0, np.minimum(after, stop) - np.maximum(after - counts, start))
-        return _means(_exact_sums(databases, inside, places[order]), averaged)
+        return _means(_exact_sums(databases, inside, places[order]), averaged[of_size].tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,11 +186,13 @@ class CompiledCountDistinct(CompiledStatistic):
 
     def values(self, databases: Databases) -> NDArray[np.int64]:
         """Combinations over records, rounded down."""
-        combinations = np.zeros_like(databases.cells)
+        combinations = databases.owners
         for axis in self.axes:
             combinations = combinations * databases.sizes[axis] + databases.categories(axis)
-        different = np.unique(np.stack([databases.owners, combinations]), axis=1)[0]
-        return on_grid(np.bincount(different, minlength=len(databases.starts)), databases.records)
+        ordered = np.sort(combinations)
+        different = ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
+        owners = different // math.prod(databases.sizes[axis] for axis in self.axes)
+        return on_grid(np.bincount(owners, minlength=len(databases.starts)), databases.records)
 
 
 @dataclass(frozen=True, eq=False)

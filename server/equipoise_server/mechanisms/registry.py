@@ -9,6 +9,7 @@ from equipoise_server.mechanisms.histogram import Histogram
 from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE
 from equipoise_server.mechanisms.interface import Mechanism, Plan
 from equipoise_server.mechanisms.online.interface import SessionMechanism
+from equipoise_server.mechanisms.online.low_sensitivity import LowSensitivity
 from equipoise_server.mechanisms.online.online import Online
 from equipoise_server.mechanisms.online.private import OnlinePrivate
 from equipoise_server.mechanisms.planner import Auto
@@ -29,7 +30,11 @@ MECHANISMS: dict[str, Mechanism] = {
     "multiplicative_weights": MultiplicativeWeights(),
 }
 AUTO = Auto(MECHANISMS)
-SESSION_MECHANISMS: dict[str, SessionMechanism] = {"online": Online(), "online_private": OnlinePrivate()}
+SESSION_MECHANISMS: dict[str, SessionMechanism] = {
+    "online": Online(),
+    "online_private": OnlinePrivate(),
+    "low_sensitivity": LowSensitivity(),
+}
 
 
 def mechanism(name: str) -> Mechanism:

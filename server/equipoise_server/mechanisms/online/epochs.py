@@ -129,12 +129,9 @@ class Epochs:
 
     def _tested(self, slot: int, question: Question, held: NDArray[np.int64]) -> Answers:
         parameters, units, truth = self._parameters, self._parameters.scale.units, question.truth()
-        score = int(answer_scores(truth, units, held).max())
-        noise = int(parameters.test_noise.draw(1, self._stream("test", slot))[0])
-        if score + noise < parameters.threshold:
+        if not self._positive(slot, int(answer_scores(truth, units, held).max())):
             return _alike(held, HYPOTHESIS, parameters.certified_bound)
-        law = parameters.answer_noise(question.moved)
-        noisy = truth + law.draw(len(truth), self._stream("answer", slot))
+        noisy = truth + self._answer_noise(slot, parameters.answer_noise(question.moved), len(truth))
         answers = on_grid(np.clip(noisy, 0, units), units)
         self._afresh += 1
         self._learnt += question.direction(pulls(answers - held, parameters.guard))
@@ -161,9 +158,19 @@ class Epochs:
             return
         self._exponents += self._parameters.step * self._learnt
         self._learnt[:] = 0
-        drawn = draw_exponential(self._exponents, self._parameters.records, self._stream("records", self._epoch))
-        self._multiset = np.bincount(drawn, minlength=len(self._multiset)).astype(np.int64)
+        self._multiset = np.bincount(self._drawn_records(), minlength=len(self._multiset)).astype(np.int64)
         self._target = self._drawn_target()
+
+    def _positive(self, slot: int, score: int) -> bool:
+        noise = self._parameters.test_noise.draw(1, self._stream("test", slot))
+        return score + int(noise[0]) >= self._parameters.threshold
+
+    def _answer_noise(self, slot: int, law: Law, cells: int) -> NDArray[np.int64]:
+        return law.draw(cells, self._stream("answer", slot))
+
+    def _drawn_records(self) -> NDArray[np.int64]:
+        stream = self._stream("records", self._epoch)
+        return draw_exponential(self._exponents, self._parameters.records, stream)
 
     def _drawn_target(self) -> int:
         noise = self._parameters.count_noise.draw(1, self._stream("target", self._epoch))

@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import charge_of, parts_to_json
 from equipoise.asked import CompiledStatement
-from equipoise.errors import InvalidArgument
-from equipoise.workload import CompiledWorkload
 from equipoise_server.mechanisms.answer_noise import MOST_MOVED
 from equipoise_server.mechanisms.checking import check_costs
 from equipoise_server.mechanisms.interface import Answers, Plan, Setting
 from equipoise_server.mechanisms.online.epochs import EpochParameters, Epochs
-from equipoise_server.mechanisms.online.interface import session_length
+from equipoise_server.mechanisms.online.interface import linear, session_length
 from equipoise_server.mechanisms.online.private_cost import Session, analyst_parts, data_parts
 from equipoise_server.mechanisms.online.private_plan import (
     check_options,
@@ -64,8 +62,7 @@ class OnlinePrivate:
 
     def check_statement(self, plan: Plan, statement: CompiledStatement) -> None:  # noqa: ARG002
         """Linear queries only."""
-        if not isinstance(statement, CompiledWorkload):
-            raise InvalidArgument("statement", "is no linear query; only low_sensitivity answers statistics")
+        linear(statement)
 
     def start(self, setting: Setting, plan: Plan, histogram: NDArray[np.int64], seed: bytes) -> LinearSession:
         """A session over the records of the universe."""
@@ -88,7 +85,7 @@ class LinearSession:
 
     def answer(self, slot: int, statement: CompiledStatement) -> Answers:
         """The answer in this slot."""
-        return self.epochs.answer(slot, LinearQuestion(statement, self.histogram, self.records))
+        return self.epochs.answer(slot, LinearQuestion(linear(statement), self.histogram, self.records))
 
     def finish(self) -> NDArray[np.int64]:
         """The records of the last hypothesis."""
@@ -99,8 +96,13 @@ def sizes(setting: Setting) -> Session:
     """What the planner needs to know of a session over the records of the universe."""
     slots = session_length(setting, slotted=True) * len(setting.shares)
     check_enumerable(setting)
-    asked = sum(min(share.statements, slots // len(setting.shares)) for share in setting.shares)
+    asked = statements_asked(setting, slots)
     return Session(setting.universe_size, Scale(setting.records, 1), MOST_MOVED, slots, asked, setting.queries)
+
+
+def statements_asked(setting: Setting, slots: int) -> int:
+    """At most, with as many slots for each share."""
+    return sum(min(share.statements, slots // len(setting.shares)) for share in setting.shares)
 
 
 def session_plan(mechanism: str, setting: Setting, session: Session, parameters: EpochParameters) -> Plan:

@@ -1,0 +1,158 @@
+"""The exact law of what a session in epochs shows: the shipped session, its draws replaced by all their outcomes.
+
+A session is played again for every sequence of outcomes. Of a test only its sign is an outcome, and of a count test
+whether it ends the epoch: their probabilities are sums over the shipped laws, over the target's noise as far as it is
+still possible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from statistical.exact_game import Law
+from statistical.test_sparse_vector import at_least
+
+from equipoise.workload import CompiledWorkload
+from equipoise_server.mechanisms.answer_noise import Law as NoiseLaw
+from equipoise_server.mechanisms.online.epochs import BLOCK, EpochParameters, Epochs
+from equipoise_server.mechanisms.online.question import LinearQuestion
+from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
+from equipoise_server.randomness.weighted import exponential_law
+
+FAR = 1 << 40  # noise that decides a comparison for certain
+LOST = 1e-9  # outcomes that are rarer are left out
+
+Asked = Mapping[int, CompiledWorkload]  # by slot
+
+
+class Branches:
+    """All sequences of choices, one after another; `chance` is that of the present one."""
+
+    def __init__(self) -> None:
+        self._path: list[int] = []
+        self._sizes: list[int] = []
+        self._at, self.chance = 0, 1.0
+
+    def choose(self, chances: Sequence[float]) -> int:
+        """One of the outcomes with a chance; impossible ones are never chosen."""
+        possible = [place for place, chance in enumerate(chances) if chance > LOST]
+        if self._at == len(self._path):
+            self._path.append(0)
+            self._sizes.append(len(possible))
+        place = possible[self._path[self._at]]
+        self._at += 1
+        self.chance *= chances[place]
+        return place
+
+    def next(self) -> bool:
+        """Goes on to the next sequence; false where there is none."""
+        while self._path and self._path[-1] + 1 == self._sizes[-1]:
+            self._path.pop()
+            self._sizes.pop()
+        if self._path:
+            self._path[-1] += 1
+        self._at, self.chance = 0, 1.0
+        return bool(self._path)
+
+
+class EnumeratedEpochs(Epochs):
+    """The shipped session with every draw a choice."""
+
+    noisy_target = True
+
+    def __init__(self, parameters: EpochParameters, universe: int, slots: int, branches: Branches) -> None:
+        self._branches, self.truth = branches, np.zeros(0, dtype=np.int64)
+        self._ends = {z: float(chance) for z, chance in parameters.count_noise.law().items() if chance > LOST}
+        super().__init__(parameters, universe, slots, bytes(32))
+        self._count_noise = self._chosen_ends
+
+    def _positive(self, slot: int, score: int) -> bool:
+        law, needed = self._parameters.test_noise, self._parameters.threshold - score
+        chance = at_least(law, needed)
+        return self._branches.choose([1 - chance, chance]) == 1
+
+    def _answer_noise(self, slot: int, law: NoiseLaw, cells: int) -> NDArray[np.int64]:
+        assert isinstance(law, DiscreteGaussian)
+        noise = np.zeros(cells, dtype=np.int64)
+        for cell, count in enumerate(self.truth.tolist()):
+            # What is told lies between 0 and all records: noise beyond that is one outcome.
+            told: dict[int, float] = defaultdict(float)
+            for z, chance in gaussian_law(law).items():
+                told[min(max(count + z, 0), self._parameters.scale.units) - count] += chance
+            noise[cell] = list(told)[self._branches.choose(list(told.values()))]
+        return noise
+
+    def _drawn_records(self) -> NDArray[np.int64]:
+        law = records_law(self._exponents.tobytes())
+        return np.array([self._branches.choose(law) for _ in range(self._parameters.records)])
+
+    def _drawn_target(self) -> int:
+        self._targets = dict(self._ends) if self.noisy_target else {0: 1.0}
+        return self._parameters.target
+
+    def _chosen_ends(self, _: int) -> NDArray[np.int64]:
+        """Noise that ends the epoch after the next slot, or does not."""
+        ends = {z: at_least(self._parameters.count_noise, self._target - self._afresh + z) for z in self._targets}
+        chance = sum(self._targets[z] * ends[z] for z in ends) if self.tested else 0.0
+        ended = self._branches.choose([1 - chance, chance]) == 1
+        if not ended:
+            self._targets = {z: self._targets[z] * (1 - ends[z] * self.tested) / (1 - chance) for z in ends}
+        return np.full(BLOCK, FAR if ended else -FAR)
+
+    def _pass(self, stop: int) -> None:
+        assert stop <= self._next + 1, "slots are passed one by one here"
+        super()._pass(stop)
+
+    @property
+    def tested(self) -> bool:
+        """Whether the count is tested after the next slot."""
+        return True
+
+
+@cache
+def records_law(exponents: bytes) -> list[float]:
+    """The law of one record of a hypothesis."""
+    return [float(chance) for chance in exponential_law(np.frombuffer(exponents, dtype=np.int64))]
+
+
+@cache
+def gaussian_law(law: DiscreteGaussian) -> dict[int, float]:
+    """The probability of each integer, but for what is out of reach."""
+    reach = math.ceil(7 * math.sqrt(float(law.variance))) + 1
+    weights = {z: math.exp(-z * z / (2 * float(law.variance))) for z in range(-reach, reach + 1)}
+    total = math.fsum(weights.values())
+    return {z: weight / total for z, weight in weights.items()}
+
+
+def session_law(
+    parameters: EpochParameters,
+    histogram: NDArray[np.int64],
+    asked: Asked,
+    slots: int,
+    seen: Callable[[int], bool] = lambda _: True,
+    kind: type[EnumeratedEpochs] = EnumeratedEpochs,
+) -> Law:
+    """The law of all answers in the slots that are `seen`, of every hypothesis, and of when each epoch ended."""
+    law: dict[tuple[int, ...], float] = defaultdict(float)
+    branches = Branches()
+    while True:
+        session = kind(parameters, histogram.size, slots, branches)
+        shown: list[int] = []
+        for slot in range(slots):
+            if slot in asked:
+                question = LinearQuestion(asked[slot], histogram, int(histogram.sum()))
+                session.truth = question.truth()
+                answers = session.answer(slot, question)
+                if seen(slot):
+                    shown += [*answers.values.tolist(), int(answers.methods[0])]
+            else:
+                session._pass(slot + 1)
+            shown += [session._epoch, *session._multiset.tolist()]
+        law[tuple(shown)] += branches.chance
+        if not branches.next():
+            return dict(law)
