@@ -29,8 +29,9 @@ from equipoise.queries import (
 )
 from equipoise.results import Answer, AnswerMethod, Results
 from equipoise.schema import Attribute, Schema
+from equipoise.session import StatementAnswer
 from equipoise.statements import statements_from_json, statements_to_json
-from equipoise.views import Budget, RoundState, Share, Terms
+from equipoise.views import Budget, RoundState, SessionTerms, Share, Terms
 from equipoise.workload import CompiledWorkload, compile_workload
 
 __all__ = [
@@ -56,8 +57,10 @@ __all__ = [
     "Results",
     "RoundState",
     "Schema",
+    "SessionTerms",
     "Share",
     "Statement",
+    "StatementAnswer",
     "Statistic",
     "Terms",
     "Variance",

@@ -47,11 +47,7 @@ VERSION = 1
 
 def statements_from_json(text: str) -> tuple[Statement, ...]:
     """Reads a statements file. Raises `InvalidArgument` naming, for example, `statements[3].all[1].among`."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidArgument("statements", f"are not JSON: {error}") from None
-    _check_keys(document, {"version", "statements"}, "statements file")
+    document = _check_keys(_parsed(text, "statements", "are"), {"version", "statements"}, "statements file")
     version = document["version"]
     if isinstance(version, bool) or version != VERSION:
         raise InvalidArgument("version", f"must be {VERSION}")
@@ -61,10 +57,22 @@ def statements_from_json(text: str) -> tuple[Statement, ...]:
     return tuple(_read_statement(each, f"statements[{i}]") for i, each in enumerate(statements))
 
 
+def statement_from_json(text: str) -> Statement:
+    """Reads one statement, as a file lists them. Raises `InvalidArgument` naming, say, `statement.among`."""
+    return _read_statement(_parsed(text, "statement", "is"), "statement")
+
+
 def statements_to_json(statements: Sequence[Statement]) -> str:
     """The file of some statements, one a line; `statements_from_json` reads it back to equal ones."""
     lines = ",\n".join("  " + json.dumps(_write(each), ensure_ascii=False, allow_nan=False) for each in statements)
     return f'{{"version": {VERSION}, "statements": [\n{lines}\n]}}\n'
+
+
+def _parsed(text: str, field: str, verb: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(field, f"{verb} not JSON: {error}") from None
 
 
 def _write(statement: Statement) -> dict[str, object]:

@@ -36,10 +36,12 @@ from equipoise_server.rpc.auditor import AuditorMethods
 from equipoise_server.rpc.guards import Context, surround
 from equipoise_server.rpc.methods import Serving, bind
 from equipoise_server.rpc.operator import OperatorMethods
+from equipoise_server.rpc.sessions import Asking, AskingLimits
 from equipoise_server.rpc.shield import LONGEST_MESSAGE, REASON_KEY, hide_errors
 from equipoise_server.rpc.synopsis import Synopses
 from equipoise_server.rpc.threads import SharedThreads, Threads
 from equipoise_server.rpc.uploads import Uploads
+from equipoise_server.sessions.service import Sessions
 
 ANALYST, OPERATOR, AUDITOR = (f"/equipoise.v1.{name}Service" for name in ("Analyst", "Operator", "Auditor"))
 
@@ -87,12 +89,14 @@ class Served:
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)
         uploads = Uploads(10_000, 2**20, registry.count, self._shared)
+        sessions = Sessions(rounds)
+        asking = Asking(sessions, threads, stopping, AskingLimits(4, 1e6, 1e6, STALL_SECONDS))
         operators = OperatorMethods(
-            rounds, registry, Authority.create("here", now()), lambda: "", 10, now, threads, stopping
+            rounds, sessions, registry, Authority.create("here", now()), lambda: "", 10, now, threads, stopping
         )
         implementations = {
             analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"]: AnalystMethods(
-                rounds, Synopses(rounds, bench.store), uploads, threads, stopping
+                rounds, asking, Synopses(rounds, bench.store), uploads, threads, stopping
             ),
             operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]: operators,
             auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]: AuditorMethods(
@@ -129,7 +133,7 @@ class Served:
 
         asked = sent() if handler.request_streaming else requests[0]
         try:
-            answer = handler.unary_stream or handler.stream_unary or handler.unary_unary
+            answer = handler.unary_stream or handler.stream_unary or handler.unary_unary or handler.stream_stream
             await answer(asked, cast(Context, context))
         except Aborted:
             pass

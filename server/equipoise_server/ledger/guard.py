@@ -171,8 +171,8 @@ class Guard:
             )
         if _answered(connection) < mark.answered:
             return (
-                f"the store has {_answered(connection)} answers of sessions, but {mark.answered} had been given (see "
-                "the guard): it was restored from an older copy, and the same randomness would be used again"
+                f"the store has {_answered(connection)} answers of sessions, but {mark.answered} had been given "
+                "(see the guard): it was restored from an older copy, and randomness would be used again"
             )
         return (
             f"the store remembers {remembered(connection)} requests, but {mark.requests} had been answered "

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select
 
 from equipoise_server.rounds.collecting import read_told
 from equipoise_server.rounds.custody import SealedSeed, open_seed
-from equipoise_server.rounds.datasets import Datasets
+from equipoise_server.rounds.foundation import Foundation
 from equipoise_server.rounds.recorded import registered_digest
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.rows import read_audit_nonce, read_dataset, read_round, read_workloads
@@ -17,9 +17,7 @@ from equipoise_server.rounds.worker import Job
 from equipoise_server.storage.tables import rounds
 
 
-def read_job(
-    connection: Connection, tables: Datasets, round_id: str, storage_key: bytes, deployment: str
-) -> Job | None:
+def read_job(connection: Connection, foundation: Foundation, round_id: str) -> Job | None:
     """The job of a running round that has not been computed; None for any other: data are touched for no other.
 
     Raises `DataLoss` where the seed does not open, `InvalidArgument("source", ...)` where the table is gone.
@@ -30,15 +28,15 @@ def read_job(
     dataset = read_dataset(connection, record.terms.dataset)
     return Job(
         round_id=round_id,
-        table=tables.table(dataset.source),
+        table=foundation.tables.table(dataset.source),
         schema=dataset.schema.to_json(),
         setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema.sizes),
         plan=record.plan,
         workloads=read_workloads(connection, round_id),
-        seed=read_seed(connection, record, storage_key),
+        seed=read_seed(connection, record, foundation.storage_key),
         audit_nonce=read_audit_nonce(connection, round_id),
         data_digest=registered_digest(connection, dataset.name),
-        told=read_told(connection, deployment, round_id),
+        told=read_told(connection, foundation.deployment, round_id),
     )
 
 

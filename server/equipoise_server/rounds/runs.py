@@ -142,6 +142,11 @@ def kept_since_before(connection: Connection, time: datetime) -> list[str]:
     return list(connection.execute(found).scalars())
 
 
+def kept(connection: Connection, round_id: str) -> bool:
+    """Whether a released round's results are still there."""
+    return connection.execute(select(rounds.c.run_id).where(rounds.c.id == round_id)).scalar_one() is not None
+
+
 def expire(connection: Connection, round_id: str) -> None:
     """Remove the results of a round that has ended. What it was charged stays, of course."""
     query = select(rounds.c.run_id).where(rounds.c.id == round_id).with_for_update()

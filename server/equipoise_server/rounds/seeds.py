@@ -47,7 +47,7 @@ def bound_seed(seed: bytes, nonce: bytes | None, digest: bytes, setting: Setting
     """
     told = asdict(setting)
     if not setting.protects_analysts:
-        told["analyst_budget"] = None  # there is no infinity in JSON
+        told["analyst_budget"] = None  # there is no JSON of an infinite one
     public = canonical_json({"setting": told, "plan": asdict(plan)})
     info = b"equipoise round v1\n" + digest + hashlib.sha256(public).digest()
     return HKDF(SHA256(), SEED_BYTES, salt=nonce or bytes(NONCE_BYTES), info=info).derive(seed)

@@ -5,8 +5,8 @@ OPEN --seal--> SEALED --run--> RUNNING --release--> RELEASED
   |              |               +-+ run again, where the worker died
   +----abort-----+----abort------+------------> ABORTED
 
-A session takes the same steps, and answers while it is OPEN: so it is charged when it is opened, and nothing that it
-was charged is ever given back.
+A session takes the same steps, and answers while it is OPEN: so it is charged when it is opened, and nothing that
+it was charged is ever given back.
 
 A round with a closing time takes the steps after OPEN by itself from then on (`due`). The points of the code at
 which a kill matters are named in `storage.crash_points`: before and after the commit of each of these steps, and

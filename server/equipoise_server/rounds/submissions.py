@@ -15,7 +15,7 @@ import structlog
 from sqlalchemy import ColumnElement, Connection, func, select, true
 
 from equipoise.allowance import check_allowance
-from equipoise.errors import InvalidArgument, NotFound, OutOfRange, Unavailable, WrongState
+from equipoise.errors import InvalidArgument, NotFound, OutOfRange, WrongState
 from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records import SALT_BYTES, workload_commitment
 from equipoise.times import from_microseconds, to_microseconds
@@ -25,6 +25,7 @@ from equipoise_server.mechanisms.interface import Share
 from equipoise_server.mechanisms.registry import check_workload
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.paging import cut_page, page_limit
+from equipoise_server.rounds.receipts import signed
 from equipoise_server.rounds.records import DryRun, ReceiptRecord, RoundRecord
 from equipoise_server.rounds.rows import (
     NO_ROUND,
@@ -212,12 +213,7 @@ class Submissions:
         payload = ReceiptPayload(
             self.deployment, round_id, analyst, commitment, statements, queries, to_microseconds(now)
         )
-        try:
-            return self.signer.envelope(connection, RECEIPT_TYPE, payload.to_bytes())
-        except InvalidArgument as error:
-            # A key that was added while this server runs, and whose file is not here: no analyst's doing.
-            log.error("receipt_not_signed", problem=error.message)
-            raise Unavailable("receipts cannot be signed now") from None
+        return signed(self.signer, connection, RECEIPT_TYPE, payload.to_bytes())
 
     def _check_open(self, record: RoundRecord) -> None:
         if record.terms.session is not None:

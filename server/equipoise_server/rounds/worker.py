@@ -194,7 +194,7 @@ class Digests:
 
 def serve_job(pipe: Connection, job: Job) -> None:
     """The worker process's main function: compute, and tell the server over `pipe`."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     # Where the server has died nobody listens; a traceback on its standard error would be no use to anybody.
     with pipe, suppress(BrokenPipeError):
         pipe.send(_computed(pipe, job))
@@ -211,15 +211,20 @@ def _computed(pipe: Connection, job: Job) -> Finished | Failed:
             digests.take(part)
             pipe.send(part)
         return Finished(outcome.synopsis, digests.streams(outcome), peak_memory_bytes())
-    except EquipoiseError as error:
-        return Failed(type(error).__name__, error.message)
-    except MemoryError:
-        return Failed("MemoryError", "out of memory")
     except Exception as error:
-        # Its own text may hold what was asked or what the table holds: only the place may be told.
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        kind = f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
-        return Failed(kind, f"something unexpected happened: {kind}")
+        return failure(error)
+
+
+def failure(error: Exception) -> Failed:
+    """What may be told of an error in a worker."""
+    if isinstance(error, EquipoiseError):
+        return Failed(type(error).__name__, error.message)
+    if isinstance(error, MemoryError):
+        return Failed("MemoryError", "out of memory")
+    # Its own text may hold what was asked or what the table holds: only the place may be told.
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    kind = f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
+    return Failed(kind, f"something unexpected happened: {kind}")
 
 
 def peak_memory_bytes() -> int:
@@ -252,7 +257,7 @@ def _throttled(pipe: Connection) -> Progress:
     return progress
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """A killed server must leave no worker behind that goes on using memory and processors."""
     parent = multiprocessing.parent_process()
     if parent is not None:
