@@ -21,7 +21,7 @@ from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicat
 from equipoise.schema import Schema, make_attribute
 from equipoise.v1 import types_pb2
 from equipoise.wire_fields import checked_number, checked_text, checked_texts
-from equipoise.wire_format import MAX_STATEMENT_BYTES, VERSION, not_a_workload, outline
+from equipoise.wire_format import MAX_STATEMENT_BYTES, VERSION, outline
 from equipoise.wire_statistics import read_statistic, write_statistic
 
 ANSWERS_IN_CHUNK = 1024
@@ -272,7 +272,7 @@ def _read_statement(data: bytes, path: str) -> Statement:
     try:
         message.ParseFromString(data)
     except DecodeError:
-        raise not_a_workload() from None
+        raise InvalidArgument(path, "is not a serialized Statement, or is nested too deeply") from None
     try:
         return _statement_of(message)
     except InvalidArgument as error:

@@ -22,6 +22,12 @@ ONLINE = replace(
     options={},
     session=SessionTerms(),
 )
+BY_TURNS = replace(
+    ONLINE,
+    mechanism="online_private",
+    analyst_budget=TERMS.analyst_budget,
+    session=SessionTerms(length=6, turn_seconds=10),
+)
 ASKED: dict[str, list[Statement]] = {
     "ann": [COLOUR == "red", Marginal(("colour", "size")), SIZE.isin(["s", "m"])],
     "bob": [Marginal(("size",)), (COLOUR == "red") | (SIZE == "xl")],

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
-from integration.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench
-from integration.session_terms import ASKED, ONLINE, PATIENCE, ask, ask_all, attached
+from integration.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench, HandClock
+from integration.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, ask, ask_all, attached
 from sqlalchemy import select, text
 from stores import allow_changes, back_up, restore
 
@@ -26,11 +27,20 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.keepsakes import read_session_receipt
-from equipoise.queries import Marginal, attribute
-from equipoise.wire import answers_from_chunk, chunk_from_bytes, statement_to_bytes, workload_to_bytes
+from equipoise.queries import Marginal, Statement, attribute
+from equipoise.times import to_microseconds
+from equipoise.wire import (
+    ResultColumns,
+    answers_from_chunk,
+    chunk_from_bytes,
+    statement_to_bytes,
+    workload_to_bytes,
+)
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds.records import Ending, SessionTerms, Terms
 from equipoise_server.rounds.states import RoundState
+from equipoise_server.sessions.attachment import Attachment
+from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.storage.tables import asked, submissions
 from equipoise_server.storage.tables import attached as attached_table
 
@@ -57,6 +67,22 @@ def answered(bench: Bench) -> list[tuple[str, int, bytes]]:
     with bench.store.read() as connection:
         query = select(asked.c.analyst, asked.c.sequence, asked.c.chunk).order_by(asked.c.slot)
         return [tuple(row) for row in connection.execute(query)]
+
+
+def columns(chunks: Sequence[ResultColumns]) -> list[list[int]]:
+    """Values, ways and bounds of some messages together."""
+    return [
+        [int(number) for chunk in chunks for number in getattr(chunk, name)]
+        for name in ("values", "methods", "bounds")
+    ]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(bench: Bench) -> None:
@@ -100,9 +126,7 @@ def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(benc
     for analyst, records in told.items():
         live = [answers_from_chunk(each.chunk) for each in records]
         released = [chunk_from_bytes(each) for each in bench.rounds.results(analyst, session_id, 0, 10)]
-        for column in ("values", "methods", "bounds"):
-            parts = [np.concatenate([getattr(each, column) for each in some]) for some in (live, released)]
-            np.testing.assert_array_equal(*parts)
+        assert columns(live) == columns(released)
     assert [each.id for each in bench.sessions.list_for_analyst("ann")[0]] == [session_id]
     with bench.store.read() as connection:
         assert {row.analyst: row.statements for row in connection.execute(select(submissions))} == {
@@ -149,16 +173,16 @@ def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:
         with pytest.raises(WrongState, match="session"):
             call()
     stream = attached(bench, "ann", session_id)
-    with pytest.raises(InvalidArgument, match="^statement.*no attribute 'shape'"):
+    with pytest.raises(InvalidArgument, match=r"^statement.*no attribute 'shape'"):
         stream.ask(1, statement_to_bytes(attribute("shape") == "round"))  # of another dataset
-    with pytest.raises(InvalidArgument, match="^statement"):
+    with pytest.raises(InvalidArgument, match=r"^statement"):
         stream.ask(1, b"no statement")
     with pytest.raises(OutOfRange):
         stream.ask(2, statement_to_bytes(COLOUR == "red"))
     bob = attached(bench, "bob", session_id)
+    ask(bob, 1, Marginal(("colour", "size")))
     with pytest.raises(BudgetExhausted, match="allows 4 more"):
-        ask(bob, 1, Marginal(("colour", "size")))
-        ask(bob, 2, Marginal(("colour", "size")))
+        bob.ask(2, statement_to_bytes(Marginal(("colour", "size"))))
     assert ask(bob, 2, COLOUR == "red").sequence == 2
     with pytest.raises(AlreadyExists):
         bob.ask(2, statement_to_bytes(COLOUR == "green"))
@@ -188,6 +212,10 @@ def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:
         (replace(TERMS, analyst_budget=None), "analyst_budget"),
         (replace(ONLINE, analyst_budget=Budget(1.0, 1e-4)), "analyst_budget"),
         (replace(ONLINE, session=SessionTerms(turn_seconds=1)), "session.turn_seconds"),
+        (replace(BY_TURNS, session=SessionTerms(length=6)), "session.turn_seconds"),
+        (replace(BY_TURNS, analyst_budget=None), "analyst_budget"),
+        (replace(BY_TURNS, close_time=HandClock().now + timedelta(seconds=9)), "close_time"),
+        (replace(BY_TURNS, close_time=HandClock().now + timedelta(seconds=71)), "close_time"),
         (replace(ONLINE, session=SessionTerms(length=1 << 41)), "session.length"),
         (replace(ONLINE, options={"length": 3}), "options"),
         (replace(ONLINE, shares=(Share("ann", 1, 2, sensitivity=1),)), "shares[0].sensitivity"),
@@ -270,3 +298,92 @@ def test_an_older_copy_of_the_store_is_not_asked_once_more(on_sqlite: Bench) -> 
         bench.rounds.recover()
     with pytest.raises(DataLoss):
         attached(bench, "ann", session_id)
+
+
+def test_turns_alone_say_when_anything_is_answered(on_sqlite: Bench) -> None:
+    bench, begin = on_sqlite, on_sqlite.clock.now
+    close_time = begin + timedelta(seconds=64)
+    opened = bench.sessions.open(replace(BY_TURNS, close_time=close_time), "open")
+    assert opened.terms.close_time == begin + timedelta(seconds=60)  # where a turn ends
+    session_id = opened.id
+    # Before anybody attaches, so that nobody's first answer is the later for it.
+    assert bench.sessions.process_id(session_id) is not None
+    charged = bench.charged()
+    assert set(charged) == {DATA, "analyst/shop/query/ann", "analyst/shop/query/bob"}
+    assert all(spent == 0 < held for spent, held in charged.values())
+
+    ann, bob = (attached(bench, name, session_id) for name in ("ann", "bob"))
+    asked_first = [ann.ask(i, statement_to_bytes(each)) for i, each in enumerate(ASKED["ann"][:2], start=1)]
+    bobs = bob.ask(1, statement_to_bytes(ASKED["bob"][0]))
+    bench.clock.move(10)
+    until(lambda: len(answered(bench)) == 2)
+    # They are stored, but it is not time: nobody sees when they were.
+    assert not any(each.done() for each in (*asked_first, bobs))
+    assert ann.stored(0, 10) == []
+    assert attached(bench, "bob", session_id).answered == 0
+    bench.clock.move(10)
+    first = asked_first[0].result(PATIENCE)
+    assert (first.slot, bobs.result(PATIENCE).slot) == (0, 1)
+    assert read_session_receipt(first.envelope).time == to_microseconds(begin + timedelta(seconds=20))
+    until(lambda: len(answered(bench)) == 3)
+
+    bench.restart()
+    bench.sessions.look_after()
+    assert bench.sessions.process_id(session_id) is not None
+    ann = attached(bench, "ann", session_id)
+    assert ann.answered == 1
+    with pytest.raises(AlreadyExists):
+        ann.ask(2, statement_to_bytes(COLOUR == "green"))
+    second = ann.ask(2, statement_to_bytes(ASKED["ann"][1]))
+    assert not second.done()
+    bench.clock.move(10)
+    assert second.result(PATIENCE).slot == 2
+    # What is still waiting when its stream is let go of was never asked.
+    ann.ask(3, statement_to_bytes(COLOUR == "green"))
+    ann.detach()
+    assert ask_later(bench, attached(bench, "ann", session_id), 3, ASKED["ann"][2]).slot == 6
+    assert bench.charged() == charged
+
+
+def ask_later(bench: Bench, stream: Attachment, sequence: int, statement: Statement) -> AnsweredRecord:
+    """Ask in this turn, and let time pass until the answer is due."""
+    known = len(answered(bench))
+    asked = stream.ask(sequence, statement_to_bytes(statement))
+    bench.clock.move(10)
+    until(lambda: len(answered(bench)) > known)
+    bench.clock.move(10)
+    return asked.result(PATIENCE)
+
+
+def test_the_last_turn_is_answered_before_a_session_is_sealed_by_itself(on_sqlite: Bench) -> None:
+    bench = on_sqlite
+    session_id = bench.sessions.open(BY_TURNS, "open").id
+    charged = bench.charged()
+    ann, bob = (attached(bench, name, session_id) for name in ("ann", "bob"))
+    ask_later(bench, bob, 1, ASKED["bob"][0])
+    bench.clock.move(30)
+    last = ann.ask(1, statement_to_bytes(ASKED["ann"][2]))
+    too_late = ann.ask(2, statement_to_bytes(COLOUR == "green"))
+    bench.clock.move(10)
+    with pytest.raises(WrongState, match="no longer answers"):
+        ann.ask(3, statement_to_bytes(COLOUR == "green"))
+    until(lambda: len(answered(bench)) == 2)
+    bench.rounds.keep_schedule()
+    assert bench.state(session_id) is RoundState.OPEN
+    bench.clock.move(10)
+    assert last.result(PATIENCE).slot == 10
+    with pytest.raises(WrongState, match="no longer answers"):
+        too_late.result(PATIENCE)
+    told = {"ann": ann.stored(0, 10), "bob": bob.stored(0, 10)}
+    for state in (RoundState.SEALED, RoundState.RUNNING):
+        bench.rounds.keep_schedule()
+        assert bench.state(session_id) is state
+    bench.sessions.look_after()
+    assert ann.ended.result(PATIENCE) is None
+    assert bench.wait(session_id).complete
+    bench.rounds.keep_schedule()
+    bench.clock.move(60)
+    for name, records in told.items():
+        released = [chunk_from_bytes(each) for each in bench.rounds.results(name, session_id, 0, 10)]
+        assert columns([answers_from_chunk(each.chunk) for each in records]) == columns(released)
+    assert bench.charged() == {account: (held, held) for account, (_, held) in charged.items()}
