@@ -32,7 +32,7 @@ from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import draw_exponential
 
 HYPOTHESIS = 9  # the wire's AnswerMethod
-BLOCK = 1 << 10  # slots whose count noise is drawn together
+BLOCK = 1 << 8  # slots whose count noise is drawn together
 
 
 @dataclass(frozen=True)
