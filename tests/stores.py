@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
@@ -236,6 +236,21 @@ def change_directly(url: str, *statements: str) -> None:
     with engine.begin() as connection:
         for statement in statements:
             connection.execute(text(statement))
+
+
+@contextmanager
+def statements() -> Iterator[set[str]]:
+    """The texts of all statements that are carried out in a context, on any store."""
+    told: set[str] = set()
+
+    def carried_out(_: Connection, __: Any, statement: str, ___: Any, ____: Any, _____: bool) -> None:
+        told.add(statement)
+
+    event.listen(Engine, "before_cursor_execute", carried_out)
+    try:
+        yield told
+    finally:
+        event.remove(Engine, "before_cursor_execute", carried_out)
 
 
 def stored_bytes(url: str) -> bytes:

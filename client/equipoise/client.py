@@ -104,12 +104,13 @@ class Client:
         sealing; the workload that was accepted before, if any, then stays in force. `VerificationFailed` where the
         receipt is not for what was sent.
         """
+        workload = wire.workload_to_bytes(statements)
         header = analyst_pb2.SubmitHeader(
             round_id=round_id,
             request_id=request_id or fresh_request_id(),
             commitment_salt=secrets.token_bytes(SALT_BYTES),
+            workload_bytes=len(workload),
         )
-        workload = wire.workload_to_bytes(statements)
 
         def requests() -> Iterator[analyst_pb2.SubmitWorkloadRequest]:
             yield analyst_pb2.SubmitWorkloadRequest(header=header)
@@ -140,8 +141,8 @@ class Client:
 
     def dry_run(self, round_id: str, statements: Sequence[Statement]) -> DryRun:
         """Checks a workload and predicts its error, without leaving a trace."""
-        header = analyst_pb2.SubmitHeader(round_id=round_id)
         workload = wire.workload_to_bytes(statements)
+        header = analyst_pb2.SubmitHeader(round_id=round_id, workload_bytes=len(workload))
 
         def requests() -> Iterator[analyst_pb2.DryRunWorkloadRequest]:
             yield analyst_pb2.DryRunWorkloadRequest(header=header)

@@ -183,7 +183,9 @@ def admitted(server: ServerProcess, name: str) -> Credentials:
 
 def upload(round_id: str, workload: bytes, request_id: str = "", piece_bytes: int = 500_000) -> list[bytes]:
     """The messages of a workload, as SubmitWorkload and DryRunWorkload both read them."""
-    header = analyst_pb2.SubmitHeader(round_id=round_id, request_id=request_id, commitment_salt=SALT)
+    header = analyst_pb2.SubmitHeader(
+        round_id=round_id, request_id=request_id, commitment_salt=SALT, workload_bytes=len(workload)
+    )
     pieces = [workload[at : at + piece_bytes] for at in range(0, len(workload), piece_bytes)]
     return [
         analyst_pb2.SubmitWorkloadRequest(header=header).SerializeToString(),

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from integration.rounds_bench import ANN, BOB, CAP, KEY, RECORDS, SALT, SCHEMA, SEED, TERMS, Bench, write_table
-from stores import stored_bytes
+from stores import statements, stored_bytes
 
 from equipoise.errors import (
     AlreadyExists,
@@ -412,6 +412,18 @@ def test_lists_are_paged_newest_first(bench: Bench) -> None:
         bench.rounds.list(1001)
     with pytest.raises(InvalidArgument, match=r"^page_token: "):
         bench.rounds.list_for_analyst("cyd", 5, token)
+
+
+def test_lists_of_any_number_of_rounds_are_the_same_statements(bench: Bench) -> None:
+    """Connections keep what they have prepared: one more for each round would be memory for each round."""
+    told = []
+    for _ in range(3):
+        bench.opened()
+        with statements() as carried_out:
+            bench.rounds.list()
+            bench.rounds.list_for_analyst("ann")
+        told.append(carried_out)
+    assert told[0] == told[1] == told[2] != set()
 
 
 def test_the_seed_is_committed_and_not_readable_in_the_store(bench: Bench) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from equipoise.v1 import (
     operator_pb2_grpc,
     types_pb2,
 )
+from equipoise_server.allocation import HEAPS
 from equipoise_server.identity.authority import Authority, certificate_to_pem
 from equipoise_server.identity.names import Role, identity_uri
 from equipoise_server.identity.policy import POLICY
@@ -42,6 +45,7 @@ from equipoise_server.state import open_deployment
 from equipoise_server.storage.tables import certificates
 
 WORKLOAD_LIMIT = 100_000
+HEAP_BYTES = 1 << 26  # of addresses, as glibc takes them on 64 bits
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +213,7 @@ def test_calls_beyond_the_role_are_limited_as_others_are(tmp_path: Path) -> None
 
 
 def uploaded(piece: bytes, count: int) -> Iterator[bytes]:
-    header = analyst_pb2.SubmitHeader(round_id="r", request_id="q")
+    header = analyst_pb2.SubmitHeader(round_id="r", request_id="q", workload_bytes=count * len(piece))
     yield analyst_pb2.SubmitWorkloadRequest(header=header).SerializeToString()
     for _ in range(count):
         yield analyst_pb2.SubmitWorkloadRequest(piece=piece).SerializeToString()
@@ -308,3 +312,20 @@ async def test_an_unexpected_error_is_a_reference_to_the_log(server: ServerProce
         with store.write() as connection:
             connection.exec_driver_sql("DELETE FROM datasets WHERE name = 'broken'")
         store.close()
+
+
+async def test_all_threads_share_the_c_librarys_heaps(server: ServerProcess) -> None:
+    async with server.channel(server.operator()) as channel:
+        asking: Any = operator_pb2_grpc.OperatorServiceStub(channel)
+        await asyncio.gather(*(asking.ListRounds(operator_pb2.ListRoundsRequest()) for _ in range(20)))
+    maps = [line.split()[:2] for line in Path(f"/proc/{server.process.pid}/maps").read_text().splitlines()]
+    places = [([int(end, 16) for end in ends.split("-")], access) for ends, access in maps]
+    # One for threads is 64 MiB of addresses, of which the beginning is in use; the first of all is elsewhere.
+    heaps = [
+        start
+        for ((start, middle), used), ((begin, end), unused) in pairwise(places)
+        if (used, unused, start % HEAP_BYTES) == ("rw-p", "---p", 0)
+        and middle == begin
+        and end >= start + HEAP_BYTES
+    ]
+    assert len(heaps) < HEAPS

@@ -123,9 +123,10 @@ def _malformed(server: ServerProcess, profile: Path, round_id: str) -> None:
     asked = workload_to_bytes(ASKED["ann"])[:-3]
 
     def pieces() -> Iterator[analyst_pb2.SubmitWorkloadRequest]:
-        yield analyst_pb2.SubmitWorkloadRequest(
-            header=analyst_pb2.SubmitHeader(round_id=round_id, request_id="m", commitment_salt=SALT)
+        header = analyst_pb2.SubmitHeader(
+            round_id=round_id, request_id="m", commitment_salt=SALT, workload_bytes=len(asked)
         )
+        yield analyst_pb2.SubmitWorkloadRequest(header=header)
         yield analyst_pb2.SubmitWorkloadRequest(piece=asked)
 
     with server.blocking_channel(Credentials.of_profile(profile)) as channel:

@@ -79,15 +79,17 @@ def terms() -> operator_pb2.RoundTerms:
 async def uploaded(
     round_id: str, request_id: str, workload: bytes
 ) -> AsyncIterator[analyst_pb2.SubmitWorkloadRequest]:
-    yield analyst_pb2.SubmitWorkloadRequest(
-        header=analyst_pb2.SubmitHeader(round_id=round_id, request_id=request_id, commitment_salt=SALT)
+    header = analyst_pb2.SubmitHeader(
+        round_id=round_id, request_id=request_id, commitment_salt=SALT, workload_bytes=len(workload)
     )
+    yield analyst_pb2.SubmitWorkloadRequest(header=header)
     for start in range(0, len(workload), 7):
         yield analyst_pb2.SubmitWorkloadRequest(piece=workload[start : start + 7])
 
 
 async def dry_run(round_id: str, workload: bytes) -> AsyncIterator[analyst_pb2.DryRunWorkloadRequest]:
-    yield analyst_pb2.DryRunWorkloadRequest(header=analyst_pb2.SubmitHeader(round_id=round_id))
+    header = analyst_pb2.SubmitHeader(round_id=round_id, workload_bytes=len(workload))
+    yield analyst_pb2.DryRunWorkloadRequest(header=header)
     yield analyst_pb2.DryRunWorkloadRequest(piece=workload)
 
 

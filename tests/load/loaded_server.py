@@ -81,9 +81,12 @@ def uploaded(
     round_id: str, request_id: str, statements: Sequence[Statement] = TABLE
 ) -> Iterator[analyst_pb2.SubmitWorkloadRequest]:
     """The requests of a submit."""
-    header = analyst_pb2.SubmitHeader(round_id=round_id, request_id=request_id, commitment_salt=SALT)
+    workload = workload_to_bytes(statements)
+    header = analyst_pb2.SubmitHeader(
+        round_id=round_id, request_id=request_id, commitment_salt=SALT, workload_bytes=len(workload)
+    )
     yield analyst_pb2.SubmitWorkloadRequest(header=header)
-    yield analyst_pb2.SubmitWorkloadRequest(piece=workload_to_bytes(statements))
+    yield analyst_pb2.SubmitWorkloadRequest(piece=workload)
 
 
 def narrow_channel(server: ServerProcess, credentials: Credentials) -> aio.Channel:

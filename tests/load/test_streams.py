@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -24,8 +25,10 @@ CHUNKS = 16  # in a stream of 16,384 answers
 BYTES_A_STREAM = 600_000  # a page of results and a connection's part; a stream lets go of it when it is cut off
 OPEN = 'equipoise_open_calls{method="StreamResults"}'
 WATCHED = 'equipoise_open_calls{method="WatchAnalystRound"}'
+SUBMITTED = 'equipoise_open_calls{method="SubmitWorkload"}'
 REFUSED = 'equipoise_calls_total{method="StreamResults",status="RESOURCE_EXHAUSTED"}'
 MEMORY, DESCRIPTORS = "process_resident_memory_bytes", "process_open_fds"
+CUT_OFF, LONGEST_SUBMIT_SECONDS = 100, 0.05  # submits, and until the last of them is cut off
 SPARE_BYTES = 20_000_000  # what an allocator may keep for later
 SPARE_TASKS = 10  # that come and go
 SPARE_DESCRIPTORS = 60  # of connections to the store that are made when many read at once, and then stay
@@ -176,6 +179,35 @@ async def cancel(stub: analyst_pb2_grpc.AnalystServiceStub, place: Place, number
     if number % 3 == 2:
         await asyncio.sleep(0)
     call.cancel()
+
+
+def cut_off(stub: Any, place: Place, number: int) -> None:
+    """Begins a submit, and hangs up before its last byte."""
+    gone = threading.Event()
+
+    def requests() -> Iterator[analyst_pb2.SubmitWorkloadRequest]:
+        header, piece = uploaded(place.open_id, f"cut off {number}")
+        header.header.workload_bytes += 1
+        yield from (header, piece)
+        gone.wait()
+
+    call = stub.SubmitWorkload.future(requests())
+    time.sleep(LONGEST_SUBMIT_SECONDS * number / CUT_OFF)
+    call.cancel()
+    gone.set()
+
+
+async def test_a_submit_that_is_cut_off_is_none(place: Place) -> None:
+    """What was sent until then looks to gRPC's server, now and then, as if it had been all."""
+    with place.server.blocking_channel(place.eve) as channel:
+        stub: Any = analyst_pb2_grpc.AnalystServiceStub(channel)  # type: ignore[arg-type]  # not asyncio's
+        for number in range(CUT_OFF):
+            await asyncio.to_thread(cut_off, stub, place, number)
+        await place.monitor.reaches(SUBMITTED, 0)
+        withdrawal = analyst_pb2.WithdrawWorkloadRequest(round_id=place.open_id, request_id="cut off")
+        refused = stub.WithdrawWorkload.future(withdrawal).exception()
+        assert refused is not None, "one was accepted"
+        assert Refusal.of(refused).reason == "NOT_FOUND"
 
 
 async def test_cancelled_streams_leave_nothing_behind(place: Place, cancelled: int) -> None:

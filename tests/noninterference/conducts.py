@@ -95,7 +95,10 @@ def request_of(round_id: str, name: str) -> str:
 def upload(round_id: str, name: str, workload: bytes) -> list[Message]:
     """What is sent to submit a workload, as the request called `name`."""
     header = analyst_pb2.SubmitHeader(
-        round_id=round_id, request_id=request_of(round_id, name), commitment_salt=SALT
+        round_id=round_id,
+        request_id=request_of(round_id, name),
+        commitment_salt=SALT,
+        workload_bytes=len(workload),
     )
     return [analyst_pb2.SubmitWorkloadRequest(header=header), analyst_pb2.SubmitWorkloadRequest(piece=workload)]
 
@@ -107,5 +110,5 @@ def withdrawal(round_id: str, name: str) -> Message:
 
 def dry(round_id: str, workload: bytes) -> list[Message]:
     """What is sent to try a workload out."""
-    header = analyst_pb2.SubmitHeader(round_id=round_id)
+    header = analyst_pb2.SubmitHeader(round_id=round_id, workload_bytes=len(workload))
     return [analyst_pb2.DryRunWorkloadRequest(header=header), analyst_pb2.DryRunWorkloadRequest(piece=workload)]

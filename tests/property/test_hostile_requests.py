@@ -258,7 +258,10 @@ WORKLOAD = types_pb2.Workload.FromString(workload_to_bytes(ANN))
 @settings(max_examples=2 * settings().max_examples)
 def test_no_workload_is_unexpected(served: Served, method: str, workload: bytes, data: st.DataObject) -> None:
     header = analyst_pb2.SubmitHeader(
-        round_id=served.round_id, request_id=f"request {data.draw(st.integers(0, 9))}", commitment_salt=SALT
+        round_id=served.round_id,
+        request_id=f"request {data.draw(st.integers(0, 9))}",
+        commitment_salt=SALT,
+        workload_bytes=len(workload),
     )
     cut = data.draw(st.integers(0, len(workload)))
     parts = [

@@ -61,12 +61,14 @@ class RestlessAnalyst:
 
     def _call(self, stub: Any, round_id: str) -> None:
         request_id = f"{self.random.getrandbits(64):x}"
-        header = analyst_pb2.SubmitHeader(round_id=round_id, request_id=request_id, commitment_salt=SALT)
+        header = analyst_pb2.SubmitHeader(
+            round_id=round_id, request_id=request_id, commitment_salt=SALT, workload_bytes=len(ASKED)
+        )
         gone = threading.Event()
 
         def pieces(kind: Any, *, whole: bool) -> Iterator[Any]:
             yield kind(header=header)
-            yield kind(piece=ASKED)
+            yield kind(piece=ASKED[: None if whole else -1])
             if not whole:
                 gone.wait()
 

@@ -828,22 +828,26 @@ class SubmitHeader(_message.Message):
     ROUND_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     COMMITMENT_SALT_FIELD_NUMBER: _builtins.int
+    WORKLOAD_BYTES_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """The round."""
     request_id: _builtins.str
     """Chosen by the caller; the same request again gets the first answer."""
     commitment_salt: _builtins.bytes
     """32 random bytes of the caller's, under which the workload is committed to. Not used by DryRunWorkload."""
+    workload_bytes: _builtins.int
+    """How many bytes all pieces have together: an upload that ends before, or after, is refused."""
     def __init__(
         self,
         *,
         round_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
         commitment_salt: _builtins.bytes = ...,
+        workload_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment_salt", b"commitment_salt", "request_id", b"request_id", "round_id", b"round_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment_salt", b"commitment_salt", "request_id", b"request_id", "round_id", b"round_id", "workload_bytes", b"workload_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -17,6 +17,7 @@ from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rpc.guards import Call, Context, Guard
 from equipoise_server.rpc.open_calls import OpenCalls
+from equipoise_server.rpc.refusals import Refusals
 from equipoise_server.rpc.threads import SharedThreads
 
 _CALLER: ContextVar[Caller] = ContextVar("caller")
@@ -28,14 +29,15 @@ def authentication(registry: Registry, deployment: str, clock: Clock, threads: S
     That the chain leads to our authority is checked by TLS before. Looking the name up comes before any limit of
     calls, so names take turns in `threads`: whoever floods the server delays only calls under its own name.
     """
-    open_calls = OpenCalls(registry, clock)
+    open_calls, refusals = OpenCalls(registry, clock), Refusals()
 
     @asynccontextmanager
     async def authenticate(call: Call) -> AsyncIterator[None]:
         certificate = _parsed(_peer_certificate(call.context))
-        name = name_in_force(certificate, deployment, clock)
-        # gRPC gives each call a task of its own, so this is seen by this call only.
-        _CALLER.set(await threads.run(name, registry.caller, name, certificate))
+        with refusals.counted(certificate):
+            name = name_in_force(certificate, deployment, clock)
+            # gRPC gives each call a task of its own, so this is seen by this call only.
+            _CALLER.set(await threads.run(name, registry.caller, name, certificate))
         async with open_calls.while_in_force(certificate):
             yield
 

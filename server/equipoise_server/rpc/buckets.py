@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+TOO_OFTEN = "too many calls of yours in a short time"  # whoever is told so, in the same words
+SECONDS_BETWEEN_LINES = 60
+
 
 class Bucket:
     """Holds up to `burst` tokens, gets `rate` a second, starts full. Time is given, in seconds of any clock."""
@@ -20,3 +23,8 @@ class Bucket:
             return (1 - self._tokens) / self._rate
         self._tokens -= 1
         return 0.0
+
+
+def once_a_minute(now: float) -> Bucket:
+    """For lines of the log about one caller, so that a flood of calls is not a flood of lines."""
+    return Bucket(1 / SECONDS_BETWEEN_LINES, 1, now)

@@ -16,13 +16,11 @@ import structlog
 from equipoise.errors import TooFast
 from equipoise_server.identity.policy import POLICY, Rate, Row
 from equipoise_server.rpc.authentication import current_caller
-from equipoise_server.rpc.buckets import Bucket
+from equipoise_server.rpc.buckets import TOO_OFTEN, Bucket, once_a_minute
 from equipoise_server.rpc.guards import Call, Guard
 
 TOO_MANY = "too many calls of yours are open at once"
-TOO_OFTEN = "too many calls of yours in a short time"
 TOO_SPREAD = "your calls come over too many connections at once"
-SECONDS_BETWEEN_WARNINGS = 60
 
 _log = structlog.get_logger("equipoise.rpc")
 
@@ -43,10 +41,10 @@ class _Account:
     """What one caller does now. Accounts stay: there are no more of them than registered identities."""
 
     buckets: dict[Rate, Bucket]
+    lines: Bucket
     calls: int = 0
     uploads: int = 0
     connections: Counter[str] = field(default_factory=Counter)
-    warned: float = float("-inf")
 
 
 def call_limit(
@@ -59,7 +57,8 @@ def call_limit(
         if name not in accounts:
             now, burst = clock(), limits.burst_seconds
             accounts[name] = _Account(
-                {kind: Bucket(rate, max(1, rate * burst), now) for kind, rate in limits.rates.items()}
+                {kind: Bucket(rate, max(1, rate * burst), now) for kind, rate in limits.rates.items()},
+                once_a_minute(now),
             )
         return accounts[name]
 
@@ -80,9 +79,7 @@ def call_limit(
         try:
             check(own, call, peer)
         except TooFast as refusal:
-            # Once a minute, so that a flood of calls is not a flood of lines.
-            if clock() - own.warned >= SECONDS_BETWEEN_WARNINGS:
-                own.warned = clock()
+            if not own.lines.take(clock()):
                 _log.warning("limited", caller=name, problem=refusal.message)
             raise
         own.calls += 1

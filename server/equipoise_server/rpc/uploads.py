@@ -40,8 +40,9 @@ class Uploads:
     ) -> AsyncIterator[tuple[analyst_pb2.SubmitHeader, bytes]]:
         """The header and the joined pieces, whose bytes count until the context is left.
 
-        Raises `InvalidArgument` for a wrong order, `TooLarge` for a workload beyond the limit or the caller's part,
-        `TooFast` where only with others of the caller's.
+        Raises `InvalidArgument` for a wrong order, and for pieces that are not as long as the header says: what a
+        caller who hangs up has sent looks to gRPC's server as if it had ended there. `TooLarge` for a workload
+        beyond the limit or the caller's part, `TooFast` where only with others of the caller's.
         """
         part = self._total_bytes // max(1, await self._threads.run(caller, self._identities))
         held = 0
@@ -68,6 +69,8 @@ class Uploads:
                 pieces += request.piece
             if header is None:
                 raise InvalidArgument("header", "must be sent first, and once")
+            if held != header.workload_bytes:
+                raise InvalidArgument("header.workload_bytes", f"is {header.workload_bytes:,}, but {held:,} came")
             workload = bytes(pieces)
             pieces.clear()
             yield header, workload

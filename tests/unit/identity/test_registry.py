@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from stores import statements
 
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
 from equipoise_server.identity.authority import Authority, certificate_to_pem, new_key
 from equipoise_server.identity.names import Caller, Role
-from equipoise_server.identity.registry import Identity, Registry, mark_deleted, serial_of
+from equipoise_server.identity.registry import SERIALS_AT_ONCE, Identity, Registry, mark_deleted, serial_of
 from equipoise_server.storage.requests import make_request
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import certificates
@@ -189,3 +190,18 @@ def test_pages(registry: Registry) -> None:
         registry.list(ANALYSTS, 1001, "")
     with pytest.raises(InvalidArgument, match=r"^page_token"):
         registry.list(ANALYSTS, 0, "no/name")
+
+
+def test_any_number_of_certificates_is_asked_for_in_the_same_statements(registry: Registry) -> None:
+    told, serials = [], set()
+    for name in ("a", "b", "c"):
+        issued = AUTHORITY.issue_identity(name, KEY, NOW)
+        registry.add(name, Role.ANALYST, issued, NOW)
+        serials.add(serial_of(issued))
+        with statements() as carried_out:
+            assert registry.in_force(serials) == serials
+            registry.list(ANALYSTS)
+        told.append(carried_out)
+    assert told[0] == told[1] == told[2] != set()
+    others = {f"{number}" for number in range(2 * SERIALS_AT_ONCE)}
+    assert registry.in_force(serials | others) == serials

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,13 +14,14 @@ from typing import cast
 import pytest
 from cryptography import x509
 
-from equipoise.errors import NotAuthenticated
+from equipoise.errors import NotAuthenticated, TooFast
 from equipoise_server.identity.authority import CLOCK_SKEW, Authority, certificate_to_pem, new_key
 from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rpc.authentication import authentication, current_caller
 from equipoise_server.rpc.guards import Call, Context
 from equipoise_server.rpc.threads import SharedThreads
+from equipoise_server.storage.requests import make_request
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import certificates, identities
 
@@ -37,10 +39,12 @@ class Deployment:
     threads: SharedThreads
     now: datetime = NOW
 
+    def __post_init__(self) -> None:
+        self.guard = authentication(self.registry, "here", lambda: self.now, self.threads)
+
     async def caller(self, presented: Iterable[bytes]) -> Caller:
-        guard = authentication(self.registry, "here", lambda: self.now, self.threads)
         context = cast(Context, FakeContext({"x509_pem_cert": presented}))
-        async with guard(Call("/x/Y", False, context)):
+        async with self.guard(Call("/x/Y", False, context)):
             return current_caller()
 
 
@@ -98,6 +102,24 @@ async def test_revocation_is_checked_on_every_call(deployment: Deployment) -> No
         connection.execute(certificates.update().values(revoked=1))
     with pytest.raises(NotAuthenticated, match="no longer"):
         await deployment.caller([pem])
+
+
+async def test_calls_with_a_revoked_certificate_are_limited_and_no_others(deployment: Deployment) -> None:
+    revoked = certificate_to_pem(deployment.certificate)
+    with deployment.registry.store.write() as connection:
+        connection.execute(certificates.update().values(revoked=1))
+    new = AUTHORITY.issue_identity("alice", new_key().public_key(), NOW)
+    request = make_request("operator/o", "1", "renew", "alice")
+    deployment.registry.renew("alice", {Role.ANALYST}, new, NOW, request)
+
+    async def flood() -> None:
+        for _ in range(1000):
+            with suppress(NotAuthenticated):
+                await deployment.caller([revoked])
+
+    with pytest.raises(TooFast):
+        await flood()
+    assert await deployment.caller([certificate_to_pem(new)]) == Caller("alice", Role.ANALYST)
 
 
 async def test_a_certificate_that_was_never_recorded_is_refused(deployment: Deployment) -> None:

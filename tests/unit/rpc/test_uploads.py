@@ -15,8 +15,6 @@ from equipoise.v1 import analyst_pb2
 from equipoise_server.rpc.threads import SharedThreads
 from equipoise_server.rpc.uploads import Uploads
 
-HEADER = analyst_pb2.SubmitWorkloadRequest(header=analyst_pb2.SubmitHeader(round_id="r", request_id="q"))
-
 PATIENCE = 30
 
 
@@ -27,6 +25,18 @@ def piece(content: bytes) -> analyst_pb2.SubmitWorkloadRequest:
 async def sent(*requests: analyst_pb2.SubmitWorkloadRequest) -> AsyncIterator[analyst_pb2.SubmitWorkloadRequest]:
     for request in requests:
         yield request
+
+
+def announced(workload_bytes: int) -> analyst_pb2.SubmitWorkloadRequest:
+    header = analyst_pb2.SubmitHeader(round_id="r", request_id="q", workload_bytes=workload_bytes)
+    return analyst_pb2.SubmitWorkloadRequest(header=header)
+
+
+def whole(workload: bytes) -> AsyncIterator[analyst_pb2.SubmitWorkloadRequest]:
+    return sent(announced(len(workload)), piece(workload))
+
+
+HEADER = announced(0)
 
 
 class Made(Protocol):
@@ -51,7 +61,7 @@ def uploads(threads: SharedThreads) -> Made:
 
 
 async def test_pieces_are_joined(uploads: Made) -> None:
-    requests = sent(HEADER, piece(b"ab"), piece(b""), piece(b"c"))
+    requests = sent(announced(3), piece(b"ab"), piece(b""), piece(b"c"))
     async with uploads(3).collected("ann", requests) as (header, content):
         assert (header.round_id, header.request_id, content) == ("r", "q", b"abc")
 
@@ -59,6 +69,13 @@ async def test_pieces_are_joined(uploads: Made) -> None:
 async def test_a_header_alone_is_an_empty_workload(uploads: Made) -> None:
     async with uploads().collected("ann", sent(HEADER)) as (_, content):
         assert content == b""
+
+
+@pytest.mark.parametrize("workload_bytes", [0, 1, 3])
+async def test_what_ends_before_or_after_its_announced_end_is_refused(uploads: Made, workload_bytes: int) -> None:
+    with pytest.raises(InvalidArgument, match=rf"^header\.workload_bytes: is {workload_bytes}, but 2 came"):
+        async with uploads().collected("ann", sent(announced(workload_bytes), piece(b"ab"))):
+            pass
 
 
 @pytest.mark.parametrize(
@@ -104,12 +121,15 @@ async def test_the_parts_of_all_callers_fit_the_total_and_nobody_is_in_anothers(
     async with AsyncExitStack() as stack:
         for caller in ("ann", "bob", "eve"):
             for size in (60, 40):
-                await stack.enter_async_context(limited.collected(caller, sent(HEADER, piece(b"x" * size))))
+                await stack.enter_async_context(limited.collected(caller, whole(b"x" * size)))
         for caller in ("ann", "bob", "eve"):
             with pytest.raises(TooFast):
-                await stack.enter_async_context(limited.collected(caller, sent(HEADER, piece(b"x"))))
+                await stack.enter_async_context(limited.collected(caller, whole(b"x")))
     # All is given back, also by those that were refused.
-    async with limited.collected("ann", sent(HEADER, piece(b"x" * 60))), limited.collected("ann", sent(HEADER)):
+    async with (
+        limited.collected("ann", whole(b"x" * 60)),
+        limited.collected("ann", sent(HEADER)),
+    ):
         pass
 
 
