@@ -119,7 +119,7 @@ class _Dialogue:
         try:
             self._attached(conversation.receive())
             while self._fill(conversation):
-                message = conversation.receive()
+                message = self._next(conversation)
                 if message is None:
                     raise WrongState("the session takes no more statements; the rest of yours was not asked")
                 if message.WhichOneof("part") == "attached":
@@ -127,11 +127,17 @@ class _Dialogue:
                 elif (answer := self._read(message.answered)) is not None:
                     yield answer
             conversation.finish()
-        except InvalidArgument as error:
-            raise _renamed(error, self._received - (self._first or 0)) from None
         finally:
             conversation.close()
             self._keep()
+
+    def _next(
+        self, conversation: Conversation[analyst_pb2.AskQueriesResponse]
+    ) -> analyst_pb2.AskQueriesResponse | None:
+        try:
+            return conversation.receive()
+        except InvalidArgument as error:
+            raise _renamed(error, self._received - (self._first or 0)) from None
 
     def _opening(self) -> analyst_pb2.AskQueriesRequest:
         attach = analyst_pb2.AttachSession(
