@@ -16,6 +16,7 @@ from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.answer_noise import fresh_answers
 from equipoise_server.mechanisms.checking import check_costs
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Plan, Setting
+from equipoise_server.mechanisms.online.interface import linear
 from equipoise_server.mechanisms.online.online_plan import OnlineParameters, data_parts, plan_online, uncertified
 from equipoise_server.mechanisms.repair.private_weights import answer_scores, rounding_error
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
@@ -83,7 +84,7 @@ class Online:
 
     def check_statement(self, plan: Plan, statement: CompiledStatement) -> None:  # noqa: ARG002
         """Every predicate and every marginal can be answered."""
-        if statement.statement_count != 1:
+        if linear(statement).statement_count != 1:
             raise InvalidArgument("statement", "must be one")
 
     def start(self, setting: Setting, plan: Plan, histogram: NDArray[np.int64], seed: bytes) -> OnlineSession:
@@ -110,17 +111,18 @@ class OnlineSession:
 
     def answer(self, slot: int, statement: CompiledStatement) -> Answers:
         """The answer to the statement in this slot; slots ascend."""
-        held = self._hypothesis.answers(statement)
+        asked = linear(statement)
+        held = self._hypothesis.answers(asked)
         if self.used_up:
             return _alike(held, UNCERTIFIED, NO_BOUND)
-        counts = statement.counts(self._histogram)
+        counts = asked.counts(self._histogram)
         score = int(answer_scores(counts, self._records, held).max())
         if not self._tests.positive(slot, score):
             return _alike(held, HYPOTHESIS, self._parameters.certified_bound)
-        noise, moved = self._parameters.noise, statement.statement_sensitivity(0)
+        noise, moved = self._parameters.noise, asked.statement_sensitivity(0)
         stream = KeyedStream.derive(self._seed, "online", "answers", str(slot))
         published = fresh_answers(noise, moved, counts, self._records, stream)
-        self._hypothesis.measured(statement, 0, published / 2.0**GRID_BITS)
+        self._hypothesis.measured(asked, 0, published / 2.0**GRID_BITS)
         return _alike(published, noise.method, self._parameters.noise_bounds[moved - 1])
 
     def finish(self) -> NDArray[np.int64]:
