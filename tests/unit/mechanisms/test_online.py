@@ -199,6 +199,11 @@ def test_a_long_session_promises_twice_what_noise_for_every_statement_would() ->
     assert alone < plan.promised_error <= 2.001 * alone
 
 
+def test_with_very_many_statements_it_promises_less_error_than_noise() -> None:
+    many = replace(setting(), shares=(Share("a", 10**7, 10**7),), options={"length": 10**7})
+    assert ONLINE.plan(many).promised_error < gaussian(many) / 4
+
+
 def test_a_forced_threshold_gets_updates_whose_tests_are_quieter() -> None:
     many = replace(setting(), shares=(Share("a", 20_000, 20_000),), options={"length": 20_000, "threshold": 0.05})
     parameters = parameters_of(ONLINE.plan(many))

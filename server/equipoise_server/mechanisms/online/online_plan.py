@@ -24,6 +24,7 @@ from equipoise_server.mechanisms.weights.hypothesis import gain_slack
 
 MOST_UPDATES = 512
 FEWEST_UPDATES = 8  # that teach anything worth the tests
+USUAL_UPDATES = 128  # in sessions of very many statements
 AIM = 2  # times the error that noise for every statement would promise
 DETECTION_SHARES = tuple(Fraction(part, 16) for part in range(1, 16))  # of the budget
 FALSE_POSITIVES = Fraction(1, 4)  # of all updates, where the hypothesis is right
@@ -165,11 +166,17 @@ def _usual(setting: Setting, length: int, divisions: list[Division]) -> OnlinePa
     Where the hypothesis learns, answers are far better than that. Of all such parameters those with the greatest
     `updates threshold^2` are taken, so that updates last: how many are needed falls with the threshold's square
     (`most_updates`), if far below what is proven. Where not even a few updates are to be had so, the session is
-    short; then a few are made, and a greater error is promised.
+    short; then a few are made, and a greater error is promised. Where statements are so many that noise for all of
+    them promises little, no more is aimed at than the usual number of updates can keep.
     """
     everything = Fraction(usable_rho(setting.data_budget), RHO_UNIT * length)
     _, bounds = choose_noise(setting, everything, setting.beta / setting.queries)
-    aim = AIM * max(bounds) * (setting.records << SCORE_BITS) >> GRID_BITS
+    scale = setting.records << SCORE_BITS
+    aim = AIM * max(bounds) * scale >> GRID_BITS
+    most = max((each.updates for each in divisions if each.updates <= USUAL_UPDATES), default=0)
+    if most:
+        aim = min(aim, 2 * min(each.tested for each in divisions if each.updates == most))
+    loudest = min(max(bounds), (aim << GRID_BITS) // scale)
 
     def least(division: Division) -> int:
         """The threshold below which a hypothesis that is right would cause too many updates."""
@@ -180,7 +187,7 @@ def _usual(setting: Setting, length: int, divisions: list[Division]) -> OnlinePa
         return division.updates * (aim - division.tested) ** 2
 
     enough = [each for each in divisions if FEWEST_UPDATES <= each.updates < length]
-    roomy = [each for each in enough if aim - each.tested >= least(each) and max(each.noise_bounds) <= max(bounds)]
+    roomy = [each for each in enough if aim - each.tested >= least(each) and max(each.noise_bounds) <= loudest]
     if roomy:
         best = max(roomy, key=lasting)
         return best.with_threshold(setting, length, aim - best.tested)
