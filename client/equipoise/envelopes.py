@@ -11,6 +11,7 @@ A key's label is its name and id, as in its verifier key line. Signatures are re
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from equipoise.encoding import canonical_json, from_base64, from_hex, parse_canonical_json, read_object, to_base64
 from equipoise.errors import VerificationFailed
@@ -58,13 +59,22 @@ def open_cosigned(envelope: bytes, payload_type: str, trusted: Sequence[Verifier
 
 
 def _parts(envelope: bytes, payload_type: str) -> tuple[bytes, list[Signature]]:
-    fields = read_object(
-        parse_canonical_json(envelope, _WHAT), {"payload": str, "payloadType": str, "signatures": list}, _WHAT
-    )
+    fields = _read(envelope)
     if fields["payloadType"] != payload_type:
         raise VerificationFailed(f"{_WHAT} is not of the type {payload_type}")
     payload = from_base64(fields["payload"], "an envelope's payload")
     return payload, [_read_signature(each) for each in fields["signatures"]]
+
+
+def claimed_type(envelope: bytes) -> str:
+    """The type that an envelope says it is of, whoever has signed it. Raises `VerificationFailed`."""
+    kind: str = _read(envelope)["payloadType"]
+    return kind
+
+
+def _read(envelope: bytes) -> dict[str, Any]:
+    kinds: dict[str, type | tuple[type, ...]] = {"payload": str, "payloadType": str, "signatures": list}
+    return read_object(parse_canonical_json(envelope, _WHAT), kinds, _WHAT)
 
 
 def _read_signature(value: object) -> Signature:

@@ -74,6 +74,10 @@ class Keepsakes:
             problem = f"answer {answered.sequence} has another receipt in {path}"
             raise VerificationFailed(f"{problem}: the custodian has told you two different things")
 
+    def newest(self, round_id: str) -> bytes | None:
+        """The newest receipt of a round or session; None where none was kept. Raises `InvalidArgument`."""
+        return self.receipt(round_id) or self.session_receipt(round_id)
+
     def checkpoint(self) -> bytes | None:
         """The newest checkpoint; None where none was kept. Raises `InvalidArgument` naming the file."""
         return _read(self.directory / CHECKPOINT)

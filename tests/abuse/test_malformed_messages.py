@@ -353,6 +353,14 @@ TERMS: dict[str, bytes] = {
 }
 
 
+def request_to(method: str, opening: bytes) -> bytes:
+    """The same terms for another method than OpenRound."""
+    if method == "OpenRound":
+        return opening
+    request = operator_pb2.OpenRoundRequest.FromString(opening)
+    return operator_pb2.PlanRoundRequest(terms=request.terms).SerializeToString()
+
+
 @pytest.mark.parametrize("method", ["PlanRound", "OpenRound"])
 def test_malformed_terms_open_nothing(here: Place, method: str) -> None:
     with here.channel(here.operator) as channel:
@@ -360,15 +368,15 @@ def test_malformed_terms_open_nothing(here: Place, method: str) -> None:
         for name, content in TERMS.items():
             if method == "PlanRound" and name == "no request_id":
                 continue
-            refused = attempt(channel, f"{OPERATOR}/{method}", [content])
+            refused = attempt(channel, f"{OPERATOR}/{method}", [request_to(method, content)])
             assert isinstance(refused, Refusal), name
             assert (refused.status, refused.reason) == INVALID, (name, refused)
         least = types_pb2.Budget(epsilon=DENORMAL, delta=DENORMAL)
         for content in (open_with(data_budget=least), open_with(analyst_budget=least)):
-            refused = refusal(channel, f"{OPERATOR}/{method}", [content])
+            refused = refusal(channel, f"{OPERATOR}/{method}", [request_to(method, content)])
             assert (refused.status, refused.reason) == BUDGET, refused
         for what, text in NASTY.items():
-            refused = refusal(channel, f"{OPERATOR}/{method}", [open_with(dataset=text)])
+            refused = refusal(channel, f"{OPERATOR}/{method}", [request_to(method, open_with(dataset=text))])
             assert (refused.status, refused.reason) == ("NOT_FOUND", "NOT_FOUND"), what
         assert outcome(channel, f"{OPERATOR}/ListRounds", [b""]) == before
 

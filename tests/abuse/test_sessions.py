@@ -150,7 +150,6 @@ NO_STATEMENTS = {
     "a whole workload": workload_to_bytes(ASKED),
     "NaN": interval(math.nan, 1.0),
     "no edge": interval(0.0, 0.5),
-    "infinity below infinity": interval(math.inf, math.inf),
     "of another dataset": statement_to_bytes(attribute("origin") == "JFK"),
     "another category": statement_to_bytes(attribute("colour") == "blue"),
     "an attribute twice": statement_to_bytes(Marginal(("colour", "colour"))),

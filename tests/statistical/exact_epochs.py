@@ -87,7 +87,6 @@ class EnumeratedEpochs(Epochs):
         self._branches, self.truth = branches, np.zeros(0, dtype=np.int64)
         self._ends = laplace_law(parameters.count_noise)
         super().__init__(parameters, universe, slots, bytes(32))
-        self._count_noise = self._chosen_ends
 
     def _positive(self, slot: int, score: int) -> bool:  # noqa: ARG002
         law, needed = self._parameters.test_noise, self._parameters.threshold - score
@@ -110,7 +109,7 @@ class EnumeratedEpochs(Epochs):
         self._targets = self._ends if self.noisy_target else {0: 1.0}
         return self._parameters.target
 
-    def _chosen_ends(self, _: int) -> NDArray[np.int64]:
+    def _count_noise(self, block: int) -> NDArray[np.int64]:  # noqa: ARG002
         """Noise that ends the epoch after the next slot, or does not."""
         ends = {z: at_least(self._parameters.count_noise, self._target - self._afresh + z) for z in self._targets}
         chance = sum(self._targets[z] * ends[z] for z in ends) if self.tested else 0.0

@@ -72,7 +72,7 @@ class DataCase:
     def used(self, order: float, kind: Kind = EnumeratedEpochs, played: EpochParameters | None = None) -> float:
         """The largest divergence as a part of what is charged."""
         charged = sum(float(part.divergence(Fraction(order))[0]) for part in self.parts())
-        return max(renyi(near, far, order) for near, far in self.laws(kind, played)) / charged
+        return max(renyi(near, far, order) for near, far in self.laws(kind, played)) / charged  # type: ignore[arg-type]
 
     def parts(self) -> list[Part]:
         return data_parts(SETTING, self.session, self.parameters)
@@ -228,7 +228,7 @@ class AnalystCase:
 
     def lost(self, epsilon: float, kind: Kind = EnumeratedEpochs, played: EpochParameters | None = None) -> float:
         """The delta at `epsilon` that is lost, over all that the first statement may be."""
-        laws = [self.law(first, kind, played) for first in range(4)]
+        laws = [self.law(first, kind, played) for first in range(4)]  # type: ignore[arg-type]
         return max(hockey_stick(one, two, epsilon) for one, two in itertools.permutations(laws, 2))
 
 
@@ -285,7 +285,7 @@ class WholeHypothesis(EnumeratedEpochs):
     """The mutant whose hypothesis is not drawn: the record that weighs most, always."""
 
     def _drawn_records(self) -> NDArray[np.int64]:
-        return np.argmax(self._exponents, keepdims=True)
+        return np.array([int(np.argmax(self._exponents))])
 
 
 def test_a_count_tested_only_at_positives_is_caught() -> None:
@@ -409,6 +409,6 @@ def test_runs_certify_no_more_of_the_data_than_the_claim(audit_size: AuditSize) 
 def test_runs_certify_no_more_of_a_statement_than_the_claim(audit_size: AuditSize) -> None:
     sides = [analyst_questions(first, 2, 1) for first in (0, 1)]
     assert BOTH.charged(7.0) <= 0.01
-    assert certified(BOTH.parameters, 4, sides, 0, audit_size.runs // 2) <= 7.0
+    assert certified(BOTH.parameters, 4, sides, 0, audit_size.runs // 4) <= 7.0
     sharp = replace(BOTH.parameters, step=12 * NAT)
-    assert certified(sharp, 4, sides, 0, 100) > 0.3
+    assert certified(sharp, 4, sides, 0, 60) > 0.3

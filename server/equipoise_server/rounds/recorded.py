@@ -17,7 +17,17 @@ from sqlalchemy import Connection, select
 
 from equipoise.accounting import Cost
 from equipoise.items import NOTHING_CHARGED
-from equipoise.records import CELL_BYTES, Audience, Item, Kind, make_item, synopsis_digest, workload_commitment
+from equipoise.records import (
+    CELL_BYTES,
+    SESSION_VERSION,
+    VERSION,
+    Audience,
+    Item,
+    Kind,
+    make_item,
+    synopsis_digest,
+    workload_commitment,
+)
 from equipoise.times import to_microseconds
 from equipoise_server.ledger import charges, journal
 from equipoise_server.ledger.accounts import analyst_account
@@ -80,15 +90,20 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
         "records": opened.records,
         "universe_size": opened.universe_size,
     }
+    version = VERSION
     if terms.session is not None:
-        public["session"] = asdict(terms.session)
+        version = SESSION_VERSION
+        public["session"] = asdict(terms.session) | {"shares": len(terms.shares)}
     private = {
         "round": opened.id,
         "terms": json.loads(terms_to_json(terms)) | {"shares": [asdict(share) for share in terms.shares]},
         "plan": json.loads(plan_to_json(plan)),
         "journal": _journal_head(connection),
     }
-    items = [make_item("round", Audience.ROUND, public), make_item("plan", Audience.AUDITOR, private)]
+    items = [
+        make_item("round", Audience.ROUND, public, version=version),
+        make_item("plan", Audience.AUDITOR, private),
+    ]
     items += [_of_share("share", opened.id, share, **_share_numbers(share)) for share in terms.shares]
     record(connection, Kind.ROUND_OPENED, items, now=now, round_id=opened.id)
 

@@ -250,7 +250,7 @@ def test_malformed_workloads_name_the_field(message: types_pb2.Workload, at: str
         (b"\x08\x01" + field(2, field(3, b"\x78\x01")), "statements[0].statistic"),
         (b"\x08\x01" + field(2, field(3, field(2, b"\x78\x01"))), "statements[0].statistic.variance"),
         (workload().SerializeToString()[:-1], "workload"),
-        (b"\x08\x01" + field(2, field(2, field(1, b"\xff"))), "workload"),
+        (b"\x08\x01" + field(2, field(2, field(1, b"\xff"))), "statements[0]"),
         (b"garbage", "workload"),
         (b"", "version"),
     ],
