@@ -53,7 +53,7 @@ def test_a_session_answers_statistics_and_is_released_as_it_was_answered(bench: 
     for problem, statement in unanswerable.items():
         with pytest.raises(InvalidArgument, match=problem):
             stream.ask(1, statement_to_bytes(statement))
-    asked = [CountDistinct(("colour", "size")), COLOUR == "red"]
+    asked: list[Statement] = [CountDistinct(("colour", "size")), COLOUR == "red"]
     assert bench.sessions.process_id(session_id) is not None
     waiting = [stream.ask(i, statement_to_bytes(each)) for i, each in enumerate(asked, start=1)]
     for turn in range(len(asked)):
