@@ -1,15 +1,15 @@
 """The exact law of what a session in epochs shows: the shipped session, its draws replaced by all their outcomes.
 
-A session is played again for every sequence of outcomes. Of a test only its sign is an outcome, and of a count test
-whether it ends the epoch: their probabilities are sums over the shipped laws, over the target's noise as far as it is
-still possible.
+A session is played again for every sequence of outcomes. Of a test only its sign is an outcome, and of a count
+test whether it ends the epoch: their probabilities are sums over the shipped laws, over the target's noise as far
+as it is still possible.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -17,17 +17,35 @@ from numpy.typing import NDArray
 from statistical.exact_game import Law
 from statistical.test_sparse_vector import at_least
 
-from equipoise.workload import CompiledWorkload
 from equipoise_server.mechanisms.answer_noise import Law as NoiseLaw
 from equipoise_server.mechanisms.online.epochs import BLOCK, EpochParameters, Epochs
-from equipoise_server.mechanisms.online.question import LinearQuestion
+from equipoise_server.mechanisms.online.question import Question
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
+from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.weighted import exponential_law
 
 FAR = 1 << 40  # noise that decides a comparison for certain
-LOST = 1e-9  # outcomes that are rarer are left out
+LOST = 1e-60  # outcomes that are rarer are left out
 
-Asked = Mapping[int, CompiledWorkload]  # by slot
+
+class Remembered:
+    """A question that works everything out once."""
+
+    def __init__(self, question: Question) -> None:
+        self.moved, self._truth, self._question = question.moved, question.truth(), question
+        self._held: dict[bytes, NDArray[np.int64]] = {}
+
+    def truth(self) -> NDArray[np.int64]:
+        return self._truth
+
+    def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
+        key = multiset.tobytes()
+        if key not in self._held:
+            self._held[key] = self._question.held(multiset)
+        return self._held[key]
+
+    def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._question.direction(signs)
 
 
 class Branches:
@@ -67,23 +85,19 @@ class EnumeratedEpochs(Epochs):
 
     def __init__(self, parameters: EpochParameters, universe: int, slots: int, branches: Branches) -> None:
         self._branches, self.truth = branches, np.zeros(0, dtype=np.int64)
-        self._ends = {z: float(chance) for z, chance in parameters.count_noise.law().items() if chance > LOST}
+        self._ends = laplace_law(parameters.count_noise)
         super().__init__(parameters, universe, slots, bytes(32))
-        self._count_noise = self._chosen_ends
 
-    def _positive(self, slot: int, score: int) -> bool:
+    def _positive(self, slot: int, score: int) -> bool:  # noqa: ARG002
         law, needed = self._parameters.test_noise, self._parameters.threshold - score
         chance = at_least(law, needed)
         return self._branches.choose([1 - chance, chance]) == 1
 
-    def _answer_noise(self, slot: int, law: NoiseLaw, cells: int) -> NDArray[np.int64]:
+    def _answer_noise(self, slot: int, law: NoiseLaw, cells: int) -> NDArray[np.int64]:  # noqa: ARG002
         assert isinstance(law, DiscreteGaussian)
         noise = np.zeros(cells, dtype=np.int64)
         for cell, count in enumerate(self.truth.tolist()):
-            # What is told lies between 0 and all records: noise beyond that is one outcome.
-            told: dict[int, float] = defaultdict(float)
-            for z, chance in gaussian_law(law).items():
-                told[min(max(count + z, 0), self._parameters.scale.units) - count] += chance
+            told = told_law(law, count, self._parameters.scale.units)
             noise[cell] = list(told)[self._branches.choose(list(told.values()))]
         return noise
 
@@ -92,10 +106,10 @@ class EnumeratedEpochs(Epochs):
         return np.array([self._branches.choose(law) for _ in range(self._parameters.records)])
 
     def _drawn_target(self) -> int:
-        self._targets = dict(self._ends) if self.noisy_target else {0: 1.0}
+        self._targets = self._ends if self.noisy_target else {0: 1.0}
         return self._parameters.target
 
-    def _chosen_ends(self, _: int) -> NDArray[np.int64]:
+    def _count_noise(self, block: int) -> NDArray[np.int64]:  # noqa: ARG002
         """Noise that ends the epoch after the next slot, or does not."""
         ends = {z: at_least(self._parameters.count_noise, self._target - self._afresh + z) for z in self._targets}
         chance = sum(self._targets[z] * ends[z] for z in ends) if self.tested else 0.0
@@ -115,43 +129,54 @@ class EnumeratedEpochs(Epochs):
 
 
 @cache
+def laplace_law(law: DiscreteLaplace) -> dict[int, float]:
+    """The probability of each integer, but for the rare ones."""
+    return {z: float(chance) for z, chance in law.law().items() if chance > 1e-12}
+
+
+@cache
 def records_law(exponents: bytes) -> list[float]:
     """The law of one record of a hypothesis."""
     return [float(chance) for chance in exponential_law(np.frombuffer(exponents, dtype=np.int64))]
 
 
 @cache
-def gaussian_law(law: DiscreteGaussian) -> dict[int, float]:
-    """The probability of each integer, but for what is out of reach."""
-    reach = math.ceil(7 * math.sqrt(float(law.variance))) + 1
+def told_law(law: DiscreteGaussian, count: int, units: int) -> dict[int, float]:
+    """The law of the noise that is told: a count stays between 0 and `units`, so noise beyond is one outcome."""
+    reach = math.ceil(16 * math.sqrt(float(law.variance))) + 1
     weights = {z: math.exp(-z * z / (2 * float(law.variance))) for z in range(-reach, reach + 1)}
     total = math.fsum(weights.values())
-    return {z: weight / total for z, weight in weights.items()}
+    told: dict[int, float] = defaultdict(float)
+    for z, weight in weights.items():
+        told[min(max(count + z, 0), units) - count] += weight / total
+    return told
 
 
 def session_law(
     parameters: EpochParameters,
-    histogram: NDArray[np.int64],
-    asked: Asked,
-    slots: int,
-    seen: Callable[[int], bool] = lambda _: True,
+    universe: int,
+    questions: Sequence[Question | None],
+    hidden: int | None = None,
     kind: type[EnumeratedEpochs] = EnumeratedEpochs,
 ) -> Law:
-    """The law of all answers in the slots that are `seen`, of every hypothesis, and of when each epoch ended."""
+    """The law of all answers, of every hypothesis, and of when each epoch ended. `questions`: slot by slot.
+
+    `hidden`: the slot whose answer is not seen.
+    """
     law: dict[tuple[int, ...], float] = defaultdict(float)
     branches = Branches()
+    known = [None if question is None else Remembered(question) for question in questions]
     while True:
-        session = kind(parameters, histogram.size, slots, branches)
+        session = kind(parameters, universe, len(questions), branches)
         shown: list[int] = []
-        for slot in range(slots):
-            if slot in asked:
-                question = LinearQuestion(asked[slot], histogram, int(histogram.sum()))
+        for slot, question in enumerate(known):
+            if question is None:
+                session._pass(slot + 1)
+            else:
                 session.truth = question.truth()
                 answers = session.answer(slot, question)
-                if seen(slot):
+                if slot != hidden:
                     shown += [*answers.values.tolist(), int(answers.methods[0])]
-            else:
-                session._pass(slot + 1)
             shown += [session._epoch, *session._multiset.tolist()]
         law[tuple(shown)] += branches.chance
         if not branches.next():

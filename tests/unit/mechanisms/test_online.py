@@ -17,7 +17,7 @@ from equipoise.queries import All, Among, Marginal, Statement
 from equipoise.schema import Attribute, Schema
 from equipoise.workload import compile_alone, compile_workload
 from equipoise_server.mechanisms.interface import NO_BOUND, Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.online.interface import joined, play
+from equipoise_server.mechanisms.online.interface import joined, linear, play
 from equipoise_server.mechanisms.online.online import Online
 from equipoise_server.mechanisms.online.online_plan import MOST_UPDATES, OnlineParameters, most_updates
 
@@ -68,7 +68,7 @@ def nothing(*_: object) -> None:
 
 
 def truth(each: Asked) -> NDArray[np.float64]:
-    return np.concatenate([statement.counts(skewed()) for statement in each.statements]) / RECORDS
+    return np.concatenate([linear(statement).counts(skewed()) for statement in each.statements]) / RECORDS
 
 
 TWO = (asked(60, 0, 2), asked(60, 1, 2))

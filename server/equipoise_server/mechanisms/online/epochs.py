@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import draw_exponential
 
 HYPOTHESIS = 9  # the wire's AnswerMethod
-BLOCK = 1 << 10  # slots whose count noise is drawn together
+BLOCK = 1 << 8  # slots whose count noise is drawn together
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class Epochs:
         self._learnt = np.zeros(universe, dtype=np.int64)
         self._multiset = np.ones(universe, dtype=np.int64)
         self._target = self._drawn_target()
-        self._count_noise = lru_cache(maxsize=2)(self._drawn_count_noise)
+        self._block, self._block_noise = -1, np.zeros(0, dtype=np.int64)
 
     @property
     def used_up(self) -> bool:
@@ -176,8 +175,11 @@ class Epochs:
         noise = self._parameters.count_noise.draw(1, self._stream("target", self._epoch))
         return self._parameters.target + int(noise[0])
 
-    def _drawn_count_noise(self, block: int) -> NDArray[np.int64]:
-        return self._parameters.count_noise.draw(BLOCK, self._stream("counts", block))
+    def _count_noise(self, block: int) -> NDArray[np.int64]:
+        if block != self._block:
+            self._block = block
+            self._block_noise = self._parameters.count_noise.draw(BLOCK, self._stream("counts", block))
+        return self._block_noise
 
     def _stream(self, purpose: str, number: int) -> KeyedStream:
         return KeyedStream.derive(self._seed, f"epochs/{purpose}", str(number))

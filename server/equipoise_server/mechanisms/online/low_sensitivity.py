@@ -27,8 +27,12 @@ from equipoise_server.mechanisms.online.private import session_plan, statements_
 from equipoise_server.mechanisms.online.private_cost import Session
 from equipoise_server.mechanisms.online.private_plan import check_options, plan_epochs
 from equipoise_server.mechanisms.online.question import Scale
+from equipoise_server.mechanisms.projection import check_enumerable
+from equipoise_server.mechanisms.running_time import CELL_BYTES
 
-_FRACTION = re.compile(r"[0-9]{1,15}(\.[0-9]{1,30}|/[0-9]{1,15})?")
+ENTRY_SECONDS = 5e-8  # of a statement's values, for each cell that a candidate or the data list
+ENTRY_BYTES = 100  # of what is made of each of these cells at once
+_FRACTION = re.compile(r"[0-9]{1,15}(\.[0-9]{1,30}|/[1-9][0-9]{0,14})?")
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,14 @@ class LowSensitivity:
             noise_bounds=tuple(min(1 << GRID_BITS, each + off) for each in epochs.noise_bounds),
         )
         parameters = LowSensitivityParameters(sensitivity, setting.records, epochs)
-        return replace(session_plan(self.name, setting, session, epochs), parameters=parameters.to_json())
+        plan = session_plan(self.name, setting, session, epochs)
+        entries = len(read_candidates(setting).cells) + min(setting.records, setting.universe_size)
+        return replace(
+            plan,
+            parameters=parameters.to_json(),
+            seconds=plan.seconds + session.statements * ENTRY_SECONDS * entries,
+            memory_bytes=plan.memory_bytes + ENTRY_BYTES * entries + 3 * CELL_BYTES * setting.universe_size,
+        )
 
     def check_statement(self, plan: Plan, statement: CompiledStatement) -> None:
         """Single numbers only, of no more than the declared sensitivity."""
@@ -128,6 +139,7 @@ class LowSensitivitySession:
 
 def sizes(setting: Setting) -> Session:
     """What the planner needs to know of a session over the candidates."""
+    check_enumerable(setting)
     slots = session_length(setting, slotted=True) * len(setting.shares)
     scale, asked = scale_for(declared_sensitivity(setting)), statements_asked(setting, slots)
     universe = len(read_candidates(setting).starts)
@@ -139,7 +151,7 @@ def declared_sensitivity(setting: Setting) -> Fraction:
     given, found = setting.options.get("sensitivity"), Fraction(0)
     if isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= 1:
         found = Fraction(repr(given))
-    elif isinstance(given, str) and _FRACTION.fullmatch(given) and not re.search(r"/0*$", given):
+    elif isinstance(given, str) and _FRACTION.fullmatch(given):
         found = Fraction(given)
     if not 0 < found <= 1:
         problem = 'must be the largest Delta of any statement, above 0 and at most 1, such as "1/500" or 0.002'

@@ -9,7 +9,7 @@ from fractions import Fraction
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, Approximate, Concentrated, Part, Pure, ThresholdTests
 from equipoise.errors import BudgetExhausted
-from equipoise_server.ledger.conversion import epsilon_of_curve, largest_rho
+from equipoise_server.ledger.conversion import epsilon_of_curve, epsilon_of_rho, largest_rho
 from equipoise_server.mechanisms.answer_noise import GaussianNoise
 from equipoise_server.mechanisms.budgets import (
     EPSILON_BITS,
@@ -88,13 +88,11 @@ def tests_and_answers(setting: Setting, session: Session, positives: int) -> tup
     """The largest epsilon of a test that the data's budget allows, and the answers' noise that goes with it."""
     rho = Fraction(usable_rho(setting.data_budget), RHO_UNIT)
     alone = epsilon_within(rho / (session.statements + 2 * ANSWER_PART * positives))
-    shared = alone
-    if session.statements > 2 * positives:  # else their number costs no less
-        low, high = 0, 1 << (EPSILON_BITS + 6)
-        while high - low > max(1, low >> 12):
-            middle = (low + high) // 2
-            low, high = (middle, high) if _affordable(setting, middle, positives) else (low, middle)
-        shared = Fraction(low, 1 << EPSILON_BITS)
+    low, high = 0, 1 << (EPSILON_BITS + 6)
+    while high - low > max(1, low >> 12):
+        middle = (low + high) // 2
+        low, high = (middle, high) if _affordable(setting, middle, positives) else (low, middle)
+    shared = Fraction(low, 1 << EPSILON_BITS)
     epsilon = max(alone, shared)
     if epsilon < SMALLEST_EPSILON * session.scale.sensitivity:
         raise BudgetExhausted("data_budget: too little for so many statements; allow more or ask for less")
@@ -120,14 +118,13 @@ def data_parts(setting: Setting, session: Session, parameters: EpochParameters) 
     positives = min(session.statements, parameters.epochs * parameters.cap)
     truncated = session.statements * parameters.test_noise.truncation_delta()
     slack = Approximate("samplers", Fraction(0), sampler_delta(truncated, budget.epsilon))
-    if session.statements <= 2 * positives:
-        return [Pure("tests", parameters.test_epsilon, session.statements), noise.part(positives), slack]
+    alone = [Pure("tests", parameters.test_epsilon, session.statements), noise.part(positives)]
     delta = usable_delta(budget)
     curve = accounting.threshold_tests_curve(float(parameters.test_epsilon), positives, float(noise.rho(1)))
     # A step up, for an auditor's arithmetic.
     epsilon = epsilon_of_curve(curve, delta) * (1 + 1e-12)
-    if math.isinf(epsilon):
-        raise BudgetExhausted("data_budget: no epsilon is proven for tests with so little noise")
+    if epsilon >= epsilon_of_rho(float(sum(part.amounts()[0] for part in alone)), delta):
+        return [*alone, slack]
     pair = Fraction(math.ceil(Fraction(epsilon) * RHO_UNIT), RHO_UNIT), Fraction(delta)
     tests = ThresholdTests("tests and answers", positives, parameters.test_epsilon, noise.rho(1), *pair)
     return [tests, slack]
