@@ -44,11 +44,11 @@ LEARNING_SECONDS = 6e-8  # of one new hypothesis, for each cell of |X|
 class OnlinePrivate:
     """The mechanism `online_private`, for the protected unit "query".
 
-    Formal guarantees, for statements fixed in advance: what one analyst asks next must not depend on answers that
-    another one got, or the two are one analyst as far as this promise goes. For the people in the table: at most
-    `E (s + x)` statements are answered afresh and every test's sign is theta-DP, both charged in full
-    (`private_cost.data_parts`). For the analysts: replacing one statement changes what all others see by at most
-    `private_cost.analyst_parts`. With probability `1 - beta` all certified answers are within their bounds.
+    Formal guarantees. For the people in the table, however statements are chosen: at most `E (s + x)` of them are
+    answered afresh and every test's sign is theta-DP, both charged in full (`private_cost.data_parts`). For the
+    analysts, and for sequences fixed in advance: replacing one statement changes what all others see by at most
+    `private_cost.analyst_parts`. (Statements that were chosen by the answer to it would be replaced with it, and
+    are protected as so many.) With probability `1 - beta` all certified answers are within their bounds.
     """
 
     name = "online_private"
