@@ -31,6 +31,7 @@ from equipoise_server.simulation.session_task import SessionTask, compiled
 from equipoise_server.simulation.task import seed_bytes
 
 RECORDS, SIZES = 50_000, {"a": 16, "b": 8, "c": 8, "d": 8, "e": 4, "f": 2}
+FORCED = ("updates=64", "threshold=0.06")  # coarser tests, so that more is certified for longer
 COLUMNS = (
     *("answered by", "analysts", "largest error", "99th percentile", "mean", "promised bound"),
     *("certified", "afresh", "uncertified", "epsilon", "ms a statement"),
@@ -44,7 +45,6 @@ def main() -> None:
     arguments.add_argument("schema", type=Path, nargs="?")
     arguments.add_argument("--statements", type=int, default=5000)
     arguments.add_argument("--analysts", type=int, default=10)
-    arguments.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="forced")
     options = arguments.parse_args()
     if options.table is None:
         schema = Schema.from_json(str(SIZES).replace("'", '"'))
@@ -63,27 +63,30 @@ def main() -> None:
 
 def rows(task: SessionTask, options: argparse.Namespace, stream: Sequence[Statement]) -> Iterator[list[str]]:
     """Noise on each alone first, asked again or not; then the mechanisms."""
-    request = Request("online", "query", 1.0, None, 1.0, 1e-6, 0.05, 0, 1, forced=options.forced)
+    request = Request("online", "query", 1.0, None, 1.0, 1e-6, 0.05, 0, 1)
     setting = replace(request.setting(task), options={})
     once = replace(task, statements={"analyst-1": compiled(tuple(dict.fromkeys(stream)), task.schema)})
     for what, asked in (("each alone", task), ("each different one once", once)):
         for name, errors in alone(asked, setting, asked.truth()).items():
             yield [f"{name} noise on {what}", "1", *shown(errors), "", "", "100 %", "", "1", ""]
-    for name, analysts in (("online", 1), ("online_private", options.analysts)):
+    for name, analysts, forced in (
+        ("online", 1, ()),
+        ("online", 1, FORCED),
+        ("online_private", options.analysts, ()),
+    ):
         dealt = {
             f"analyst-{place + 1}": compiled(stream[place::analysts], task.schema) for place in range(analysts)
         }
         try:
-            report = simulate_session(
-                replace(task, statements=dealt), replace(request, mechanism=name), lambda _: lambda *_: None
-            )
+            wanted = replace(request, mechanism=name, forced=forced)
+            report = simulate_session(replace(task, statements=dealt), wanted, lambda _: lambda *_: None)
         except EquipoiseError as error:
             yield [name, str(analysts), error.message, *[""] * (len(COLUMNS) - 3)]
             continue
         (run,) = report.runs
         parts = [f"{100 * run.statements[way] / len(stream):.1f} %" for way in (CERTIFIED, AFRESH, UNCERTIFIED)]
         yield [
-            name,
+            ", ".join((name, *forced)),
             str(analysts),
             *shown(mean_errors([run.delivered])),
             f"{report.plan.promised_error:.4f}",
