@@ -108,6 +108,8 @@ class _Dialogue:
         self._received = (0 if held is None else held.sequence) if asking.after is None else asking.after
         self._on_way: deque[tuple[Statement, bytes]] = deque()  # taken, and not answered yet
         self._sent = 0  # the last statement that needs no sending any more
+        self._skipped = 0  # so many stored answers are not sent by themselves, but once they are asked for again
+        self._sent_anew = False
         self._stored: int | None = None  # how many were answered before
         self._chain = held.chain if held is not None and held.sequence == self._received else None
         self._about: tuple[str, str] | None = None if held is None else (held.deployment, held.analyst)
@@ -117,13 +119,13 @@ class _Dialogue:
     def answers(self, connection: Connection) -> Iterator[StatementAnswer]:
         conversation = connection.converse(METHOD, self._opening, analyst_pb2.AskQueriesResponse)
         try:
-            self._attached(conversation.receive())
+            self._attached(conversation.receive(), conversation)
             while self._fill(conversation):
                 message = self._next(conversation)
                 if message is None:
                     raise WrongState("the session takes no more statements; the rest of yours was not asked")
                 if message.WhichOneof("part") == "attached":
-                    self._attached(message)
+                    self._attached(message, conversation)
                 elif (answer := self._read(message.answered)) is not None:
                     yield answer
             conversation.finish()
@@ -140,15 +142,21 @@ class _Dialogue:
             raise _renamed(error, self._received - (self._first or 0)) from None
 
     def _opening(self) -> analyst_pb2.AskQueriesRequest:
+        after, self._skipped = self._skipped or self._received, 0
+        self._sent_anew = after > self._received
         attach = analyst_pb2.AttachSession(
             session_id=self._asking.session_id,
-            after_sequence=self._received,
+            after_sequence=after,
             commitment_salt=self._salt,
             accept_unprotected=self._asking.accept_unprotected,
         )
         return analyst_pb2.AskQueriesRequest(attach=attach)
 
-    def _attached(self, message: analyst_pb2.AskQueriesResponse | None) -> None:
+    def _attached(
+        self,
+        message: analyst_pb2.AskQueriesResponse | None,
+        conversation: Conversation[analyst_pb2.AskQueriesResponse],
+    ) -> None:
         if message is None or message.WhichOneof("part") != "attached":
             raise DataLoss("the server did not say what was answered so far")
         attached = message.attached
@@ -158,11 +166,15 @@ class _Dialogue:
         if len(attached.commitment_salt) != SALT_BYTES:
             raise DataLoss("the server did not say which salt is in force")
         self._salt = attached.commitment_salt
-        self._sent = attached.answered
+        self._sent = self._received if self._sent_anew else attached.answered
         if self._stored is None:
             self._stored = attached.answered
         if self._first is None:
             self._first = attached.answered
+        elif self._chain is None and 0 < self._received < self._sent:
+            # Nothing here tells whether those answers are to these statements: the server has to compare them.
+            self._skipped = attached.answered
+            conversation.close()
 
     def _fill(self, conversation: Conversation[analyst_pb2.AskQueriesResponse]) -> bool:
         """Takes statements and sends them, as many as may be on their way; whether any answer is to come."""
