@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from equipoise.connection import Connection, Conversation
 from equipoise.envelopes import open_cosigned
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, VerificationFailed, WrongState
-from equipoise.keepsakes import Keepsakes, read_session_receipt
+from equipoise.keepsakes import Keepsakes, check_answered, read_session_receipt
 from equipoise.queries import Statement
 from equipoise.records import SALT_BYTES
 from equipoise.results import Answer, AnswerMethod, Labels, Results
@@ -112,7 +112,7 @@ class _Dialogue:
         self._sent_anew = False
         self._stored: int | None = None  # how many were answered before
         self._chain = held.chain if held is not None and held.sequence == self._received else None
-        self._about: tuple[str, str] | None = None if held is None else (held.deployment, held.analyst)
+        self._analyst = "" if held is None else held.analyst
         self._newest: bytes | None = None  # the last receipt, where it is not kept yet
         self._kept_time = 0.0
 
@@ -217,31 +217,22 @@ class _Dialogue:
         """
         if self._asking.keys:
             open_cosigned(answered.envelope, SESSION_RECEIPT_TYPE, self._asking.keys)
-        receipt = read_session_receipt(answered.envelope)
-        sequence = answered.sequence
-        if self._about is None:
-            self._about = receipt.deployment, receipt.analyst
-        about = (receipt.session, receipt.deployment, receipt.analyst, receipt.sequence)
-        if about != (self._asking.session_id, *self._about, sequence):
-            raise VerificationFailed(f"the receipt of answer {sequence} is of another one")
+        receipt, sequence = read_session_receipt(answered.envelope), answered.sequence
+        self._analyst = self._analyst or receipt.analyst
         before = self._chain
         if sequence == 1:
             before = chain_start(receipt.deployment, receipt.session, receipt.analyst, self._salt)
+        after = receipt.chain
         if before is not None and statement is not None:
-            after = chain_step(
-                before,
-                sequence,
-                answered.slot,
-                statement,
-                columns.values,
-                columns.methods,
-                columns.bounds,
-            )
-            if receipt.chain != after and sequence <= (self._stored or 0):
-                problem = f"statement {sequence} of this session was asked before, and not with these words"
-                raise AlreadyExists(f"{problem}; or its stored answer was changed")
-            if receipt.chain != after:
-                raise VerificationFailed(f"the receipt of answer {sequence} is for another statement or answer")
+            columns_told = columns.values, columns.methods, columns.bounds
+            after = chain_step(before, sequence, answered.slot, statement, *columns_told)
+        try:
+            check_answered(answered.envelope, self._asking.session_id, self._analyst, sequence, after)
+        except VerificationFailed:
+            if receipt.chain == after or sequence > (self._stored or 0):
+                raise
+            problem = f"statement {sequence} of this session was asked before, and not with these words"
+            raise AlreadyExists(f"{problem}; or its stored answer was changed") from None
         self._chain = receipt.chain
         self._received = sequence
         self._newest = answered.envelope
