@@ -34,7 +34,6 @@ from equipoise_server.data.source import load_histogram
 from equipoise_server.ledger.guard import Guard
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds import custody, datasets, life, opening, submissions
-from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.jobs import read_job
 from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.seeds import bound_seed
@@ -140,7 +139,7 @@ def lived(place: Path, case: Case) -> tuple[int, float, float]:
     service.keep_schedule()
     service.run(round_id, "run")
     with store.read() as connection:
-        job = read_job(connection, Datasets(store, place, clock), round_id, KEY)
+        job = read_job(connection, service.foundation, round_id)
     while not (progress := service.progress(round_id)).complete:
         assert not progress.phase.startswith("failed"), progress.phase
         time.sleep(POLL_SECONDS)

@@ -10,11 +10,28 @@ from equipoise.auditor_client import Auditor
 from equipoise.client import Client
 from equipoise.errors import EquipoiseError
 from equipoise.operator_client import Operator
-from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement, attribute
+from equipoise.queries import (
+    All,
+    Among,
+    Any,
+    CappedSum,
+    CountDistinct,
+    Interval,
+    Marginal,
+    Not,
+    Predicate,
+    Quantile,
+    Statement,
+    Statistic,
+    Variance,
+    attribute,
+    median,
+)
 from equipoise.results import Answer, AnswerMethod, Results
 from equipoise.schema import Attribute, Schema
+from equipoise.session import StatementAnswer
 from equipoise.statements import statements_from_json, statements_to_json
-from equipoise.views import Budget, RoundState, Share, Terms
+from equipoise.views import Budget, RoundState, SessionTerms, Share, Terms
 from equipoise.workload import CompiledWorkload, compile_workload
 
 __all__ = [
@@ -26,22 +43,30 @@ __all__ = [
     "Attribute",
     "Auditor",
     "Budget",
+    "CappedSum",
     "Client",
     "CompiledWorkload",
+    "CountDistinct",
     "EquipoiseError",
     "Interval",
     "Marginal",
     "Not",
     "Operator",
     "Predicate",
+    "Quantile",
     "Results",
     "RoundState",
     "Schema",
+    "SessionTerms",
     "Share",
     "Statement",
+    "StatementAnswer",
+    "Statistic",
     "Terms",
+    "Variance",
     "attribute",
     "compile_workload",
+    "median",
     "statements_from_json",
     "statements_to_json",
 ]

@@ -72,6 +72,18 @@ class PredicateCompiler:
             raise InvalidArgument(path, f"the schema has no attribute {name!r}")
         return axis
 
+    def axes(self, names: object, path: str) -> tuple[int, ...]:
+        """The axes of several attributes, all different."""
+        if not isinstance(names, tuple | list) or not names:
+            raise InvalidArgument(path, "must be at least one")
+        axes: list[int] = []
+        for i, name in enumerate(names):
+            axis = self.axis(name, f"{path}[{i}]")
+            if axis in axes:
+                raise InvalidArgument(f"{path}[{i}]", f"{name!r} stands there twice")
+            axes.append(axis)
+        return tuple(axes)
+
     def _boxes(self, predicate: Predicate, path: str, depth: int) -> Boxes:
         if depth > MAX_DEPTH:
             raise InvalidArgument(path, f"is nested deeper than {MAX_DEPTH} levels")

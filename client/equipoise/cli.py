@@ -9,9 +9,11 @@ import typer
 
 from equipoise.commands import analyst, verification
 from equipoise.commands.admission import analyst_app
+from equipoise.commands.asking import ask, sessions
 from equipoise.commands.audit import audit_app
 from equipoise.commands.custody import budget_app, dataset_app
 from equipoise.commands.enrolment import enroll, whoami
+from equipoise.commands.operator_sessions import session_app
 from equipoise.commands.printing import err
 from equipoise.commands.rounds import round_app
 from equipoise.errors import EquipoiseError, InvalidArgument
@@ -28,10 +30,11 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-operator_app = typer.Typer(help="For operators: data, analysts, rounds, budgets.", no_args_is_help=True)
+operator_app = typer.Typer(help="For operators: data, analysts, rounds, sessions, budgets.", no_args_is_help=True)
 operator_app.add_typer(dataset_app, name="dataset")
 operator_app.add_typer(analyst_app, name="analyst")
 operator_app.add_typer(round_app, name="round")
+operator_app.add_typer(session_app, name="session")
 operator_app.add_typer(budget_app, name="budget")
 
 app.command("enroll")(enroll)
@@ -45,6 +48,8 @@ app.command("withdraw")(analyst.withdraw)
 app.command("wait")(analyst.wait)
 app.command("results")(analyst.results)
 app.command("synopsis")(analyst.synopsis)
+app.command("sessions")(sessions)
+app.command("ask")(ask)
 app.command("bundle")(verification.bundle)
 app.command("verify")(verification.verify_bundle)
 app.add_typer(operator_app, name="operator")

@@ -10,7 +10,7 @@ with Client.from_profile("profiles/AA") as client:
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,10 +24,12 @@ from equipoise.connection import Connection
 from equipoise.errors import DataLoss
 from equipoise.evidence import Evidence
 from equipoise.keepsakes import Keepsakes, check_accepted, check_withdrawn
+from equipoise.profile import LOG_KEYS, read_log_keys
 from equipoise.proven_round import proven_round
 from equipoise.queries import Statement
 from equipoise.records import SALT_BYTES
 from equipoise.results import Labels, Results
+from equipoise.session import Asking, StatementAnswer
 from equipoise.synopsis import SynopsisPart
 from equipoise.v1 import analyst_pb2
 from equipoise.views import Dataset, DryRun, Identity, Receipt, Round, Withdrawal
@@ -272,6 +274,44 @@ class Client:
         if proven.release is not None and proven.release["synopsis"] is not None:
             synopsis = synopsis_to_bytes(self.synopsis(round_id), proven.schema.sizes)
         return Bundle(evidence, workload, tuple(stream), synopsis)
+
+    def sessions(self) -> Iterator[Round]:
+        """The online sessions in which the caller has a share, newest first."""
+        for page in self._connection.pages(
+            f"{SERVICE}/ListSessions",
+            lambda token: analyst_pb2.ListSessionsRequest(page_token=token),
+            analyst_pb2.ListSessionsResponse,
+        ):
+            yield from map(messages.round_shown, page.sessions)
+
+    def ask(
+        self,
+        session_id: str,
+        statements: Iterable[Statement],
+        *,
+        after: int | None = 0,
+        window: int = 1,
+        accept_unprotected: bool = False,
+    ) -> Iterator[StatementAnswer]:
+        """Asks in a session, one statement after the other; the answers in the same order, as they come.
+
+        `statements` are taken one at a time: with a `window` of 1, none before the answers to all others are there,
+        so that they may depend on them; with a wider one, so many are on their way at once. They count from the
+        first of the session on, and what was asked before gets its answer again: so the same program, started
+        again, goes on where it was. `after`: how many others come before them; None: all that have an answer.
+
+        A stream that breaks is resumed. Every receipt is checked against statements and answers, and the newest
+        kept in the profile. Raises `InvalidArgument` naming the statement, `BudgetExhausted` beyond the share,
+        `WrongState` where the session takes no more statements, is attached to from elsewhere, or does not protect
+        its analysts from one another and `accept_unprotected` does not say that this is known; `AlreadyExists`
+        where something else was asked before; `OutOfRange` where `after` is beyond what was answered;
+        `VerificationFailed` where a receipt is not for what was asked and answered. Whatever is refused was neither
+        answered nor charged, and all answers before it have been given.
+        """
+        keys = () if self._keepsakes is None else read_log_keys(self._keepsakes.directory / LOG_KEYS)
+        schema = self.dataset(self.round(session_id).dataset).schema
+        asking = Asking(session_id, schema, after, window, accept_unprotected, self._keepsakes, keys)
+        yield from asking.answers(self._connection, statements)
 
     def _keep(self, round_id: str, envelope: bytes, *, repeated: bool) -> None:
         if self._keepsakes is not None:

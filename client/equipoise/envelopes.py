@@ -11,10 +11,13 @@ A key's label is its name and id, as in its verifier key line. Signatures are re
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from equipoise.encoding import canonical_json, from_base64, from_hex, parse_canonical_json, read_object, to_base64
 from equipoise.errors import VerificationFailed
 from equipoise.signed_notes import ID_BYTES, Signature, SigningKey, VerifierKey, verify_signatures
+
+_WHAT = "a signed envelope"
 
 
 def signed_bytes(payload_type: str, payload: bytes) -> bytes:
@@ -37,16 +40,41 @@ def open_envelope(
 
     Raises `VerificationFailed` for anything else, also for bytes that `sign` does not write.
     """
-    what = "a signed envelope"
-    fields = read_object(
-        parse_canonical_json(envelope, what), {"payload": str, "payloadType": str, "signatures": list}, what
-    )
-    if fields["payloadType"] != payload_type:
-        raise VerificationFailed(f"{what} is not of the type {payload_type}")
-    payload = from_base64(fields["payload"], "an envelope's payload")
-    signatures = [_read_signature(each) for each in fields["signatures"]]
-    verify_signatures(signed_bytes(payload_type, payload), signatures, trusted, told, what)
+    payload, signatures = _parts(envelope, payload_type)
+    verify_signatures(signed_bytes(payload_type, payload), signatures, trusted, told, _WHAT)
     return payload
+
+
+def open_cosigned(envelope: bytes, payload_type: str, trusted: Sequence[VerifierKey]) -> bytes:
+    """The payload of an envelope of this type that a trusted key has signed, whoever has besides.
+
+    For what comes from a custodian who may be exchanging its key: the next one is not known here yet. Raises
+    `VerificationFailed` for anything else.
+    """
+    payload, signatures = _parts(envelope, payload_type)
+    known = {(key.name, key.id) for key in trusted}
+    own = [each for each in signatures if (each.name, each.id) in known]
+    verify_signatures(signed_bytes(payload_type, payload), own, trusted, (), _WHAT)
+    return payload
+
+
+def _parts(envelope: bytes, payload_type: str) -> tuple[bytes, list[Signature]]:
+    fields = _read(envelope)
+    if fields["payloadType"] != payload_type:
+        raise VerificationFailed(f"{_WHAT} is not of the type {payload_type}")
+    payload = from_base64(fields["payload"], "an envelope's payload")
+    return payload, [_read_signature(each) for each in fields["signatures"]]
+
+
+def claimed_type(envelope: bytes) -> str:
+    """The type that an envelope says it is of, whoever has signed it. Raises `VerificationFailed`."""
+    kind: str = _read(envelope)["payloadType"]
+    return kind
+
+
+def _read(envelope: bytes) -> dict[str, Any]:
+    kinds: dict[str, type | tuple[type, ...]] = {"payload": str, "payloadType": str, "signatures": list}
+    return read_object(parse_canonical_json(envelope, _WHAT), kinds, _WHAT)
 
 
 def _read_signature(value: object) -> Signature:

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise.encoding import canonical_json, from_base64, from_hex, parse_canonical_json, read_object, to_base64
-from equipoise.envelopes import open_envelope
+from equipoise.envelopes import claimed_type, open_envelope
 from equipoise.errors import VerificationFailed
 from equipoise.merkle import HASH_BYTES
-from equipoise.receipts import RECEIPT_TYPE
 from equipoise.records import SALT_BYTES
 from equipoise.signed_notes import VerifierKey, open_checkpoint
 
@@ -69,8 +68,8 @@ class Earlier:
 class Evidence:
     """All of it. `checkpoint`: a signed note; `keys`: verifier keys of all who signed any part, a line each.
 
-    `receipt`: the envelope of the workload that was in force, None where there was none; `salt`: that under which
-    the workload is committed to, None likewise.
+    `receipt`: the envelope of the workload that was in force, or of the last answer of a session, None where there
+    was none; `salt`: that under which the workload is committed to, None likewise.
     """
 
     deployment: str
@@ -154,7 +153,7 @@ def explained(keys: Sequence[VerifierKey], notes: Sequence[bytes], receipt: byte
         for note in notes:
             open_checkpoint(note, keys)
         if receipt is not None:
-            open_envelope(receipt, RECEIPT_TYPE, keys)
+            open_envelope(receipt, claimed_type(receipt), keys)
     except VerificationFailed:
         return False
     return True

@@ -8,8 +8,11 @@ from numpy.typing import NDArray
 GRID_BITS = 40
 
 
-def on_grid(counts: NDArray[np.int64], total: int) -> NDArray[np.int64]:
-    """`counts / total` rounded down to units of 2^-40, in two steps so that nothing overflows below 2^42."""
+def on_grid(counts: NDArray[np.int64], total: int | NDArray[np.int64]) -> NDArray[np.int64]:
+    """`counts / total`, of one total or one for each, rounded down to units of 2^-40.
+
+    In two steps, so that nothing overflows below 2^42.
+    """
     half = GRID_BITS // 2
     high, rest = np.divmod(counts << half, total)
     return (high << half) + (rest << half) // total

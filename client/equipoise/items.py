@@ -18,7 +18,7 @@ from equipoise.accounting import Cost
 from equipoise.encoding import from_hex, parse_canonical_json, read_object
 from equipoise.errors import VerificationFailed
 from equipoise.merkle import HASH_BYTES
-from equipoise.records import VERSION, Kind
+from equipoise.records import SESSION_VERSION, VERSION, Kind
 
 Field = Callable[[Any, str], None]  # checks a value, and is told what it is for an error
 KEY_ID_BYTES = 8
@@ -30,11 +30,12 @@ def read_item(content: bytes, name: str) -> dict[str, Any]:
     """The fields of an item of this name, with its name and version. Raises `VerificationFailed` for all else."""
     what = f"the item {name}"
     value = parse_canonical_json(content, what)
-    fields = ITEMS[name]
+    of_session = name in SESSION_ITEMS and type(value) is dict and value.get("version") == SESSION_VERSION
+    fields, version = (SESSION_ITEMS[name], SESSION_VERSION) if of_session else (ITEMS[name], VERSION)
     kinds: dict[str, type | tuple[type, ...]] = dict.fromkeys(fields, _ANY)
     found = read_object(value, {"item": str, "version": int} | kinds, what)
-    if (found["item"], found["version"]) != (name, VERSION):
-        raise VerificationFailed(f"{what}, version {VERSION}, is wanted, and another is there")
+    if (found["item"], found["version"]) != (name, version):
+        raise VerificationFailed(f"{what}, version {version}, is wanted, and another is there")
     for key, check in fields.items():
         check(found[key], f"{what}: {key}")
     return found
@@ -119,6 +120,7 @@ _SETTLED = _shape(account=_text, cost=_COST, state=_one_of(*CHARGED))
 _SHARE = _shape(analyst=_text, statements=_number, queries=_number, sensitivity=_number, support=_number)
 _STREAM = _shape(digest=_hash, messages=_number, queries=_number)
 _SYNOPSIS = _shape(digest=_hash, records=_number)
+_SESSION = _shape(ending=_one_of("hypothesis", "stop"), length=_number, shares=_number, turn_seconds=_number)
 
 
 def _terms(value: Any, what: str) -> None:
@@ -189,6 +191,18 @@ ITEMS: Mapping[str, Mapping[str, Field]] = MappingProxyType(
         },
         "access": {"round": _text, "auditor": _text, "time": _number},
         "destruction": {"round": _text, "time": _number},
+    }
+)
+
+# Where a round is a session: what makes it one, and no budget and no cost where analysts are not protected.
+SESSION_ITEMS: Mapping[str, Mapping[str, Field]] = MappingProxyType(
+    {
+        "round": {
+            **ITEMS["round"],
+            "analyst_budget": _maybe(_BUDGET),
+            "analyst_cost": _maybe(_COST),
+            "session": _SESSION,
+        }
     }
 )
 

@@ -1,7 +1,8 @@
 """What an analyst keeps in its profile of what the custodian has signed: it cannot be taken back afterwards.
 
-    receipts/ROUND      the newest receipt of each round, an envelope
-    checkpoint          the newest checkpoint of the log that was verified, a signed note
+    receipts/ROUND              the newest receipt of each round, an envelope
+    session-receipts/SESSION    that of the newest answer of each session, an envelope
+    checkpoint                  the newest checkpoint of the log that was verified, a signed note
 
 Trusted: what is removed here is not compared any more, and nothing else is lost; a copy elsewhere serves as well.
 """
@@ -19,9 +20,10 @@ from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.profile import read_file
 from equipoise.receipts import ReceiptPayload
 from equipoise.records import workload_commitment
+from equipoise.session_receipts import SessionReceiptPayload
 from equipoise.views import Receipt
 
-RECEIPTS, CHECKPOINT = "receipts", "checkpoint"
+RECEIPTS, SESSION_RECEIPTS, CHECKPOINT = "receipts", "session-receipts", "checkpoint"
 _ROUND = re.compile(r"[0-9a-zA-Z]{1,64}")
 
 
@@ -33,7 +35,7 @@ class Keepsakes:
 
     def receipt(self, round_id: str) -> bytes | None:
         """The newest receipt of a round; None where none was kept. Raises `InvalidArgument` naming the file."""
-        return _read(self._receipt_file(round_id))
+        return _read(self._file(RECEIPTS, round_id))
 
     def keep_receipt(self, round_id: str, envelope: bytes, *, repeated: bool = True) -> None:
         """Keeps a receipt, unless a newer one is there: a repeated request gets its first receipt again.
@@ -42,15 +44,39 @@ class Keepsakes:
         passed off as the last. Raises `InvalidArgument` naming the file, `VerificationFailed` for what is no
         receipt, or not newer.
         """
-        path = self._receipt_file(round_id)
+        path = self._file(RECEIPTS, round_id)
         held = _read(path)
-        time = _unverified(envelope).accept_time
-        if held is None or _unverified(held).accept_time < time:
+        time = _receipt(envelope).accept_time
+        if held is None or _receipt(held).accept_time < time:
             write_whole(path, envelope)
-        elif held != envelope and (not repeated or _unverified(held).accept_time == time):
+        elif held != envelope and (not repeated or _receipt(held).accept_time == time):
             raise VerificationFailed(
                 f"the receipt is not newer than the one in {path}: the custodian could show that one as your last"
             )
+
+    def session_receipt(self, session_id: str) -> bytes | None:
+        """The receipt of a session's newest answer; None where none was kept. Raises `InvalidArgument`."""
+        return _read(self._file(SESSION_RECEIPTS, session_id))
+
+    def keep_session_receipt(self, session_id: str, envelope: bytes) -> None:
+        """Keeps an answer's receipt, unless that of a later answer is there: stored answers can be read again.
+
+        Raises `InvalidArgument` naming the file, `VerificationFailed` for what is no receipt, or is that of an
+        answer that has one with another chain already: then the custodian has answered twice, and differently.
+        """
+        path = self._file(SESSION_RECEIPTS, session_id)
+        held = _read(path)
+        answered = read_session_receipt(envelope)
+        before = None if held is None else read_session_receipt(held)
+        if before is None or before.sequence < answered.sequence:
+            write_whole(path, envelope)
+        elif before.sequence == answered.sequence and before.chain != answered.chain:
+            problem = f"answer {answered.sequence} has another receipt in {path}"
+            raise VerificationFailed(f"{problem}: the custodian has told you two different things")
+
+    def newest(self, round_id: str) -> bytes | None:
+        """The newest receipt of a round or session; None where none was kept. Raises `InvalidArgument`."""
+        return self.receipt(round_id) or self.session_receipt(round_id)
 
     def checkpoint(self) -> bytes | None:
         """The newest checkpoint; None where none was kept. Raises `InvalidArgument` naming the file."""
@@ -60,10 +86,10 @@ class Keepsakes:
         """Keeps a checkpoint that was verified against the one before. Raises `InvalidArgument` naming the file."""
         write_whole(self.directory / CHECKPOINT, note)
 
-    def _receipt_file(self, round_id: str) -> Path:
+    def _file(self, kind: str, round_id: str) -> Path:
         if not _ROUND.fullmatch(round_id):
             raise InvalidArgument("round", "is not the identifier of a round")
-        return self.directory / RECEIPTS / round_id
+        return self.directory / kind / round_id
 
 
 def check_accepted(receipt: Receipt, workload: bytes) -> None:
@@ -71,25 +97,45 @@ def check_accepted(receipt: Receipt, workload: bytes) -> None:
 
     Whose signature it is, `equipoise.verify` finds out, where the custodian's keys are trusted.
     """
-    signed = _unverified(receipt.envelope)
+    signed = _receipt(receipt.envelope)
     if signed.round_id != receipt.round_id or signed.commitment != workload_commitment(receipt.salt, workload):
         raise VerificationFailed("the receipt is for another workload than the one that was sent")
 
 
 def check_withdrawn(envelope: bytes, round_id: str) -> None:
     """Raises `VerificationFailed` unless the signed receipt says that nothing is in force in this round."""
-    signed = _unverified(envelope)
+    signed = _receipt(envelope)
     if signed.round_id != round_id or signed.commitment is not None:
         raise VerificationFailed("the receipt does not say that your workload of this round was withdrawn")
 
 
-def _unverified(envelope: bytes) -> ReceiptPayload:
+def check_answered(envelope: bytes, session_id: str, analyst: str, sequence: int, chain: bytes) -> None:
+    """Raises `VerificationFailed` unless the receipt is of this answer and of all before it.
+
+    `chain`: `equipoise.session_receipts.chain_step`'s, of the bytes that were sent and the answers that came. Whose
+    signature it is, `equipoise.verify` finds out.
+    """
+    signed = read_session_receipt(envelope)
+    about = (signed.session, signed.analyst, signed.sequence)
+    if about != (session_id, analyst, sequence) or signed.chain != chain:
+        raise VerificationFailed(f"the receipt of answer {sequence} is for other statements or answers than yours")
+
+
+def read_session_receipt(envelope: bytes) -> SessionReceiptPayload:
+    """What the envelope says, whoever has signed it. Raises `VerificationFailed` for what is no such receipt."""
+    return SessionReceiptPayload.from_bytes(_unverified(envelope))
+
+
+def _receipt(envelope: bytes) -> ReceiptPayload:
+    return ReceiptPayload.from_bytes(_unverified(envelope))
+
+
+def _unverified(envelope: bytes) -> bytes:
     fields = parse_canonical_json(envelope, "a receipt")
     try:
-        payload = from_base64(fields["payload"], "a receipt")
+        return from_base64(fields["payload"], "a receipt")
     except (TypeError, KeyError):
         raise VerificationFailed("a receipt is no envelope") from None
-    return ReceiptPayload.from_bytes(payload)
 
 
 def _read(path: Path) -> bytes | None:

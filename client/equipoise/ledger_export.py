@@ -13,6 +13,9 @@ is one of these, with fractions as `numerator/denominator`:
     {"event": "pair", "name": ..., "epsilon": ..., "delta": ...}      an (epsilon, delta) pair; pairs add
     {"event": "mixture", "name": ..., "trials": ..., "probability": ..., "rho_of_one": ..., "epsilon": ...,
      "delta": ...}      that pair; at a Renyi order (w^2 rho_of_one)-zCDP with w Binomial(trials, probability)
+    {"event": "threshold tests", "name": ..., "positives": ..., "test_epsilon": ..., "answer_rho": ...,
+     "epsilon": ..., "delta": ...}      that pair; at a Renyi order what `accounting.threshold_tests` proves for
+                                        the rest, or what the pair counts where that is less
     {"event": "renyi", "name": ..., "order": ..., "bound": ...}       a Renyi divergence at that order
 
 `docs/mechanisms.md` has a script that adds them up with `dp_accounting`.

@@ -29,6 +29,7 @@ from equipoise.views import (
     Round,
     RoundDetail,
     RoundState,
+    SessionTerms,
     Share,
     Terms,
 )
@@ -40,6 +41,8 @@ _ROLES: dict[int, str] = {
 }
 _UNITS = {"query": types_pb2.PROTECTION_UNIT_QUERY, "analyst": types_pb2.PROTECTION_UNIT_ANALYST}
 _UNIT_NAMES: dict[int, str] = {number: name for name, number in _UNITS.items()}
+_ENDINGS = {"hypothesis": types_pb2.SESSION_ENDING_HYPOTHESIS, "stop": types_pb2.SESSION_ENDING_STOP}
+_ENDING_NAMES: dict[int, str] = {number: name for name, number in _ENDINGS.items()}
 _STATES: dict[int, RoundState] = {
     types_pb2.ROUND_STATE_OPEN: RoundState.OPEN,
     types_pb2.ROUND_STATE_SEALED: RoundState.SEALED,
@@ -89,7 +92,7 @@ def round_shown(message: types_pb2.Round) -> Round:
         state=_meant(_STATES, message.state, "state"),
         unit=_meant(_UNIT_NAMES, message.unit, "unit"),
         data_budget=_budget(message.data_budget),
-        analyst_budget=_budget(message.analyst_budget),
+        analyst_budget=_budget(message.analyst_budget) if message.HasField("analyst_budget") else None,
         beta=message.beta,
         mechanism=message.mechanism,
         share=_share(message.share) if message.HasField("share") else None,
@@ -99,6 +102,7 @@ def round_shown(message: types_pb2.Round) -> Round:
         seed_commitment=message.seed_commitment,
         close_time=_time(message.close_time) if message.HasField("close_time") else None,
         release_grid_seconds=message.release_grid_seconds,
+        session=_session(message.session) if message.HasField("session") else None,
     )
 
 
@@ -129,7 +133,7 @@ def plan(message: types_pb2.Plan) -> Plan:
         data_cost=_cost(message.data_cost),
         analyst_cost=_cost(message.analyst_cost),
         data_budget=_budget(message.data_budget),
-        analyst_budget=_budget(message.analyst_budget),
+        analyst_budget=_budget(message.analyst_budget) if message.HasField("analyst_budget") else None,
         promised_error=message.promised_error,
         uncertified_at_most=message.uncertified_at_most,
         seconds=message.seconds,
@@ -193,7 +197,7 @@ def terms_message(terms: Terms) -> operator_pb2.RoundTerms:
         dataset=terms.dataset,
         unit=_UNITS[terms.unit],
         data_budget=budget_message(terms.data_budget),
-        analyst_budget=budget_message(terms.analyst_budget),
+        analyst_budget=None if terms.analyst_budget is None else budget_message(terms.analyst_budget),
         beta=terms.beta,
         mechanism=terms.mechanism,
         shares=[_share_message(share, f"terms.shares[{i}]") for i, share in enumerate(terms.shares)],
@@ -207,6 +211,21 @@ def terms_message(terms: Terms) -> operator_pb2.RoundTerms:
     return message
 
 
+def session_message(terms: Terms) -> types_pb2.SessionTerms | None:
+    """The message of what makes it a session; None where it is a round. Raises `InvalidArgument`."""
+    session = terms.session
+    if session is None:
+        return None
+    if session.ending not in _ENDINGS:
+        raise InvalidArgument("session.ending", f"must be {' or '.join(_ENDINGS)}")
+    for name, bits in (("length", 64), ("turn_seconds", 32)):
+        if not 0 <= getattr(session, name) < 1 << bits:
+            raise InvalidArgument(f"session.{name}", "must be a number, at least 0")
+    return types_pb2.SessionTerms(
+        length=session.length, turn_seconds=session.turn_seconds, ending=_ENDINGS[session.ending]
+    )
+
+
 def budget_message(budget: Budget) -> types_pb2.Budget:
     """The message of an (epsilon, delta) pair."""
     return types_pb2.Budget(epsilon=budget.epsilon, delta=budget.delta)
@@ -214,6 +233,12 @@ def budget_message(budget: Budget) -> types_pb2.Budget:
 
 def _budget(message: types_pb2.Budget) -> Budget:
     return Budget(message.epsilon, message.delta)
+
+
+def _session(message: types_pb2.SessionTerms) -> SessionTerms:
+    return SessionTerms(
+        message.length, message.turn_seconds, _meant(_ENDING_NAMES, message.ending, "way of ending a session")
+    )
 
 
 def _share(message: types_pb2.Share) -> Share:

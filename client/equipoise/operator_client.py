@@ -181,21 +181,51 @@ class Operator:
             yield from map(messages.analyst, page.analysts)
 
     def plan(self, terms: Terms) -> Plan:
-        """What a round would do and cost. Nothing is opened, nothing spent."""
-        request = operator_pb2.PlanRoundRequest(terms=messages.terms_message(terms))
+        """What a round, or a session, would do and cost. Nothing is opened, nothing spent."""
+        request = operator_pb2.PlanRoundRequest(
+            terms=messages.terms_message(terms), session=messages.session_message(terms)
+        )
         response = self._connection.call(f"{SERVICE}/PlanRound", request, operator_pb2.PlanRoundResponse)
         return messages.plan(response.plan)
 
     def open(self, terms: Terms, request_id: str | None = None) -> RoundDetail:
         """Opens a round: analysts with a share can submit from now on."""
+        if terms.session is not None:
+            raise InvalidArgument("terms.session", "is of a session, which open_session opens")
         request = operator_pb2.OpenRoundRequest(
             terms=messages.terms_message(terms), request_id=request_id or fresh_request_id()
         )
         response = self._connection.call(f"{SERVICE}/OpenRound", request, operator_pb2.OpenRoundResponse)
         return messages.round_detail(response.detail)
 
+    def open_session(self, terms: Terms, request_id: str | None = None) -> RoundDetail:
+        """Opens a session: its analysts can ask from now on, and both budgets are charged, for good.
+
+        `terms.session` must be set. Raises `BudgetExhausted` naming the account.
+        """
+        if terms.session is None:
+            raise InvalidArgument("terms.session", "is missing; what has none is a round")
+        request = operator_pb2.OpenSessionRequest(
+            terms=messages.terms_message(terms),
+            session=messages.session_message(terms),
+            request_id=request_id or fresh_request_id(),
+        )
+        response = self._connection.call(f"{SERVICE}/OpenSession", request, operator_pb2.OpenSessionResponse)
+        return messages.round_detail(response.detail)
+
+    def close_session(self, session_id: str, request_id: str | None = None) -> RoundDetail:
+        """Ends the asking in a session; `run` and `release` then give its results as those of a round.
+
+        Raises `NotFound` where there is no session with this id, `WrongState` where it was closed before.
+        """
+        request = operator_pb2.CloseSessionRequest(
+            session_id=session_id, request_id=request_id or fresh_request_id()
+        )
+        response = self._connection.call(f"{SERVICE}/CloseSession", request, operator_pb2.CloseSessionResponse)
+        return messages.round_detail(response.detail)
+
     def rounds(self) -> Iterator[RoundDetail]:
-        """All rounds, newest first."""
+        """All rounds and sessions, newest first."""
         for page in self._connection.pages(
             f"{SERVICE}/ListRounds",
             lambda token: operator_pb2.ListRoundsRequest(page_token=token),

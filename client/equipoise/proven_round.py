@@ -43,7 +43,8 @@ Fields = Mapping[str, Any]
 @dataclass(frozen=True)
 class ProvenRound:
     """The items, by their names: those that speak to all, `dataset`, `round`, `seal`, `release` or `abort`; the
-    analyst's own, `share`, `workload`, `result` or `charge`. What a round did not come to is None.
+    analyst's own, `share`, `workload`, `result` or `charge`. What a round did not come to is None. `place`: which
+    of the shares is the analyst's, in their order, from 0.
     """
 
     dataset: Fields
@@ -56,6 +57,7 @@ class ProvenRound:
     abort: Fields | None
     charge: Fields | None
     schema: Schema
+    place: int
 
     @property
     def own_share(self) -> Share:
@@ -69,9 +71,15 @@ class ProvenRound:
         return None if self.workload is None else self.workload["commitment"]
 
     @property
-    def announced_cost(self) -> Cost:
-        """What the round was to cost each analyst."""
-        return read_cost(self.round["analyst_cost"])
+    def session(self) -> Fields | None:
+        """What makes the round a session; None where it is none."""
+        return self.round.get("session")
+
+    @property
+    def announced_cost(self) -> Cost | None:
+        """What the round was to cost each analyst; None where it does not protect them."""
+        cost = self.round["analyst_cost"]
+        return None if cost is None else read_cost(cost)
 
     @property
     def announced_parts(self) -> str:
@@ -125,9 +133,11 @@ def proven_round(evidence: Evidence) -> ProvenRound:
         if found[LAYOUTS[leaf.kind].first[0]][LINKS[leaf.kind]] != before.root.hex():
             raise VerificationFailed(f"{leaf.kind} does not follow this {before.kind}")
     _check_names(found, evidence)
+    names = [each.name for each in dataclasses.fields(ProvenRound) if each.name not in ("schema", "place")]
     return ProvenRound(
         schema=_schema(found["dataset"]["schema"]),
-        **{each.name: found.get(each.name) for each in dataclasses.fields(ProvenRound) if each.name != "schema"},  # type: ignore[arg-type]
+        place=min(places),
+        **{name: found.get(name) for name in names},  # type: ignore[arg-type]
     )
 
 

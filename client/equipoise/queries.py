@@ -1,4 +1,4 @@
-"""What may be asked: predicates on attributes, whole marginal tables, and workloads of both.
+"""What may be asked: predicates on attributes, whole marginal tables, and in some sessions statistics.
 
 >>> from equipoise import attribute, Marginal
 >>> late = attribute("dep_delay") >= 15
@@ -80,7 +80,45 @@ class Marginal:
     attributes: tuple[str, ...]
 
 
-Statement = Among | Interval | All | Any | Not | Marginal
+@dataclass(frozen=True)
+class Quantile:
+    """The value of a binned attribute below which `level` of the records lie: the mean over `window` of them there.
+
+    The smaller the window, the more one record can move it; without one, a single record moves it from one end of
+    the range to the other. Exactly: `equipoise.statistics.CompiledQuantile`.
+    """
+
+    attribute: str
+    level: float
+    window: float
+
+
+@dataclass(frozen=True)
+class Variance:
+    """The variance of a binned attribute's values."""
+
+    attribute: str
+
+
+@dataclass(frozen=True)
+class CountDistinct:
+    """How many different combinations of the attributes' categories occur, as a fraction of the records."""
+
+    attributes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CappedSum:
+    """The sum of a binned attribute's values, none counted as more than `cap`, as a fraction of the records."""
+
+    attribute: str
+    cap: float
+
+
+Statistic = Quantile | Variance | CountDistinct | CappedSum
+"""Numbers that are no linear queries; their values are places in [0, 1] within the attribute's range."""
+
+Statement = Among | Interval | All | Any | Not | Marginal | Statistic
 
 
 @dataclass(frozen=True)
@@ -115,6 +153,11 @@ class AttributeName:
 def attribute(name: str) -> AttributeName:
     """The attribute `name`, to be compared: `attribute("origin") == "JFK"`."""
     return AttributeName(name)
+
+
+def median(name: str, window: float) -> Quantile:
+    """The smoothed median of the binned attribute `name`: the mean of the `window` of all records in the middle."""
+    return Quantile(name, 0.5, window)
 
 
 def _label(category: object) -> str:

@@ -20,6 +20,7 @@ from equipoise.errors import VerificationFailed
 from equipoise.merkle import HASH_BYTES, inclusion_path, leaf_hash, root_of
 
 VERSION = 1
+SESSION_VERSION = 2  # of an item that says more, or less, where a round is a session
 SALT_BYTES = 32
 KEY_ID_DIGITS = 16
 CELL_BYTES = 4  # of one record of a synopsis
@@ -93,9 +94,11 @@ class Record:
         return inclusion_path(self.hashes, place)
 
 
-def make_item(name: str, audience: Audience, fields: Mapping[str, Any], analyst: str = "") -> Item:
+def make_item(
+    name: str, audience: Audience, fields: Mapping[str, Any], analyst: str = "", version: int = VERSION
+) -> Item:
     """An item under a fresh salt. `fields`: JSON values, besides the item's name and the version."""
-    content = canonical_json({"item": name, "version": VERSION, **fields})
+    content = canonical_json({"item": name, "version": version, **fields})
     return Item(content, secrets.token_bytes(SALT_BYTES), audience, analyst)
 
 

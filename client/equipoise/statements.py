@@ -7,11 +7,16 @@
       {"all": [{"among": {"attribute": "origin", "categories": ["JFK"]}},
                {"not": {"interval": {"attribute": "distance", "low": null, "high": 400}}}]},
       {"any": [{"among": {"attribute": "origin", "categories": ["JFK"]}},
-               {"among": {"attribute": "month", "categories": ["6", "7"]}}]}
+               {"among": {"attribute": "month", "categories": ["6", "7"]}}]},
+      {"quantile": {"attribute": "dep_delay", "level": 0.5, "window": 0.05}},
+      {"variance": {"attribute": "dep_delay"}},
+      {"count_distinct": ["origin", "carrier"]},
+      {"capped_sum": {"attribute": "dep_delay", "cap": 60}}
     ]}
 
-A statement is a marginal or a condition. Intervals are half-open, [low, high); null is infinite on that side.
-Whether attributes and categories exist is not looked at here: that needs a schema, and the server says it.
+A statement is a marginal, a condition or, in sessions of `low_sensitivity`, one of the last four. Intervals are
+half-open, [low, high); null is infinite on that side. Whether attributes and categories exist is not looked at
+here: that needs a schema, and the server says it.
 """
 
 from __future__ import annotations
@@ -22,18 +27,27 @@ from collections.abc import Sequence
 
 from equipoise.boxes import MAX_DEPTH
 from equipoise.errors import InvalidArgument
-from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement
+from equipoise.queries import (
+    All,
+    Among,
+    Any,
+    CappedSum,
+    CountDistinct,
+    Interval,
+    Marginal,
+    Not,
+    Predicate,
+    Quantile,
+    Statement,
+    Variance,
+)
 
 VERSION = 1
 
 
 def statements_from_json(text: str) -> tuple[Statement, ...]:
     """Reads a statements file. Raises `InvalidArgument` naming, for example, `statements[3].all[1].among`."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidArgument("statements", f"are not JSON: {error}") from None
-    _check_keys(document, {"version", "statements"}, "statements file")
+    document = _check_keys(_parsed(text, "statements", "are"), {"version", "statements"}, "statements file")
     version = document["version"]
     if isinstance(version, bool) or version != VERSION:
         raise InvalidArgument("version", f"must be {VERSION}")
@@ -43,10 +57,22 @@ def statements_from_json(text: str) -> tuple[Statement, ...]:
     return tuple(_read_statement(each, f"statements[{i}]") for i, each in enumerate(statements))
 
 
+def statement_from_json(text: str) -> Statement:
+    """Reads one statement, as a file lists them. Raises `InvalidArgument` naming, say, `statement.among`."""
+    return _read_statement(_parsed(text, "statement", "is"), "statement")
+
+
 def statements_to_json(statements: Sequence[Statement]) -> str:
     """The file of some statements, one a line; `statements_from_json` reads it back to equal ones."""
     lines = ",\n".join("  " + json.dumps(_write(each), ensure_ascii=False, allow_nan=False) for each in statements)
     return f'{{"version": {VERSION}, "statements": [\n{lines}\n]}}\n'
+
+
+def _parsed(text: str, field: str, verb: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(field, f"{verb} not JSON: {error}") from None
 
 
 def _write(statement: Statement) -> dict[str, object]:
@@ -69,19 +95,46 @@ def _write(statement: Statement) -> dict[str, object]:
             return {"any": [_write(each) for each in conditions]}
         case Not(condition):
             return {"not": _write(condition)}
+        case Quantile(attribute, level, window):
+            return {"quantile": {"attribute": attribute, "level": level, "window": window}}
+        case Variance(attribute):
+            return {"variance": {"attribute": attribute}}
+        case CountDistinct(attributes):
+            return {"count_distinct": list(attributes)}
+        case CappedSum(attribute, cap):
+            return {"capped_sum": {"attribute": attribute, "cap": cap}}
 
 
 def _read_statement(document: object, field: str) -> Statement:
-    if isinstance(document, dict) and document.keys() == {"marginal"}:
-        return Marginal(_texts(document["marginal"], f"{field}.marginal"))
-    return _read_predicate(document, field, 1)
+    kind, content = (
+        next(iter(document.items())) if isinstance(document, dict) and len(document) == 1 else ("", None)
+    )
+    path = f"{field}.{kind}"
+    match kind:
+        case "marginal":
+            return Marginal(_texts(content, path))
+        case "quantile":
+            content = _check_keys(content, {"attribute", "level", "window"}, path)
+            level, window = (_number(content[name], f"{path}.{name}") for name in ("level", "window"))
+            return Quantile(_text(content["attribute"], f"{path}.attribute"), level, window)
+        case "variance":
+            return Variance(_text(_check_keys(content, {"attribute"}, path)["attribute"], f"{path}.attribute"))
+        case "count_distinct":
+            return CountDistinct(_texts(content, path))
+        case "capped_sum":
+            content = _check_keys(content, {"attribute", "cap"}, path)
+            return CappedSum(
+                _text(content["attribute"], f"{path}.attribute"), _number(content["cap"], f"{path}.cap")
+            )
+        case _:
+            return _read_predicate(document, field, 1)
 
 
 def _read_predicate(document: object, field: str, depth: int) -> Predicate:
     if depth > MAX_DEPTH:
         raise InvalidArgument(field, f"is nested deeper than {MAX_DEPTH} levels")
     if not isinstance(document, dict) or len(document) != 1:
-        raise InvalidArgument(field, "must be an object with one key: all, among, any, interval, marginal or not")
+        raise InvalidArgument(field, "must be an object with one key: all, among, any, interval or not")
     ((kind, content),) = document.items()
     field = f"{field}.{kind}"
     match kind:
@@ -102,10 +155,10 @@ def _read_predicate(document: object, field: str, depth: int) -> Predicate:
             return Any(_read_conditions(content, field, depth))
         case "not":
             return Not(_read_predicate(content, field, depth + 1))
-        case "marginal":
+        case "marginal" | "quantile" | "variance" | "count_distinct" | "capped_sum":
             raise InvalidArgument(field, "is a statement of its own, not a condition")
         case _:
-            raise InvalidArgument(field, "is not known; known are all, among, any, interval, marginal and not")
+            raise InvalidArgument(field, "is not known; conditions are all, among, any, interval and not")
 
 
 def _read_conditions(content: object, field: str, depth: int) -> tuple[Predicate, ...]:
@@ -133,9 +186,11 @@ def _text(content: object, field: str) -> str:
 
 
 def _edge(content: object, infinite: float, field: str) -> float:
-    if content is None:
-        return infinite
+    return infinite if content is None else _number(content, field, "must be a number, or null for infinite")
+
+
+def _number(content: object, field: str, problem: str = "must be a number") -> float:
     # abs also refuses NaN, which json reads without complaint.
     if isinstance(content, bool) or not isinstance(content, int | float) or not abs(content) < 1e300:
-        raise InvalidArgument(field, "must be a number, or null for infinite")
+        raise InvalidArgument(field, problem)
     return float(content)

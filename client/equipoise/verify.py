@@ -25,6 +25,14 @@ from equipoise.queries import Statement
 from equipoise.signed_notes import Checkpoint, VerifierKey, open_checkpoint
 from equipoise.verify_answers import check_bounds, check_charge, check_recomputed, read_stream, read_synopsis
 from equipoise.verify_asked import check_receipt, check_workload
+from equipoise.verify_session import (
+    AskedInSession,
+    SessionReceipts,
+    check_asked,
+    check_session_receipts,
+    check_told,
+)
+from equipoise.workload import CompiledWorkload
 
 
 class Check(IntEnum):
@@ -80,8 +88,8 @@ class CheckFailed(VerificationFailed):
 class Papers:
     """What the verifier brings: the keys that it trusts, and whatever it kept of its own.
 
-    `receipt`: the newest envelope that the analyst got; `statements`: what it remembers to have asked;
-    `checkpoint`: one that it saw at another time.
+    `receipt`: the newest envelope that the analyst got, in a session with an answer; `statements`: what it
+    remembers to have asked; `checkpoint`: one that it saw at another time.
     """
 
     keys: Sequence[VerifierKey]
@@ -148,17 +156,30 @@ def _open(data: bytes, papers: Papers, passed: Passed) -> _Opened:
 def _compare(opened: _Opened, papers: Papers, passed: Passed) -> None:
     """Whether what was asked, delivered and charged is what the records say."""
     bundle, proven = opened.bundle, opened.proven
+    given = (bundle.evidence, proven, papers.receipt, papers.keys, opened.told)
+    receipts: SessionReceipts | None = None
+    workload: CompiledWorkload | None = None
+    asked: AskedInSession | None = None
     with _numbered(Check.RECEIPT, passed) as found:
-        receipt, said = check_receipt(bundle.evidence, proven, papers.receipt, papers.keys, opened.told)
+        if proven.session is None:
+            receipt, said = check_receipt(*given)
+        else:
+            receipts, said = check_session_receipts(*given)
         found(said)
     with _numbered(Check.WORKLOAD, passed) as found:
-        workload, said = check_workload(bundle, receipt, proven, papers.statements)
+        if receipts is None:
+            workload, said = check_workload(bundle, receipt, proven, papers.statements)
+        else:
+            asked, said = check_asked(bundle, receipts, proven, papers.statements)
         found(said)
+    queries = sum(each.query_count for each in (workload, asked) if each is not None)
     with _numbered(Check.STREAM, passed) as found:
         answers = read_stream(bundle.stream, proven)
         found(NO_ANSWERS if answers is None else f"{len(bundle.stream):,} messages, {len(answers):,} answers")
+        if receipts is not None and asked is not None:
+            found(check_told(bundle.evidence, receipts, asked, answers))
     with _numbered(Check.BOUNDS, passed) as found:
-        found(NO_ANSWERS if answers is None else check_bounds(answers, workload, proven))
+        found(NO_ANSWERS if answers is None else check_bounds(answers, queries, proven))
     with _numbered(Check.SYNOPSIS, passed) as found:
         cells = read_synopsis(bundle.synopsis, proven)
         found("none was released" if cells is None else f"{len(cells):,} records")

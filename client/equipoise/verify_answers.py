@@ -18,6 +18,11 @@ from equipoise.results import AnswerMethod, Results
 from equipoise.wire import NO_BOUND, chunk_from_bytes
 from equipoise.workload import CompiledWorkload
 
+# Ways of answering that only sessions have, and those that none has.
+OF_SESSIONS = (AnswerMethod.HYPOTHESIS,)
+IN_SESSIONS = (*OF_SESSIONS, AnswerMethod.GAUSSIAN, AnswerMethod.LAPLACE, AnswerMethod.UNCERTIFIED)
+OF_ROUNDS = tuple(set(AnswerMethod) - set(IN_SESSIONS))
+
 
 def read_stream(stream: Sequence[bytes], proven: ProvenRound) -> Results | None:
     """The results, None where there are none by the records. Raises `DataLoss` for any other stream than theirs."""
@@ -39,11 +44,15 @@ def read_stream(stream: Sequence[bytes], proven: ProvenRound) -> Results | None:
     return results
 
 
-def check_bounds(results: Results, workload: CompiledWorkload | None, proven: ProvenRound) -> str:
-    """Raises `VerificationFailed` unless every query has an answer and every answer what the round promised."""
-    if workload is None or len(results) != workload.query_count:
-        asked = 0 if workload is None else workload.query_count
-        raise VerificationFailed(f"there are {len(results):,} answers to {asked:,} queries")
+def check_bounds(results: Results, queries: int, proven: ProvenRound) -> str:
+    """Raises `VerificationFailed` unless each of the queries has an answer and every answer what was promised."""
+    if len(results) != queries:
+        raise VerificationFailed(f"there are {len(results):,} answers to {queries:,} queries")
+    foreign = np.flatnonzero(np.isin(results.methods, OF_SESSIONS if proven.session is None else OF_ROUNDS))
+    if len(foreign):
+        way = AnswerMethod(int(results.methods[foreign[0]])).label
+        kind = "round" if proven.session is None else "session"
+        raise VerificationFailed(f"query {foreign[0]} is answered by {way}, which no {kind} does")
     uncertified = results.methods == AnswerMethod.UNCERTIFIED
     unbounded = results.raw_bounds >= NO_BOUND
     if (uncertified != unbounded).any():
@@ -102,12 +111,14 @@ def check_recomputed(
 
 def check_charge(proven: ProvenRound) -> str:
     """Raises `VerificationFailed` unless the analyst is charged what was announced, part by part."""
-    announced, parts = proven.announced_cost, parts_from_json(proven.announced_parts)
+    announced, parts = proven.announced_cost or Cost(), parts_from_json(proven.announced_parts)
     if (
         proven.round["analyst_events"].get("mechanism") != proven.round["mechanism"]
         or charge_of(parts) != announced
     ):
         raise VerificationFailed(f"the announced cost, {_shown(announced)}, is not the sum of the announced parts")
+    if (proven.announced_cost is None) != (proven.round["analyst_budget"] is None):
+        raise VerificationFailed("a session that does not protect its analysts has a budget for them, or a cost")
     order = proven.round["analyst_order"]
     expected, state = announced if order is None else charge_at(parts, order), "spent"
     if proven.result is not None:
@@ -116,12 +127,20 @@ def check_charge(proven: ProvenRound) -> str:
         charged, state = read_cost(proven.charge["charge"]), proven.charge["state"]
     else:
         raise VerificationFailed("no charge is told")
-    if (state == NOTHING_CHARGED) != (proven.seal is None):
+    unprotected = proven.announced_cost is None
+    if proven.session is not None:
+        # It has answered from the table since it was opened. Without a budget there is nothing to give back.
+        allowed = ("spent", NOTHING_CHARGED) if unprotected else ("spent",)
+        if state not in allowed:
+            raise VerificationFailed(f"the charge of a session is {state}, and not spent")
+    elif (state == NOTHING_CHARGED) != (proven.seal is None):
         raise VerificationFailed("a round that was not sealed is charged, or one that was is not")
     if state == NOTHING_CHARGED:
         expected = Cost()
     if charged != expected:
         raise VerificationFailed(f"{_shown(charged)} is charged where {_shown(expected)} was announced")
+    if unprotected:
+        return "nothing: the session does not protect its analysts from one another"
     return "nothing: the round was not sealed" if state == NOTHING_CHARGED else f"{_shown(charged)}, {state}"
 
 

@@ -76,6 +76,20 @@ class Share:
 
 
 @dataclass(frozen=True)
+class SessionTerms:
+    """What makes a round a session, in which statements are answered one at a time while it is open.
+
+    `length`: how many statements there are in all, or, where the mechanism protects analysts, how many turns of
+    `turn_seconds` each, in each of which every share has a slot; 0: as many as the shares allow. `ending`: what
+    happens once the updates are used up: "hypothesis", answers without a bound, or "stop", refusals.
+    """
+
+    length: int = 0
+    turn_seconds: int = 0
+    ending: str = "hypothesis"
+
+
+@dataclass(frozen=True)
 class Dataset:
     """A registered table; its number of records is public. Where it is retired, no new rounds can be opened."""
 
@@ -91,6 +105,8 @@ class Round:
     """A round as every analyst who has a share in it sees it; `share` is the caller's own.
 
     `close_time`: when it closes by itself, or None. Results open at multiples of `release_grid_seconds` since 1970.
+    `session`: set where it is one; a session without an analyst budget does not protect its analysts from one
+    another.
     """
 
     id: str
@@ -98,7 +114,7 @@ class Round:
     state: RoundState
     unit: str
     data_budget: Budget
-    analyst_budget: Budget
+    analyst_budget: Budget | None
     beta: float
     mechanism: str
     share: Share | None
@@ -108,6 +124,7 @@ class Round:
     seed_commitment: bytes
     close_time: datetime | None = None
     release_grid_seconds: int = 0
+    session: SessionTerms | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +132,8 @@ class Plan:
     """What a mechanism would do in a round, from public things only.
 
     `parameters` is a JSON object; `data_budget` and `analyst_budget` are the two costs as pairs at the round's
-    own deltas; `promised_error` is the largest bound that any certified answer will carry.
+    own deltas, the analysts' None in a session that does not protect them; `promised_error` is the largest bound
+    that any certified answer will carry.
     """
 
     mechanism: str
@@ -123,7 +141,7 @@ class Plan:
     data_cost: Cost
     analyst_cost: Cost
     data_budget: Budget
-    analyst_budget: Budget
+    analyst_budget: Budget | None
     promised_error: float
     uncertified_at_most: int
     seconds: float
@@ -160,19 +178,21 @@ class Terms:
     `unit` is "query" (one statement of one analyst may change unseen) or "analyst" (all of one analyst's may);
     `mechanism` is "auto" or a name; `options` is a JSON object for the mechanism, or empty. From `close_time`
     (aware) on the server seals, runs and releases the round by itself; None: the operator asks for each step.
-    Results open at multiples of `release_grid_seconds` since 1970; 0 stands for the server's own setting.
+    Results open at multiples of `release_grid_seconds` since 1970; 0 stands for the server's own setting. With
+    `session` it is a session; then None for the `analyst_budget` says that analysts are not protected.
     """
 
     dataset: str
     shares: tuple[Share, ...]
     data_budget: Budget
-    analyst_budget: Budget
+    analyst_budget: Budget | None
     unit: str = "query"
     beta: float = 0.05
     mechanism: str = "auto"
     options: str = ""
     close_time: datetime | None = None
     release_grid_seconds: int = 0
+    session: SessionTerms | None = None
 
 
 @dataclass(frozen=True)

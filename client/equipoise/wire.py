@@ -7,7 +7,6 @@ can only come from a damaged store or a broken connection, raises `DataLoss`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,13 +17,15 @@ from numpy.typing import NDArray
 
 from equipoise.boxes import MAX_DEPTH
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement
+from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement, Statistic
 from equipoise.schema import Schema, make_attribute
 from equipoise.v1 import types_pb2
-from equipoise.wire_format import not_a_workload, outline
+from equipoise.wire_fields import checked_number, checked_text, checked_texts
+from equipoise.wire_format import MAX_STATEMENT_BYTES, VERSION, outline
+from equipoise.wire_statistics import read_statistic, write_statistic
 
-VERSION = 1
 ANSWERS_IN_CHUNK = 1024
+ANSWERS_TO_STATEMENT = 1 << 16  # of a session, in one message
 NO_BOUND = 1 << 62
 MOST_REMEMBERED = 1 << 16  # statements of one workload that are not read again where they are repeated
 
@@ -86,16 +87,24 @@ def workload_to_bytes(statements: Sequence[Statement]) -> bytes:
     """The bytes of a Workload message, the same for equal statements. Raises `InvalidArgument`."""
     message = types_pb2.Workload(version=VERSION)
     for i, statement in enumerate(statements):
-        path = f"statements[{i}]"
-        target = message.statements.add()
-        if isinstance(statement, Marginal):
-            target.marginal.SetInParent()
-            target.marginal.attributes.extend(_texts(statement.attributes, path, ".marginal.attributes"))
-        else:
-            _write_predicate(statement, target.predicate, f"{path}.predicate", 1)
+        _write_statement(statement, message.statements.add(), f"statements[{i}]")
     if not statements:
         raise InvalidArgument("statements", "are empty; a workload asks for something")
     return message.SerializeToString(deterministic=True)
+
+
+def statement_to_bytes(statement: Statement) -> bytes:
+    """The bytes of one Statement message, the same for equal statements. Raises `InvalidArgument`."""
+    message = types_pb2.Statement()
+    _write_statement(statement, message, "statement")
+    return message.SerializeToString(deterministic=True)
+
+
+def statement_from_bytes(data: bytes, path: str = "statement") -> Statement:
+    """Reads one Statement message. Raises `InvalidArgument`, naming what is below `path`."""
+    if len(data) > MAX_STATEMENT_BYTES:
+        raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
+    return _read_statement(data, path)
 
 
 def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tuple[Statement, ...]:
@@ -109,6 +118,8 @@ def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tupl
         raise InvalidArgument("version", f"is {found.version}, but must be {VERSION}")
     if found.unknown_field is not None:
         raise InvalidArgument("workload", f"has an unknown field with number {found.unknown_field}")
+    if found.slots is not None:
+        raise InvalidArgument("slots", "belong to sessions; a workload that is submitted has none")
     if not found.statements:
         raise InvalidArgument("statements", "are empty; a workload asks for something")
     # Large workloads ask many things more than once: those are read once, and then compiled once, too.
@@ -118,7 +129,7 @@ def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tupl
         piece = data[start:stop]
         statement = read.get(piece)
         if statement is None:
-            statement = _read_statement(piece, i)
+            statement = _read_statement(piece, f"statements[{i}]")
             if len(read) < MOST_REMEMBERED:
                 read[piece] = statement
         statements.append(statement)
@@ -152,6 +163,49 @@ def results_to_chunks(
 
 def chunk_from_bytes(data: bytes) -> ResultColumns:
     """Reads one result message. Raises `DataLoss` for everything that `results_to_chunks` does not write."""
+    columns = _columns_from_bytes(data, ANSWERS_IN_CHUNK)
+    if not (columns.last or len(columns.values) == ANSWERS_IN_CHUNK):
+        raise DataLoss("a result message is short without being the last")
+    if columns.first_query != (columns.sequence - 1) * ANSWERS_IN_CHUNK:
+        raise DataLoss("a result message is out of sequence")
+    return columns
+
+
+def answers_to_chunk(
+    session_id: str,
+    sequence: int,
+    first_query: int,
+    values: NDArray[np.int64],
+    methods: NDArray[np.uint8],
+    bounds: NDArray[np.int64],
+) -> bytes:
+    """The message of the answers to one statement of a session, columns of one row a cell: the same bytes always.
+
+    `sequence`: of the analyst's statements, from 1; `first_query`: how many cells those before it have together.
+    """
+    if not 0 < len(values) == len(methods) == len(bounds) <= ANSWERS_TO_STATEMENT:
+        raise ValueError("values, methods and bounds must be equally long, from 1 to 65,536 cells")
+    message = types_pb2.ResultChunk(
+        version=VERSION,
+        round_id=session_id,
+        sequence=sequence,
+        first_query=first_query,
+        values=values.tolist(),
+        methods=methods.astype(np.uint8, casting="safe").tobytes(),
+        bounds=bounds.tolist(),
+    )
+    return message.SerializeToString(deterministic=True)
+
+
+def answers_from_chunk(data: bytes) -> ResultColumns:
+    """Reads the answers to one statement. Raises `DataLoss` for all that `answers_to_chunk` does not write."""
+    columns = _columns_from_bytes(data, ANSWERS_TO_STATEMENT)
+    if columns.last or not columns.sequence or not len(columns.values):
+        raise DataLoss("a message of a session does not answer one statement")
+    return columns
+
+
+def _columns_from_bytes(data: bytes, most: int) -> ResultColumns:
     message = types_pb2.ResultChunk()
     try:
         message.ParseFromString(data)
@@ -161,12 +215,8 @@ def chunk_from_bytes(data: bytes) -> ResultColumns:
     if message.version != VERSION:
         raise DataLoss(f"a result message has version {message.version}, but must have {VERSION}")
     count = len(message.values)
-    if not len(message.methods) == len(message.bounds) == count <= ANSWERS_IN_CHUNK:
+    if not len(message.methods) == len(message.bounds) == count <= most:
         raise DataLoss("a result message has columns of unequal or too great length")
-    if not (message.last or count == ANSWERS_IN_CHUNK):
-        raise DataLoss("a result message is short without being the last")
-    if message.first_query != (message.sequence - 1) * ANSWERS_IN_CHUNK:
-        raise DataLoss("a result message is out of sequence")
     methods = np.frombuffer(message.methods, dtype=np.uint8)
     if count and not 1 <= int(methods.min()) <= int(methods.max()) <= max(types_pb2.AnswerMethod.values()):
         raise DataLoss("a result message holds an unknown way of answering")
@@ -183,17 +233,27 @@ def chunk_from_bytes(data: bytes) -> ResultColumns:
     )
 
 
+def _write_statement(statement: Statement, target: types_pb2.Statement, path: str) -> None:
+    if isinstance(statement, Marginal):
+        target.marginal.SetInParent()
+        target.marginal.attributes.extend(checked_texts(statement.attributes, path, ".marginal.attributes"))
+    elif isinstance(statement, Statistic):
+        write_statistic(statement, target.statistic, f"{path}.statistic")
+    else:
+        _write_predicate(statement, target.predicate, f"{path}.predicate", 1)
+
+
 def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: str, depth: int) -> None:
     if depth > MAX_DEPTH:
         raise InvalidArgument(path, f"is nested deeper than {MAX_DEPTH} levels")
     match predicate:
         case Among(attribute, categories):
-            target.among.attribute = _text(attribute, path, ".among.attribute")
-            target.among.categories.extend(_texts(categories, path, ".among.categories"))
+            target.among.attribute = checked_text(attribute, path, ".among.attribute")
+            target.among.categories.extend(checked_texts(categories, path, ".among.categories"))
         case Interval(attribute, low, high):
-            target.interval.attribute = _text(attribute, path, ".interval.attribute")
-            target.interval.low = _number(low, path, ".interval.low")
-            target.interval.high = _number(high, path, ".interval.high")
+            target.interval.attribute = checked_text(attribute, path, ".interval.attribute")
+            target.interval.low = checked_number(low, path, ".interval.low")
+            target.interval.high = checked_number(high, path, ".interval.high")
         case All(conditions) | Any(conditions):
             kind = "all" if isinstance(predicate, All) else "any"
             if not isinstance(conditions, tuple | list) or not conditions:
@@ -207,16 +267,16 @@ def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: st
             raise InvalidArgument(path, "is not a predicate")
 
 
-def _read_statement(data: bytes, number: int) -> Statement:
+def _read_statement(data: bytes, path: str) -> Statement:
     message = types_pb2.Statement()
     try:
         message.ParseFromString(data)
     except DecodeError:
-        raise not_a_workload() from None
+        raise InvalidArgument(path, "is not a serialized Statement, or is nested too deeply") from None
     try:
         return _statement_of(message)
     except InvalidArgument as error:
-        raise InvalidArgument(f"statements[{number}]{error.field}", error.problem) from None
+        raise InvalidArgument(f"{path}{error.field}", error.problem) from None
 
 
 def _statement_of(message: types_pb2.Statement) -> Statement:
@@ -226,9 +286,11 @@ def _statement_of(message: types_pb2.Statement) -> Statement:
         case "predicate":
             return _read_predicate(message.predicate, ".predicate", 1)
         case "marginal":
-            return Marginal(_texts(tuple(message.marginal.attributes), ".marginal", ".attributes"))
+            return Marginal(checked_texts(tuple(message.marginal.attributes), ".marginal", ".attributes"))
+        case "statistic":
+            return read_statistic(message.statistic, ".statistic")
         case _:
-            raise InvalidArgument("", "is neither a predicate nor a marginal")
+            raise InvalidArgument("", "is neither a predicate nor a marginal nor a statistic")
 
 
 def _read_predicate(message: types_pb2.Predicate, path: str, depth: int) -> Predicate:
@@ -237,14 +299,14 @@ def _read_predicate(message: types_pb2.Predicate, path: str, depth: int) -> Pred
     match message.WhichOneof("condition"):
         case "among":
             among = message.among
-            attribute = _text(among.attribute, path, ".among.attribute")
-            return Among(attribute, _texts(tuple(among.categories), path, ".among.categories"))
+            attribute = checked_text(among.attribute, path, ".among.attribute")
+            return Among(attribute, checked_texts(tuple(among.categories), path, ".among.categories"))
         case "interval":
             interval = message.interval
             return Interval(
-                _text(interval.attribute, path, ".interval.attribute"),
-                _number(interval.low, path, ".interval.low"),
-                _number(interval.high, path, ".interval.high"),
+                checked_text(interval.attribute, path, ".interval.attribute"),
+                checked_number(interval.low, path, ".interval.low"),
+                checked_number(interval.high, path, ".interval.high"),
             )
         case "all":
             return All(_read_conditions(message.all.conditions, f"{path}.all.conditions", depth))
@@ -260,37 +322,6 @@ def _read_conditions(messages: Sequence[types_pb2.Predicate], path: str, depth: 
     if not messages:
         raise InvalidArgument(path, "must be at least one")
     return tuple(_read_predicate(each, f"{path}[{i}]", depth + 1) for i, each in enumerate(messages))
-
-
-# What is read names its place as `path` and `name`, which are joined only for an error: there may be millions.
-
-
-def _text(text: object, path: str, name: str) -> str:
-    if not isinstance(text, str) or not text:
-        raise InvalidArgument(path + name, "must be a string, and not empty")
-    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise InvalidArgument(path + name, "holds half of a surrogate pair")
-    return text
-
-
-def _texts(texts: object, path: str, name: str) -> tuple[str, ...]:
-    if not isinstance(texts, tuple | list) or not texts:
-        raise InvalidArgument(path + name, "must be at least one")
-    if all(isinstance(each, str) and each and each.isascii() for each in texts):
-        return tuple(texts)
-    return tuple(_text(each, path, f"{name}[{i}]") for i, each in enumerate(texts))
-
-
-def _number(number: object, path: str, name: str) -> float:
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise InvalidArgument(path + name, "is not a number")
-    try:
-        value = float(number)
-    except OverflowError:
-        value = math.nan
-    if math.isnan(value):
-        raise InvalidArgument(path + name, "is not a number, or too large for one")
-    return value
 
 
 def _refuse_unknown_fields(message: Message, path: str) -> None:

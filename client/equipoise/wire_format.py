@@ -6,12 +6,18 @@ much is refused here, at the first statement too many. The encoding: https://pro
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
 
+VERSION = 1
+
 MAX_STATEMENT_BYTES = 1 << 20  # far beyond any that compiles, but for one that lists very many categories
-_VERSION, _STATEMENT = 1 << 3 | 0, 2 << 3 | 2  # the tags of `Workload`: a field's number and how it is encoded
+LARGEST_SLOT = (1 << 62) - 1
+# The tags of `Workload`: a field's number and how it is encoded.
+_VERSION, _STATEMENT, _SLOTS = 1 << 3 | 0, 2 << 3 | 2, 3 << 3 | 2
 _MOST_VERSIONS = 16  # the last one counts; who writes it more often only wants it to be read
 _ENCODINGS = (0, 1, 2, 3, 5)  # that a field may begin with
 _LONGEST_NUMBER, _LONGEST_LENGTH = 10, 5  # in bytes
@@ -19,10 +25,14 @@ _LONGEST_NUMBER, _LONGEST_LENGTH = 10, 5  # in bytes
 
 @dataclass
 class Outline:
-    """Of a workload: its version, where its statements begin and end, and the first field that is unknown."""
+    """Of a workload: its version, where its statements begin and end, and the first field that is unknown.
+
+    `slots`: of a session; None where the field is not there.
+    """
 
     version: int = 0
     statements: list[tuple[int, int]] = field(default_factory=list)
+    slots: list[int] | None = None
     unknown_field: int | None = None
 
 
@@ -46,6 +56,12 @@ def outline(data: bytes, most_statements: int | None) -> Outline:
                 path = f"statements[{len(found.statements)}]"
                 raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
             found.statements.append((start, at))
+        elif tag == _SLOTS:
+            length, start = _number(data, at, _LONGEST_LENGTH)
+            at = start + length
+            if at > len(data):
+                raise not_a_workload()
+            found.slots = _numbers(data[start:at], len(found.statements))
         elif tag == _VERSION:
             version, at = _number(data, at, _LONGEST_NUMBER)
             found.version = version & 0xFFFF_FFFF  # as parsers read a uint32
@@ -63,6 +79,61 @@ def outline(data: bytes, most_statements: int | None) -> Outline:
 def not_a_workload() -> InvalidArgument:
     """What is raised for bytes that no parser reads."""
     return InvalidArgument("workload", "is not a serialized Workload, or is nested too deeply")
+
+
+def asked_to_bytes(statements: Sequence[bytes], slots: Sequence[int]) -> bytes:
+    """The Workload of what one analyst asked in a session: each statement's exact bytes, and the slots it had.
+
+    The same bytes for the same arguments, and no others are a session's workload. Raises `ValueError` unless there
+    is a slot for each statement, and these ascend.
+    """
+    if not len(statements) == len(slots) > 0 or not _ascending(slots):
+        raise ValueError("there must be a slot for each statement, in ascending order")
+    pieces = [bytes([_VERSION, VERSION])]
+    for statement in statements:
+        pieces += [bytes([_STATEMENT]), _varint(len(statement)), statement]
+    packed = b"".join(map(_varint, slots))
+    return b"".join([*pieces, bytes([_SLOTS]), _varint(len(packed)), packed])
+
+
+def asked_from_bytes(data: bytes, most_statements: int | None = None) -> tuple[tuple[bytes, ...], tuple[int, ...]]:
+    """What `asked_to_bytes` wrote: the statements' exact bytes, and their slots.
+
+    Raises `InvalidArgument` for everything else, `BudgetExhausted` for more than `most_statements`.
+    """
+    found = outline(data, most_statements)
+    statements = tuple(data[start:stop] for start, stop in found.statements)
+    slots = tuple(found.slots or ())
+    if not statements or len(slots) != len(statements) or not _ascending(slots):
+        raise InvalidArgument("slots", "must be one for each statement, in ascending order")
+    if asked_to_bytes(statements, slots) != data:
+        raise InvalidArgument("workload", "is not written as the workload of a session is")
+    return statements, slots
+
+
+def _ascending(slots: Sequence[int]) -> bool:
+    pairs = itertools.pairwise(slots)
+    return slots[0] >= 0 and slots[-1] <= LARGEST_SLOT and all(before < after for before, after in pairs)
+
+
+def _varint(number: int) -> bytes:
+    """A number as `_number` reads it."""
+    groups = bytearray()
+    while number > 127:
+        groups.append(number & 127 | 128)
+        number >>= 7
+    groups.append(number)
+    return bytes(groups)
+
+
+def _numbers(packed: bytes, most: int) -> list[int]:
+    """Numbers one after another; no more than `most` are read, and one more where there are more."""
+    numbers: list[int] = []
+    at = 0
+    while at < len(packed) and len(numbers) <= most:
+        number, at = _number(packed, at, _LONGEST_NUMBER)
+        numbers.append(number)
+    return numbers
 
 
 def _number(data: bytes, at: int, longest: int) -> tuple[int, int]:

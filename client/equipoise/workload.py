@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from equipoise.boxes import Boxes, PredicateCompiler
 from equipoise.compiled import MAX_WEIGHT, CompiledWorkload, MarginalRange
 from equipoise.errors import InvalidArgument
-from equipoise.queries import Marginal, Statement
+from equipoise.queries import Marginal, Statement, Statistic
 from equipoise.schema import Schema
 from equipoise.tables import Axes
 from equipoise.terms import Terms, Vectors
 
-__all__ = ["CompiledWorkload", "compile_workload", "concatenate"]
+__all__ = ["CompiledWorkload", "compile_alone", "compile_workload", "concatenate"]
 
 MAX_CELLS = 1 << 20  # of one marginal
 MAX_QUERIES = 1 << 24  # of one workload
@@ -33,19 +33,20 @@ MAX_VECTOR_BITS = 1 << 31  # of all different vectors of a workload: 256 MB
 def compile_workload(statements: Sequence[Statement], schema: Schema) -> CompiledWorkload:
     """Compiles statements against a schema.
 
-    Raises `InvalidArgument` naming what is wrong, such as `statements[3].conditions[0].attribute`.
+    Raises `InvalidArgument` naming what is wrong, such as `statements[3].conditions[0].attribute`, and for
+    statistics, which are no linear queries (`equipoise.statistics`).
     """
     predicates = PredicateCompiler(schema)
     builder = _Builder(schema.sizes)
     for i, statement in enumerate(statements):
-        path = f"statements[{i}]"
-        if isinstance(statement, Marginal):
-            builder.add_marginal(_marginal_axes(statement, predicates, path))
-        else:
-            boxes = predicates.compile(statement, path)
-            if sum(map(abs, boxes.values())) > MAX_WEIGHT:
-                raise InvalidArgument(path, "is too complex; split it into several statements")
-            builder.add_predicate(boxes)
+        builder.add(statement, predicates, f"statements[{i}]")
+    return builder.build()
+
+
+def compile_alone(statement: Statement, schema: Schema, path: str = "statement") -> CompiledWorkload:
+    """Compiles one statement as a workload of its own. Raises `InvalidArgument` naming what is below `path`."""
+    builder = _Builder(schema.sizes)
+    builder.add(statement, PredicateCompiler(schema), path)
     return builder.build()
 
 
@@ -90,6 +91,17 @@ class _Builder:
         self._numbers: tuple[dict[int, int], ...] = tuple({} for _ in sizes)
         self._groups: dict[Axes, tuple[list[int], list[int], list[int]]] = {}
         self._vector_bits = 0
+
+    def add(self, statement: Statement, predicates: PredicateCompiler, path: str) -> None:
+        if isinstance(statement, Marginal):
+            self.add_marginal(_marginal_axes(statement, predicates, path))
+            return
+        if isinstance(statement, Statistic):
+            raise InvalidArgument(path, "is a statistic; only sessions of low_sensitivity answer those")
+        boxes = predicates.compile(statement, path)
+        if sum(map(abs, boxes.values())) > MAX_WEIGHT:
+            raise InvalidArgument(path, "is too complex; split it into several statements")
+        self.add_predicate(boxes)
 
     def add_marginal(self, axes: Axes) -> None:
         self._marginals.append(MarginalRange(self._offsets[-1], axes))
@@ -137,18 +149,11 @@ class _Builder:
 
 
 def _marginal_axes(statement: Marginal, predicates: PredicateCompiler, path: str) -> Axes:
-    if not isinstance(statement.attributes, tuple | list) or not statement.attributes:
-        raise InvalidArgument(f"{path}.attributes", "must be at least one")
-    axes: list[int] = []
-    for i, name in enumerate(statement.attributes):
-        axis = predicates.axis(name, f"{path}.attributes[{i}]")
-        if axis in axes:
-            raise InvalidArgument(f"{path}.attributes[{i}]", f"{name!r} stands there twice")
-        axes.append(axis)
+    axes = predicates.axes(statement.attributes, f"{path}.attributes")
     cells = math.prod(predicates.schema.sizes[axis] for axis in axes)
     if cells > MAX_CELLS:
         raise InvalidArgument(f"{path}.attributes", f"make {cells:,} cells; at most {MAX_CELLS:,} are allowed")
-    return tuple(axes)
+    return axes
 
 
 def _joined(parts: list[Vectors]) -> tuple[Vectors, list[NDArray[np.int64]]]:

@@ -35,7 +35,7 @@ from equipoise_server.rpc.analyst import AnalystMethods
 from equipoise_server.rpc.auditor import AuditorMethods
 from equipoise_server.rpc.authentication import authentication
 from equipoise_server.rpc.authorisation import check_role
-from equipoise_server.rpc.configured import call_limits, options
+from equipoise_server.rpc.configured import asking_limits, call_limits, options
 from equipoise_server.rpc.guards import GuardInterceptor
 from equipoise_server.rpc.health import health_served
 from equipoise_server.rpc.limits import call_limit
@@ -43,10 +43,12 @@ from equipoise_server.rpc.methods import Serving, bind
 from equipoise_server.rpc.metrics import Metrics
 from equipoise_server.rpc.operator import OperatorMethods
 from equipoise_server.rpc.refusals import Refusals
+from equipoise_server.rpc.sessions import Asking
 from equipoise_server.rpc.shield import hide_errors
 from equipoise_server.rpc.synopsis import Synopses
 from equipoise_server.rpc.threads import SharedThreads, Threads
 from equipoise_server.rpc.uploads import Uploads
+from equipoise_server.sessions.service import Sessions
 from equipoise_server.state import Deployment, create_state, open_deployment
 from equipoise_server.storage.crash_points import Hook, told
 from equipoise_server.storage.store import Store
@@ -96,16 +98,19 @@ async def serve(
                 _threads(deployment.config) as threads,
                 _authenticating() as authenticating,
                 _rounds(deployment, store, seeds, clock) as rounds,
+                _sessions(rounds) as sessions,
                 _watched(deployment, store, stopping) as metrics,
             ):
-                server = _server(deployment, store, rounds, clock, stopping, threads, authenticating, metrics)
+                server = _server(
+                    deployment, store, rounds, sessions, clock, stopping, threads, authenticating, metrics
+                )
                 await asyncio.to_thread(_check_log, deployment, store)
                 port = _bind(server, deployment)
                 # Bound before recovery, so that a taken port is known at once; started after it, so that no
                 # call meets a round that has not been looked after.
                 await asyncio.to_thread(rounds.recover)
                 await server.start()
-                schedule = asyncio.create_task(_keep_schedule(rounds, stopping))
+                schedule = asyncio.create_task(_keep_schedule(rounds, sessions, stopping))
                 expiry = asyncio.create_task(_tell_of_expiry(deployment, clock))
                 _log.info("serving", listen=deployment.config.listen, port=port)
                 if ready is not None:
@@ -191,6 +196,16 @@ async def _rounds(deployment: Deployment, store: Store, seeds: SeedSource, clock
         await asyncio.to_thread(rounds.close)
 
 
+@asynccontextmanager
+async def _sessions(rounds: Rounds) -> AsyncIterator[Sessions]:
+    sessions = Sessions(rounds)
+    try:
+        yield sessions
+    finally:
+        # Those that are open stay so, and are answered again from where they are at the next start.
+        await asyncio.to_thread(sessions.stop)
+
+
 async def _taking_over(rounds: Rounds, stopping: asyncio.Event) -> None:
     """Runs the rounds of servers that have died, until this one is told to stop."""
     while not stopping.is_set():
@@ -206,11 +221,12 @@ async def _taking_over(rounds: Rounds, stopping: asyncio.Event) -> None:
                 _log.error("not_taken_over", kind=type(error).__name__)
 
 
-async def _keep_schedule(rounds: Rounds, stopping: asyncio.Event) -> None:
+async def _keep_schedule(rounds: Rounds, sessions: Sessions, stopping: asyncio.Event) -> None:
     """Looks for what is due until the server is told to stop. What fails stays due, and is tried again."""
     while not stopping.is_set():
         try:
             await asyncio.to_thread(rounds.keep_schedule)
+            await asyncio.to_thread(sessions.look_after)
         except EquipoiseError as error:
             _log.error("schedule_not_kept", problem=error.message)
         except Exception as error:
@@ -234,6 +250,7 @@ def _server(
     deployment: Deployment,
     store: Store,
     rounds: Rounds,
+    sessions: Sessions,
     clock: Clock,
     stopping: asyncio.Event,
     threads: Threads,
@@ -263,11 +280,20 @@ def _server(
         with store.read() as connection:
             return deployment.signer.lines(connection)
 
+    asking = Asking(sessions, threads, stopping, asking_limits(config))
     analyst, operator, auditor = SERVICES
     services = {
-        analyst: AnalystMethods(rounds, Synopses(rounds, store), uploads, threads, stopping),
+        analyst: AnalystMethods(rounds, asking, Synopses(rounds, store), uploads, threads, stopping),
         operator: OperatorMethods(
-            rounds, registry, deployment.authority, log_keys, config.certificate_days, clock, threads, stopping
+            rounds,
+            sessions,
+            registry,
+            deployment.authority,
+            log_keys,
+            config.certificate_days,
+            clock,
+            threads,
+            stopping,
         ),
         auditor: AuditorMethods(rounds, LogViews(store)),
     }

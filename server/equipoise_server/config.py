@@ -120,6 +120,12 @@ class Config(BaseSettings):
         le=1_000_000,
         description="How often one certificate that is refused may be shown again, on average.",
     )
+    asked_per_second: int = Field(
+        default=1000,
+        ge=1,
+        le=1_000_000,
+        description="How many statements one caller may ask in sessions, on average; more of them wait to be read.",
+    )
     burst_seconds: int = Field(
         default=10,
         ge=1,
@@ -143,6 +149,18 @@ class Config(BaseSettings):
         ge=1,
         le=3600,
         description="How long a reader may take nothing of its stream, or an upload bring nothing.",
+    )
+    asked_at_once: int = Field(
+        default=64,
+        ge=1,
+        le=10_000,
+        description="How many statements of one stream may wait for their answers; more of them wait to be read.",
+    )
+    asking_idle_seconds: int = Field(
+        default=600,
+        ge=1,
+        le=86_400,
+        description="After how long without a statement the stream of a session ends; clients resume.",
     )
     handshake_seconds: int = Field(
         default=10, ge=1, le=300, description="How long a new connection may take to prove who it is."

@@ -30,7 +30,7 @@ from equipoise.operator_client import Operator
 from equipoise.queries import Marginal, Statement, attribute
 from equipoise.schema import Attribute, Schema, bin_labels
 from equipoise.v1 import analyst_pb2, operator_pb2
-from equipoise.views import Budget, Share, Terms
+from equipoise.views import Budget, SessionTerms, Share, Terms
 
 EDGES = (0.0, 0.1, 1.0, 2.0)
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("price", bin_labels(EDGES), EDGES)))
@@ -56,7 +56,8 @@ AUDITOR = "/equipoise.v1.AuditorService"
 class Place:
     """A server and who is there.
 
-    Both rounds are open and of the dataset `shop`. `ann` has a share in both, `mal` in `shared` only.
+    Both rounds are open and of the dataset `shop`. `ann` has a share in both, `mal` in `shared` only. So it is with
+    the two sessions, which protect nobody and answer at once.
     """
 
     server: ServerProcess
@@ -66,6 +67,8 @@ class Place:
     mal: Credentials
     shared: str
     others: str
+    session: str
+    others_session: str
 
     @contextmanager
     def channel(self, credentials: Credentials, **options: Any) -> Iterator[grpc.Channel]:
@@ -112,7 +115,9 @@ def furnished(server: ServerProcess) -> Place:
             operator.register_dataset(dataset, f"{dataset}.csv", SCHEMA, cap, cap)
         shared = operator.open(terms("ann", "mal")).round.id
         others = operator.open(terms("ann")).round.id
-    return Place(server, server.operator(), server.auditor(), ann, mal, shared, others)
+        session = operator.open_session(session_terms("ann", "mal")).round.id
+        others_session = operator.open_session(session_terms("ann")).round.id
+    return Place(server, server.operator(), server.auditor(), ann, mal, shared, others, session, others_session)
 
 
 def played(here: Place) -> str:
@@ -152,6 +157,18 @@ def terms(*names: str, **changed: Any) -> Terms:
         "shares": shares,
     }
     return Terms(**fields | changed)
+
+
+def session_terms(*names: str, **changed: Any) -> Terms:
+    """A session of the mechanism that answers at once."""
+    shares = tuple(Share(name, 3000, 10_000) for name in names)
+    fields: dict[str, Any] = {
+        "analyst_budget": None,
+        "mechanism": "online",
+        "shares": shares,
+        "session": SessionTerms(5000),
+    }
+    return terms(*names, **fields | changed)
 
 
 def admitted(server: ServerProcess, name: str) -> Credentials:

@@ -274,14 +274,6 @@ def open_with(**changed: object) -> bytes:
     return operator_pb2.OpenRoundRequest(terms=asked, request_id="malformed").SerializeToString()
 
 
-def as_asked_by(method: str, opening: bytes) -> bytes:
-    """The same terms in the request of another method; only an opening has an id."""
-    if method == "OpenRound":
-        return opening
-    terms = operator_pb2.OpenRoundRequest.FromString(opening).terms
-    return operator_pb2.PlanRoundRequest(terms=terms).SerializeToString()
-
-
 def share(analyst: str = "ann", statements: int = 4, queries: int = 20, sensitivity: int = 0) -> types_pb2.Share:
     return types_pb2.Share(analyst=analyst, statements=statements, queries=queries, sensitivity=sensitivity)
 
@@ -361,6 +353,14 @@ TERMS: dict[str, bytes] = {
 }
 
 
+def request_to(method: str, opening: bytes) -> bytes:
+    """The same terms for another method than OpenRound."""
+    if method == "OpenRound":
+        return opening
+    request = operator_pb2.OpenRoundRequest.FromString(opening)
+    return operator_pb2.PlanRoundRequest(terms=request.terms).SerializeToString()
+
+
 @pytest.mark.parametrize("method", ["PlanRound", "OpenRound"])
 def test_malformed_terms_open_nothing(here: Place, method: str) -> None:
     with here.channel(here.operator) as channel:
@@ -368,15 +368,15 @@ def test_malformed_terms_open_nothing(here: Place, method: str) -> None:
         for name, content in TERMS.items():
             if method == "PlanRound" and name == "no request_id":
                 continue
-            refused = attempt(channel, f"{OPERATOR}/{method}", [as_asked_by(method, content)])
+            refused = attempt(channel, f"{OPERATOR}/{method}", [request_to(method, content)])
             assert isinstance(refused, Refusal), name
             assert (refused.status, refused.reason) == INVALID, (name, refused)
         least = types_pb2.Budget(epsilon=DENORMAL, delta=DENORMAL)
         for content in (open_with(data_budget=least), open_with(analyst_budget=least)):
-            refused = refusal(channel, f"{OPERATOR}/{method}", [as_asked_by(method, content)])
+            refused = refusal(channel, f"{OPERATOR}/{method}", [request_to(method, content)])
             assert (refused.status, refused.reason) == BUDGET, refused
         for what, text in NASTY.items():
-            refused = refusal(channel, f"{OPERATOR}/{method}", [as_asked_by(method, open_with(dataset=text))])
+            refused = refusal(channel, f"{OPERATOR}/{method}", [request_to(method, open_with(dataset=text))])
             assert (refused.status, refused.reason) == ("NOT_FOUND", "NOT_FOUND"), what
         assert outcome(channel, f"{OPERATOR}/ListRounds", [b""]) == before
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from abuse.place import ANALYST, ASKED, OPERATOR, Place, attempt, outcome, played, refusal, upload
 from google.protobuf.message import Message
+from integration.rounds_bench import SALT
 from integration.server_process import Refusal
 
 from equipoise.encoding import from_base64
@@ -25,6 +26,14 @@ LARGEST = 2**64 - 1
 def one(make: Callable[[str], Message]) -> Callable[[str], Sequence[bytes]]:
     """The messages of a call with one request."""
     return lambda round_id: [make(round_id).SerializeToString()]
+
+
+def attach(session_id: str, after: int = 0, salt: bytes = SALT) -> bytes:
+    """The first message of a session's stream."""
+    message = analyst_pb2.AttachSession(
+        session_id=session_id, after_sequence=after, commitment_salt=salt, accept_unprotected=True
+    )
+    return analyst_pb2.AskQueriesRequest(attach=message).SerializeToString()
 
 
 ABOUT_A_ROUND: dict[str, tuple[str, Callable[[str], Sequence[bytes]]]] = {
@@ -52,6 +61,8 @@ ABOUT_A_ROUND: dict[str, tuple[str, Callable[[str], Sequence[bytes]]]] = {
     "submit": ("SubmitWorkload", lambda at: upload(at, WORKLOAD, "guessed")),
     "submit garbage": ("SubmitWorkload", lambda at: upload(at, b"\xff", "guessed")),
     "dry run": ("DryRunWorkload", lambda at: upload(at, WORKLOAD)),
+    "ask": ("AskQueries", lambda at: [attach(at)]),
+    "ask garbage": ("AskQueries", lambda at: [attach(at, LARGEST, b""), b"\xff"]),
     "dry run garbage": ("DryRunWorkload", lambda at: upload(at, b"\xff")),
 }
 GUESSES = (
@@ -84,7 +95,8 @@ def released(here: Place) -> str:
 def test_others_rounds_are_like_none(here: Place, released: str, what: str) -> None:
     name, requests = ABOUT_A_ROUND[what]
     with here.channel(here.mal) as channel:
-        for round_id in (here.others, released, here.shared.upper(), f" {here.shared}", *GUESSES):
+        others = (here.others, here.others_session, released)
+        for round_id in (*others, here.shared.upper(), f" {here.shared}", here.session.upper(), *GUESSES):
             found = attempt(channel, f"{ANALYST}/{name}", requests(round_id))
             assert found == NO_ROUND, (round_id, found)
 
@@ -104,8 +116,9 @@ def test_lists_and_their_tokens_are_the_callers(here: Place, released: str) -> N
 
     with here.channel(here.mal) as channel:
         (raw,) = outcome(channel, method, request())
-        assert [each.id for each in analyst_pb2.ListAnalystRoundsResponse.FromString(raw).rounds] == [here.shared]
-        # The only token of the caller's own leads to an empty page, and others' are like none.
+        listed = [each.id for each in analyst_pb2.ListAnalystRoundsResponse.FromString(raw).rounds]
+        assert listed == [here.session, here.shared]
+        # The last token of the caller's own leads to an empty page, and others' are like none.
         (raw,) = outcome(channel, method, request(here.shared))
         assert analyst_pb2.ListAnalystRoundsResponse.FromString(raw) == analyst_pb2.ListAnalystRoundsResponse()
         for token in (here.others, released, *GUESSES[1:]):

@@ -19,6 +19,7 @@ from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting
 from equipoise_server.rounds.records import ProgressRecord, RoundRecord, Terms
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
+from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables import identities
 from equipoise_server.transparency import keys
@@ -125,9 +126,11 @@ class Bench:
             retention_days=30,
             audit_window_days=self.audit_window_days,
         )
+        self.sessions = Sessions(self.rounds)
 
     def stop(self) -> None:
         """Close both."""
+        self.sessions.stop()
         self.rounds.close()
         self.store.close()
 

@@ -96,6 +96,7 @@ def test_rounds_add_up_on_the_data_account_until_the_cap(bench: Bench) -> None:
     bench.released()
     assert bench.charged()[DATA][0] > one
     # The worst round is all that an analyst's account with unit = query keeps.
+    assert TERMS.analyst_budget is not None
     assert bench.charged()["analyst/shop/query/ann"][0] <= TERMS.analyst_budget.epsilon
     ids: list[str] = []
     refusal = ""

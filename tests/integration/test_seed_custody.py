@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import ANN, AUDITOR_KEY, KEY, SALT, SEED, TERMS, Bench
+from integration.rounds_bench import ANN, AUDITOR_KEY, SALT, SEED, TERMS, Bench
 from integration.test_deleted_analysts import compute
 from sqlalchemy import select
 
@@ -17,7 +17,6 @@ from equipoise.records import Kind
 from equipoise.seeds import open_sealed
 from equipoise.times import to_microseconds
 from equipoise.wire import workload_to_bytes
-from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.jobs import read_job
 from equipoise_server.storage.tables import record_items, records, rounds, sealed_seeds
 from equipoise_server.transparency import keys, log
@@ -152,9 +151,8 @@ def test_an_auditor_adds_randomness_once_until_the_round_is_sealed(bench: Bench)
         bench.rounds.set_audit_nonce(sealed, NONCE, "4", "auditor")
     with bench.store.write() as connection:
         connection.execute(rounds.update().where(rounds.c.id.in_([round_id, sealed])).values(state="running"))
-    tables = Datasets(bench.store, bench.directory / "data", bench.clock)
     with bench.store.read() as connection:
-        jobs = [read_job(connection, tables, each, KEY) for each in (round_id, sealed)]
+        jobs = [read_job(connection, bench.rounds.foundation, each) for each in (round_id, sealed)]
     assert [job and (job.seed, job.audit_nonce) for job in jobs] == [(SEED, NONCE), (SEED, None)]
 
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from property.test_compiled_workloads import RECORDS, SCHEMA, naive_matrix, seeds, workloads
+from property.test_compiled_workloads import RECORDS, SCHEMA, Linear, naive_matrix, seeds, workloads
 
 from equipoise import combination as combination_module
 from equipoise.combination import Combination
-from equipoise.queries import Marginal, Statement
+from equipoise.queries import Marginal
 from equipoise.workload import compile_workload
 
 
 @given(workloads, seeds, st.sampled_from((1, 7, 1 << 21)))
 def test_a_growing_combination_is_the_matrix_s_at_every_record(
-    statements: list[Statement], seed: int, block: int
+    statements: list[Linear], seed: int, block: int
 ) -> None:
     compiled = compile_workload(statements, SCHEMA)
     matrix = naive_matrix(statements)

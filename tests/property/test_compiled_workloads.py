@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement
+from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate
 from equipoise.schema import Attribute, Schema, bin_labels
 from equipoise.workload import compile_workload, concatenate
 
 Record = tuple[str, ...]
+Linear = Predicate | Marginal
 
 EDGES = (-1.5, 0.0, 2.0, 7.0)
 SCHEMA = Schema(
@@ -45,7 +46,7 @@ def holds(predicate: Predicate, record: Record) -> bool:
             return not holds(condition, record)
 
 
-def naive_matrix(statements: list[Statement]) -> NDArray[np.int64]:
+def naive_matrix(statements: list[Linear]) -> NDArray[np.int64]:
     rows: list[list[int]] = []
     for statement in statements:
         if isinstance(statement, Marginal):
@@ -82,7 +83,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @given(workloads, seeds)
-def test_every_operation_equals_the_matrix_s(statements: list[Statement], seed: int) -> None:
+def test_every_operation_equals_the_matrix_s(statements: list[Linear], seed: int) -> None:
     compiled = compile_workload(statements, SCHEMA)
     matrix = naive_matrix(statements)
     generator = np.random.default_rng(seed)
@@ -112,7 +113,7 @@ def test_every_operation_equals_the_matrix_s(statements: list[Statement], seed: 
 
 @settings(max_examples=50)
 @given(workloads)
-def test_single_records_and_single_queries_are_the_matrix_s_columns_and_rows(statements: list[Statement]) -> None:
+def test_single_records_and_single_queries_are_the_matrix_s_columns_and_rows(statements: list[Linear]) -> None:
     compiled = compile_workload(statements, SCHEMA)
     matrix = naive_matrix(statements)
     for record, column in enumerate(matrix.T):
@@ -126,7 +127,7 @@ def test_single_records_and_single_queries_are_the_matrix_s_columns_and_rows(sta
 
 
 @given(workloads)
-def test_sensitivities_bound_every_replacement(statements: list[Statement]) -> None:
+def test_sensitivities_bound_every_replacement(statements: list[Linear]) -> None:
     compiled = compile_workload(statements, SCHEMA)
     matrix = naive_matrix(statements)
     l1, l2, linf = compiled.sensitivities()
@@ -143,7 +144,7 @@ def test_sensitivities_bound_every_replacement(statements: list[Statement]) -> N
 
 @settings(max_examples=50)
 @given(st.lists(workloads, min_size=1, max_size=4), seeds)
-def test_concatenation_is_compiling_the_statements_in_order(parts: list[list[Statement]], seed: int) -> None:
+def test_concatenation_is_compiling_the_statements_in_order(parts: list[list[Linear]], seed: int) -> None:
     joined = concatenate([compile_workload(part, SCHEMA) for part in parts])
     together = compile_workload([each for part in parts for each in part], SCHEMA)
     np.testing.assert_array_equal(joined.statement_offsets, together.statement_offsets)

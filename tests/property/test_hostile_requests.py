@@ -18,6 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from integration.rounds_bench import ANN, SALT, SCHEMA, TERMS, Bench
 from integration.server_process import signing_request
+from integration.session_terms import ONLINE
 from property.mutations import nearly
 
 from equipoise import messages as client_messages
@@ -30,17 +31,25 @@ from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.policy import POLICY
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.log_views import LogViews
+from equipoise_server.rounds.records import SessionTerms as RecordedSession
+from equipoise_server.rounds.records import Share as RecordedShare
 from equipoise_server.rpc import authentication, evidence
 from equipoise_server.rpc.analyst import AnalystMethods
 from equipoise_server.rpc.auditor import AuditorMethods
 from equipoise_server.rpc.guards import Context, surround
 from equipoise_server.rpc.methods import Serving, bind
 from equipoise_server.rpc.operator import OperatorMethods
+from equipoise_server.rpc.sessions import Asking, AskingLimits
 from equipoise_server.rpc.shield import LONGEST_MESSAGE, REASON_KEY, hide_errors
 from equipoise_server.rpc.synopsis import Synopses
 from equipoise_server.rpc.threads import SharedThreads, Threads
 from equipoise_server.rpc.uploads import Uploads
 
+SESSION_TERMS = replace(
+    ONLINE,
+    shares=(RecordedShare("ann", 5000, 50_000), RecordedShare("bob", 4, 12)),
+    session=RecordedSession(10_000),
+)
 ANALYST, OPERATOR, AUDITOR = (f"/equipoise.v1.{name}Service" for name in ("Analyst", "Operator", "Auditor"))
 
 STALL_SECONDS = 60.0
@@ -82,17 +91,27 @@ class Served:
         stopping.set()  # so that who watches is told to come back later
         self.bench = bench
         self.round_id = bench.opened(replace(TERMS, mechanism="gaussian", options={}))
+        self.session_id = bench.sessions.open(SESSION_TERMS, "a session").id
         rounds, now = bench.rounds, bench.clock
         registry = Registry(bench.store)
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)
         uploads = Uploads(10_000, 2**20, registry.count, self._shared)
+        asking = Asking(bench.sessions, threads, asyncio.Event(), AskingLimits(4, 1e6, 1e6, STALL_SECONDS))
         operators = OperatorMethods(
-            rounds, registry, Authority.create("here", now()), lambda: "", 10, now, threads, stopping
+            rounds,
+            bench.sessions,
+            registry,
+            Authority.create("here", now()),
+            lambda: "",
+            10,
+            now,
+            threads,
+            stopping,
         )
         implementations = {
             analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"]: AnalystMethods(
-                rounds, Synopses(rounds, bench.store), uploads, threads, stopping
+                rounds, asking, Synopses(rounds, bench.store), uploads, threads, stopping
             ),
             operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]: operators,
             auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]: AuditorMethods(
@@ -129,7 +148,7 @@ class Served:
 
         asked = sent() if handler.request_streaming else requests[0]
         try:
-            answer = handler.unary_stream or handler.stream_unary or handler.unary_unary
+            answer = handler.unary_stream or handler.stream_unary or handler.unary_unary or handler.stream_stream
             await answer(asked, cast(Context, context))
         except Aborted:
             pass
@@ -158,6 +177,9 @@ TERMS_MESSAGE = client_messages.terms_message(
         mechanism="laplace",
     )
 )
+SESSION_MESSAGE = operator_pb2.RoundTerms()
+SESSION_MESSAGE.CopyFrom(TERMS_MESSAGE)
+SESSION_MESSAGE.mechanism = "online_private"
 HALF_A_PAIR = operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE)
 HALF_A_PAIR.terms.options = '{"\\ud800": 1}'
 CSR = signing_request(new_key())
@@ -174,6 +196,7 @@ def templates(round_id: str) -> dict[str, Message]:
         f"{ANALYST}/StreamResults": analyst_pb2.StreamResultsRequest(round_id=round_id, after_sequence=1),
         f"{ANALYST}/DownloadSynopsis": analyst_pb2.DownloadSynopsisRequest(round_id=round_id, after_records=1),
         f"{ANALYST}/DownloadEvidence": analyst_pb2.DownloadEvidenceRequest(round_id=round_id, since_size=1),
+        f"{ANALYST}/ListSessions": analyst_pb2.ListSessionsRequest(page_size=1, page_token=round_id),
         f"{OPERATOR}/RegisterDataset": operator_pb2.RegisterDatasetRequest(
             name="made",
             source="made.csv",
@@ -194,6 +217,10 @@ def templates(round_id: str) -> dict[str, Message]:
         f"{OPERATOR}/ListAnalysts": operator_pb2.ListAnalystsRequest(page_size=1, page_token="ann"),
         f"{OPERATOR}/PlanRound": operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE),
         f"{OPERATOR}/OpenRound": operator_pb2.OpenRoundRequest(terms=TERMS_MESSAGE, request_id="a"),
+        f"{OPERATOR}/OpenSession": operator_pb2.OpenSessionRequest(
+            terms=SESSION_MESSAGE, session=types_pb2.SessionTerms(length=3, turn_seconds=1), request_id="a"
+        ),
+        f"{OPERATOR}/CloseSession": operator_pb2.CloseSessionRequest(session_id=round_id, request_id="a"),
         f"{OPERATOR}/ListRounds": operator_pb2.ListRoundsRequest(page_size=1, page_token=round_id),
         f"{OPERATOR}/GetRound": operator_pb2.GetRoundRequest(round_id=round_id),
         f"{OPERATOR}/WatchRound": operator_pb2.WatchRoundRequest(round_id=round_id),
@@ -222,11 +249,12 @@ def templates(round_id: str) -> dict[str, Message]:
 UPLOADS = tuple(f"{ANALYST}/{name}" for name in ("SubmitWorkload", "DryRunWorkload"))
 
 
+ASKING = f"{ANALYST}/AskQueries"
 FIELDLESS = (f"{AUDITOR}/GetCheckpoint",)  # nothing can be put into its request
 
 
 def test_every_method_is_attacked(served: Served) -> None:
-    attacked = {*templates(served.round_id), *UPLOADS, *FIELDLESS}
+    attacked = {*templates(served.round_id), *UPLOADS, ASKING, *FIELDLESS}
     left_out = {method for method, row in POLICY.items() if row.served and len(row.roles) == 1} - attacked
     assert not left_out
 
@@ -268,3 +296,22 @@ def test_no_workload_is_unexpected(served: Served, method: str, workload: bytes,
     if data.draw(st.integers(0, 9)) == 0:
         parts = data.draw(st.lists(st.sampled_from(parts) | st.binary(max_size=4), max_size=5))
     served.check(method, *parts)
+
+
+@given(nearly(WORKLOAD.statements[0]), st.data())
+@settings(max_examples=2 * settings().max_examples)
+def test_nothing_asked_in_a_session_is_unexpected(served: Served, statement: bytes, data: st.DataObject) -> None:
+    first = analyst_pb2.AttachSession(
+        session_id=served.session_id,
+        after_sequence=data.draw(st.sampled_from((0, 0, 0, 1, 2**64 - 1))),
+        commitment_salt=SALT,
+        accept_unprotected=True,
+    )
+    parts = [analyst_pb2.AskQueriesRequest(attach=first)]
+    for sequence in data.draw(st.lists(st.integers(0, 3), max_size=3)):
+        asked = analyst_pb2.AskQueriesRequest.Asked(sequence=sequence, statement=statement)
+        parts.append(analyst_pb2.AskQueriesRequest(asked=asked))
+    sent = [part.SerializeToString() for part in parts]
+    if data.draw(st.integers(0, 3)) == 0:
+        sent = data.draw(st.lists(st.sampled_from(sent) | st.binary(max_size=4) | nearly(parts[0]), max_size=5))
+    served.check(ASKING, *sent)

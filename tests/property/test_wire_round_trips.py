@@ -11,8 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement
+from equipoise.queries import (
+    All,
+    Among,
+    Any,
+    CappedSum,
+    CountDistinct,
+    Interval,
+    Marginal,
+    Not,
+    Predicate,
+    Quantile,
+    Statement,
+    Statistic,
+    Variance,
+)
 from equipoise.schema import Attribute, Schema, bin_labels
+from equipoise.statistics import compile_statistic
 from equipoise.v1 import types_pb2
 from equipoise.wire import (
     chunk_from_bytes,
@@ -38,7 +53,15 @@ def combined(inner: st.SearchStrategy[Predicate]) -> st.SearchStrategy[Predicate
 
 predicates: st.SearchStrategy[Predicate] = st.recursive(leaves, combined, max_leaves=10)
 marginals = st.builds(Marginal, st.lists(names, min_size=1, max_size=4).map(tuple))
-workloads: st.SearchStrategy[list[Statement]] = st.lists(predicates | marginals, min_size=1, max_size=5)
+statistics: st.SearchStrategy[Statistic] = (
+    st.builds(Quantile, names, numbers, numbers)
+    | st.builds(Variance, names)
+    | st.builds(CountDistinct, st.lists(names, min_size=1, max_size=4).map(tuple))
+    | st.builds(CappedSum, names, numbers)
+)
+workloads: st.SearchStrategy[list[Statement]] = st.lists(
+    predicates | marginals | statistics, min_size=1, max_size=5
+)
 
 
 @st.composite
@@ -80,6 +103,12 @@ SCHEMA = Schema((Attribute("a", ("x", "y")), Attribute("b", bin_labels((0.0, 1.0
 def test_whatever_is_asked_compiles_or_names_a_field(statements: list[Statement]) -> None:
     with contextlib.suppress(InvalidArgument):
         compile_workload(statements, SCHEMA)
+
+
+@given(statistics)
+def test_whatever_statistic_is_asked_compiles_or_names_a_field(statistic: Statistic) -> None:
+    with contextlib.suppress(InvalidArgument):
+        compile_statistic(statistic, SCHEMA, "statement")
 
 
 @given(st.binary(max_size=200))

@@ -78,6 +78,7 @@ def begun(
 ) -> str:
     """The id of a new round that is sealed, on a new dataset; `again` where its table is another's already."""
     dataset, cap, terms = f"joint-{number}", budget(CAP), case.terms
+    assert terms.analyst_budget is not None
     operator.RegisterDataset(
         operator_pb2.RegisterDatasetRequest(
             name=dataset,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import struct
 from hashlib import sha256
 from typing import Any
 
@@ -107,6 +108,21 @@ def payload(envelope: str, kind: str, keys: list[str]) -> str:
         assert signature["keyid"] == f"{name}+{hashed}"
         Ed25519PublicKey.from_public_bytes(public).verify(base64.b64decode(signature["sig"]), signed)
     return content.decode("ascii")
+
+
+def chain_start(deployment: str, session: str, analyst: str, salt: bytes) -> bytes:
+    """Section 8: the chain of a session before its analyst's first answer."""
+    names = canonical({"analyst": analyst, "deployment": deployment, "session": session})
+    return sha256(b"equipoise session v1\n" + salt + names.encode()).digest()
+
+
+def chain_step(chain: bytes, i: int, slot: int, statement: bytes, answers: list[tuple[int, int, int]]) -> bytes:
+    """Section 8: the chain after the i-th answer, whose cells have a value, a method and a bound each."""
+    parts = [chain, struct.pack("<QQQ", i, slot, len(answers)), sha256(statement).digest()]
+    parts += [struct.pack("<q", value) for value, _, _ in answers]
+    parts += [struct.pack("<B", method) for _, method, _ in answers]
+    parts += [struct.pack("<q", bound) for _, _, bound in answers]
+    return sha256(b"".join(parts)).digest()
 
 
 LINKS = {"round": "dataset_root", "seal": "opened_root", "release": "sealed_root", "abort": "previous_root"}

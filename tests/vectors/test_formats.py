@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from vectors import page_reader
 
@@ -22,6 +23,7 @@ from equipoise.merkle import (
     verify_inclusion,
 )
 from equipoise.records import Kind, item_hash, leaf_bytes, stream_digest, synopsis_digest, workload_commitment
+from equipoise.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, open_checkpoint, sign_note
 from equipoise.verify import Check, Papers, verify
 
@@ -92,6 +94,26 @@ def test_a_receipt() -> None:
     assert opened.decode() == payload
     assert page_reader.payload(receipt["envelope"], kind, LINES) == payload
     assert json.loads(payload)["commitment"] == VECTORS["digests"]["workload"]["commitment"]
+
+
+def test_a_session_receipt() -> None:
+    session = VECTORS["session_receipt"]
+    names = session["deployment"], session["session"], session["analyst"], bytes.fromhex(session["salt"])
+    chain = chain_start(*names)
+    assert chain.hex() == session["start"] == page_reader.chain_start(*names).hex()
+    for each in session["answers"]:
+        asked = each["sequence"], each["slot"], bytes.fromhex(each["statement"])
+        columns = [each["values"], each["methods"], each["bounds"]]
+        read = page_reader.chain_step(chain, *asked, list(zip(*columns, strict=True)))
+        values, methods, bounds = (np.array(column, dtype=np.int64) for column in columns)
+        chain = chain_step(chain, *asked, values, methods.astype(np.uint8), bounds)
+        assert chain.hex() == each["chain"] == read.hex()
+    kind, payload = session["payload_type"], session["payload"]
+    assert kind == SESSION_RECEIPT_TYPE
+    assert sign(kind, payload.encode(), KEYS).decode() == session["envelope"]
+    assert page_reader.payload(session["envelope"], kind, LINES) == payload
+    signed = SessionReceiptPayload.from_bytes(payload.encode())
+    assert (signed.sequence, signed.chain, signed.to_bytes()) == (len(session["answers"]), chain, payload.encode())
 
 
 def test_digests() -> None:

@@ -37,6 +37,7 @@ from equipoise.accounting.parts import (
     Mixture,
     Part,
     Pure,
+    ThresholdTests,
     charge_at,
     charge_of,
     parts_from_json,
@@ -55,6 +56,7 @@ from equipoise.accounting.repair import (
     repair_places_rho,
     sparse_vector_rho,
 )
+from equipoise.accounting.threshold_tests import threshold_tests_curve, threshold_tests_divergence
 
 __all__ = [
     "COEFFICIENT_BITS",
@@ -73,6 +75,7 @@ __all__ = [
     "Part",
     "Pure",
     "RenyiCurve",
+    "ThresholdTests",
     "analyst_tests_rho",
     "charge_at",
     "charge_of",
@@ -96,6 +99,8 @@ __all__ = [
     "sampled_play_data_rho",
     "sparse_vector_rho",
     "tables_rho",
+    "threshold_tests_curve",
+    "threshold_tests_divergence",
     "votes_moved",
     "zcdp_curve",
 ]

@@ -20,6 +20,7 @@ from equipoise.accounting.cost import DELTA_UNIT, RHO_UNIT, Cost, rounded_up
 from equipoise.accounting.game import BinomialMixture
 from equipoise.accounting.renyi import mixture_divergence
 from equipoise.accounting.repair import pure_rho
+from equipoise.accounting.threshold_tests import threshold_tests_divergence
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,35 @@ class Mixture:
 
 
 @dataclass(frozen=True)
+class ThresholdTests:
+    """Tests against a public threshold, the sign of each `test_epsilon`-DP, until `positives` are answered.
+
+    An answer costs `answer_rho` in zCDP, and is in this part, as tests and answers follow one another. `epsilon`,
+    `delta`: the pair that stands for all of it where pairs are added, and at Renyi orders where it counts less.
+    """
+
+    name: str
+    positives: int
+    test_epsilon: Fraction
+    answer_rho: Fraction
+    epsilon: Fraction
+    delta: Fraction
+    event: ClassVar[str] = "threshold tests"
+
+    def amounts(self) -> tuple[Fraction, Fraction, Fraction]:
+        """Rho, epsilon and delta that are charged."""
+        return Fraction(0), self.epsilon, self.delta
+
+    def divergence(self, order: Fraction) -> tuple[Fraction, Fraction]:
+        """By the theorem of `threshold_tests`; what the pair counts (`Approximate`), where that is less."""
+        found = threshold_tests_divergence(
+            float(self.test_epsilon), self.positives, float(self.answer_rho), float(order)
+        )
+        pair = pure_divergence(self.epsilon, order)
+        return (Fraction(found), Fraction(0)) if found <= pair else (pair, self.delta)
+
+
+@dataclass(frozen=True)
 class Diverging:
     """What is known by its Renyi divergence at one order only: what was lost of an account that counts so."""
 
@@ -135,7 +165,7 @@ class Diverging:
 
 _WRITTEN = re.compile(r"-?[0-9]{1,2000}/[1-9][0-9]{0,1999}", re.ASCII)
 
-Part = Concentrated | Pure | Approximate | Mixture | Diverging
+Part = Concentrated | Pure | Approximate | Mixture | ThresholdTests | Diverging
 
 
 def charge_of(parts: Iterable[Part]) -> Cost:
@@ -190,6 +220,9 @@ def _part(fields: dict[str, Any]) -> Part:
     if event == Mixture.event:
         amounts = (_amount(fields[each]) for each in ("probability", "rho_of_one", "epsilon", "delta"))
         return Mixture(name, _count(fields["trials"]), *amounts)
+    if event == ThresholdTests.event:
+        amounts = (_amount(fields[each]) for each in ("test_epsilon", "answer_rho", "epsilon", "delta"))
+        return ThresholdTests(name, _count(fields["positives"]), *amounts)
     if event == Diverging.event:
         return Diverging(name, _amount(fields["order"]), _amount(fields["bound"]))
     times = _count(fields["times"])

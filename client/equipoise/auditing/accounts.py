@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from equipoise.accounting import Cost, Part, charge_at, charge_of, parts_from_json
-from equipoise.auditing.conversion import epsilon_of, fits
+from equipoise.accounting import Cost, Part, ThresholdTests, charge_at, charge_of, parts_from_json
+from equipoise.auditing.conversion import epsilon_of, fits, pair_holds
 from equipoise.errors import VerificationFailed
 from equipoise.views import Budget, JournalEntry
 
@@ -153,7 +153,12 @@ class Accounts:
 
 
 def made_of(parts: tuple[Part, ...], cost: Cost, order: float | None) -> bool:
-    """Whether a charge is what its parts come to on an account of this order; None: as rhos and pairs."""
+    """Whether a charge is what its parts come to on an account of this order; None: as rhos and pairs.
+
+    A pair that stands for tests against a public threshold must follow from them, too.
+    """
+    if not all(pair_holds(part) for part in parts if isinstance(part, ThresholdTests)):
+        return False
     if order is None:
         return charge_of(parts) == cost
     made = charge_at(parts, order)

@@ -22,7 +22,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost
+from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, ThresholdTests, threshold_tests_curve
+from equipoise.accounting import ORDERS as CURVE_ORDERS
 
 ORDERS = 1 + np.geomspace(0.02, 1e5, 1200)
 # By how much, relatively, two computations of one bound may differ in doubles.
@@ -60,6 +61,14 @@ def fits(total: Cost, epsilon: float, delta: float, order: float | None) -> bool
     )
 
 
+def pair_holds(part: ThresholdTests) -> bool:
+    """Whether the pair of a part follows from what the part is made of, by some order of its curve."""
+    curve = threshold_tests_curve(float(part.test_epsilon), part.positives, float(part.answer_rho))
+    found = zip(CURVE_ORDERS, curve.divergences, strict=True)
+    epsilon = min(_epsilon_at(order, divergence, float(part.delta)) for order, divergence in found)
+    return epsilon <= float(part.epsilon) * (1 + TOLERANCE)
+
+
 def in_units(amount: float, unit: int) -> int:
     """Whole units of the decimal that somebody wrote, rounded down."""
     return int((Decimal(repr(amount)) * unit).to_integral_value(ROUND_FLOOR))
@@ -79,7 +88,7 @@ def _epsilon_of_rho(rho: float, delta: float) -> float:
 
 
 def _epsilon_at(order: float, divergence: float, delta: float) -> float:
-    if delta <= 0:
+    if delta <= 0 or divergence == math.inf:
         return math.inf if divergence else 0.0
     if delta**2 + math.expm1(-divergence) > 0:
         return 0.0

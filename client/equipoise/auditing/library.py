@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any
 
-from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Approximate, Cost, Mixture, Part
+from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Approximate, Cost, Mixture, Part, ThresholdTests
 from equipoise.auditing.accounts import SUM, Account
 from equipoise.auditing.conversion import ORDERS
 from equipoise.errors import VerificationFailed
@@ -73,7 +73,7 @@ def _epsilon(event: Any, rdp: Any, parts: Iterable[Part], lost: Iterable[Cost], 
 def _amounts(part: Part, order: float | None) -> tuple[Fraction, Fraction, Fraction]:
     """A part as a rho, which at one order is the divergence there by that order, and a pair beside it."""
     if order is None:
-        if isinstance(part, Approximate | Mixture):
+        if isinstance(part, Approximate | Mixture | ThresholdTests):
             return Fraction(0), part.epsilon, part.delta
         return part.amounts()
     divergence, delta = part.divergence(Fraction(order))

@@ -11,12 +11,14 @@ from equipoise.auditing.accounts import Accounts, made_of
 from equipoise.auditing.archive import Archive, ListedRound, Own
 from equipoise.auditing.conversion import TOLERANCE, epsilon_of
 from equipoise.auditing.rounds import Recorded, RecordedRound
+from equipoise.auditing.session_checks import check_session_receipts, check_session_terms, check_started
 from equipoise.auditing.steps import Fields, Step
-from equipoise.envelopes import open_envelope
+from equipoise.envelopes import claimed_type, open_envelope
 from equipoise.errors import VerificationFailed
 from equipoise.evidence import log_origin
 from equipoise.items import NOTHING_CHARGED, read_cost
 from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.session_receipts import SESSION_RECEIPT_TYPE
 from equipoise.signed_notes import VerifierKey
 from equipoise.times import to_microseconds
 from equipoise.views import JournalEntry
@@ -137,9 +139,14 @@ def _check_entries(held: RecordedRound, entries: Sequence[JournalEntry]) -> None
     """The journal at a round's steps: reserved until it was sealed, run after that, and settled until it ended."""
     by_action = {action: [each for each in entries if each.action == action] for action in ACTIONS}
     reserved, settled = _charges(by_action["reserve"]), _charges(by_action["spend"] + by_action["release"])
+    if held.session is not None:
+        check_started(held, by_action["reserve"], by_action["run"])
     if held.sealed is None:
-        if held.ended is not None:
+        if held.ended is not None and held.session is None:
             _check_abort(held.ended, reserved, NOTHING_CHARGED)
+        elif held.ended is not None:
+            _check_abort(held.ended, settled, "spent")
+            _require_until(held.ended, held.ended.first["settlement"], by_action["spend"])
         return
     sealing = held.sealed.first["reservation"]
     if _charges_told(sealing["charges"]) != reserved:
@@ -147,7 +154,8 @@ def _check_entries(held: RecordedRound, entries: Sequence[JournalEntry]) -> None
     at_seal = sealing["journal"]["sequence"]
     if any(each.sequence > at_seal for each in by_action["reserve"]):
         raise VerificationFailed(f"{held.sealed}: comes before its reservation in the budget journal")
-    if any(each.sequence <= at_seal for each in entries if each.action != "reserve"):
+    before = ("reserve",) if held.session is None else ("reserve", "run")
+    if any(each.sequence <= at_seal for each in entries if each.action not in before):
         raise VerificationFailed(f"{held.sealed}: data were touched, or charges settled, before it")
     run = min((each.sequence for each in by_action["run"]), default=None)
     if by_action["spend"] and (run is None or by_action["spend"][0].sequence < run):
@@ -199,8 +207,11 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
         )
         if same != public or json.loads(plan["analyst_events"]) != terms["analyst_events"]:
             raise VerificationFailed(f"{held.opened}: the plan is not the public parameters")
+        if held.session is not None:
+            check_session_terms(held)
         for side in ("data", "analyst"):
-            _check_cost(held, side, read_cost(plan[f"{side}_cost"]), plan[f"{side}_events"])
+            if plan[f"{side}_cost"] is not None:
+                _check_cost(held, side, read_cost(plan[f"{side}_cost"]), plan[f"{side}_events"])
         _check_charged(held, accounts)
         dataset = recorded.datasets[terms["dataset"]]
         if held.ended is not None and "spending" in held.ended.first:
@@ -222,36 +233,53 @@ def _check_cost(held: RecordedRound, side: str, cost: Cost, events: str) -> None
 
 
 def _check_charged(held: RecordedRound, accounts: Accounts) -> None:
-    """The data account and one account of each share, by what the plan costs as the account counts."""
-    if held.sealed is None:
+    """The data account and one account of each share, by what the plan costs as the account counts.
+
+    Where a session does not protect its analysts, the data account alone.
+    """
+    charging = held.sealed if held.session is None else held.opened
+    if charging is None:
         return
     terms, plan = held.terms, held.opened.first["plan"]["plan"]
+    charged_analysts = held.analysts if terms["analyst_budget"] is not None else []
     wanted = {f"data/{terms['dataset']}": plan["data_events"]}
     prefix = f"analyst/{terms['dataset']}/{terms['unit']}/"
-    wanted |= {prefix + analyst: plan["analyst_events"] for analyst in held.analysts}
-    charged = _charges_told(held.sealed.first["reservation"]["charges"])
+    wanted |= {prefix + analyst: plan["analyst_events"] for analyst in charged_analysts}
+    charged = _charged_until_sealed(held, accounts)
     if charged.keys() != wanted.keys():
-        raise VerificationFailed(f"{held.sealed}: charges not just the data's account and one of each share")
+        raise VerificationFailed(f"{charging}: charges not just the data's account and one of each share")
     for name, events in wanted.items():
         account = accounts.by_name.get(name)
         if account is None or not made_of(parts_from_json(events), charged[name], account.order):
-            raise VerificationFailed(f"{held.sealed}: charges {name} something else than what the plan costs")
+            raise VerificationFailed(f"{charging}: charges {name} something else than what the plan costs")
         if name.startswith(prefix) and account.order != terms["analyst_order"]:
             raise VerificationFailed(f"{held.opened}: {name} counts at another order than is told")
-    if len({charged[prefix + analyst] for analyst in held.analysts}) > 1:
-        raise VerificationFailed(f"{held.sealed}: does not charge all analysts alike")
-    _check_told(held, {analyst: charged[prefix + analyst] for analyst in held.analysts})
+    if len({charged[prefix + analyst] for analyst in charged_analysts}) > 1:
+        raise VerificationFailed(f"{charging}: does not charge all analysts alike")
+    _check_told(held, {analyst: charged[prefix + analyst] for analyst in charged_analysts})
+
+
+def _charged_until_sealed(held: RecordedRound, accounts: Accounts) -> Charges:
+    """By the record of the seal, which is the journal's (A8); of a session that is not sealed, by the journal."""
+    if held.sealed is not None:
+        return _charges_told(held.sealed.first["reservation"]["charges"])
+    round_id = held.terms["round"]
+    return {
+        account.name: account.charges[round_id].cost
+        for account in accounts.by_name.values()
+        if round_id in account.charges
+    }
 
 
 def _check_told(held: RecordedRound, charged: Mapping[str, Cost]) -> None:
-    """What each analyst is told that it was charged, is what its account was charged."""
+    """What each analyst is told that it was charged, is what its account was charged: nothing where it was not."""
     if held.ended is None:
         return
     for item in held.ended.further:
         if item is None:
             continue
-        cost = read_cost(item["charge"])
-        if cost != charged[item["analyst"]] or item.get("state") == NOTHING_CHARGED:
+        told, cost = read_cost(item["charge"]), charged.get(item["analyst"])
+        if told != (cost or Cost()) or (cost is not None and item.get("state") == NOTHING_CHARGED):
             raise VerificationFailed(f"{held.ended}: {item['analyst']!a} is told of another charge than was made")
 
 
@@ -282,9 +310,10 @@ def check_receipts(
 
     Gives what could not be compared, as the analyst was deleted.
     """
-    removed: list[str] = []
+    of_sessions = [each for each in receipts if claimed_type(each) == SESSION_RECEIPT_TYPE]
+    removed = check_session_receipts(recorded, of_sessions, trusted, known)
     newest: dict[tuple[str, str], ReceiptPayload] = {}
-    for envelope in receipts:
+    for envelope in (each for each in receipts if each not in of_sessions):
         receipt = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted, known))
         if trusted[0].name != log_origin(receipt.deployment):
             raise VerificationFailed(f"a receipt is of another deployment: {receipt.deployment!a}")

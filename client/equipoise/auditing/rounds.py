@@ -25,6 +25,11 @@ class RecordedRound:
         return self.opened.first["round"]
 
     @property
+    def session(self) -> Fields | None:
+        """What makes it a session, in which statements are answered while it is open; None where it is none."""
+        return self.terms.get("session")
+
+    @property
     def analysts(self) -> list[str]:
         """Who has a share, in order."""
         return [share["analyst"] for share in self.opened.first["plan"]["terms"]["shares"]]

@@ -17,6 +17,7 @@ from equipoise.auditing.library import NotInstalled, check_totals
 from equipoise.auditing.log_checks import check_continuation, check_root, check_signatures
 from equipoise.auditing.round_checks import check_budgets, check_receipts, check_rounds, check_seeds
 from equipoise.auditing.rounds import Recorded, read_rounds
+from equipoise.auditing.session_checks import unprotected
 from equipoise.auditing.steps import Step, open_steps
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.signed_notes import Checkpoint, VerifierKey
@@ -42,7 +43,9 @@ NOT_CHECKED = (
     "(equipoise-server audit replay).",
     "That a plan's parts are what its parameters cost: the replay plans again.",
     "That the registered data are true, or complete, or what they are said to be.",
-    "That each analyst's results are those that were recorded: each checks its own (equipoise verify).",
+    "That each analyst's results are those that were recorded, and those that it was told while a session was "
+    "open: each checks its own (equipoise verify).",
+    "That a session's statements are in slots of their own shares: the replay looks at all of them.",
     "That nobody was shown another log: compare checkpoints with others (--checkpoint).",
 )
 
@@ -188,6 +191,7 @@ class _Verification:
 
     def _rounds(self) -> None:
         self.audit.recorded = read_rounds(self._steps())
+        self.audit.remarks.extend(unprotected(self.audit.recorded))
         self.audit.remarks.extend(check_rounds(self.archive, self.audit.recorded))
 
     def _receipts(self) -> None:

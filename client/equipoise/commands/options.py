@@ -17,6 +17,7 @@ Profile = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 RoundId = Annotated[str, typer.Argument(metavar="ROUND", help="The round's identifier.")]
+SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session's identifier.")]
 RequestId = Annotated[
     str | None,
     typer.Option(

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from equipoise.schema import Schema
-from equipoise.views import Budget, JournalEntry, Plan, Round, RoundDetail, RoundState
+from equipoise.views import Budget, JournalEntry, Plan, Round, RoundDetail, RoundState, SessionTerms
 
 out = Console(emoji=False)
 err = Console(stderr=True, emoji=False)
@@ -106,10 +106,12 @@ def print_round(shown: Round) -> None:
         ("mechanism", shown.mechanism),
         ("unit of protection", shown.unit),
         ("data budget", pair(shown.data_budget)),
-        ("analyst budget", pair(shown.analyst_budget)),
+        ("analyst budget", "none" if shown.analyst_budget is None else pair(shown.analyst_budget)),
         ("bounds hold with", f"{1 - shown.beta:.4g}"),
         ("opened", f"{shown.open_time:%Y-%m-%d %H:%M:%S} UTC"),
     ]
+    if shown.session is not None:
+        facts += _session(shown.session, shown.analyst_budget)
     if shown.share is not None:
         share = f"{counted(shown.share.statements, 'statement')}, {counted(shown.share.queries, 'query')}"
         if shown.share.sensitivity:
@@ -128,6 +130,17 @@ def print_round(shown: Round) -> None:
     print_facts(facts)
 
 
+def _session(terms: SessionTerms, analyst_budget: Budget | None) -> list[tuple[str, object]]:
+    """What makes a round a session."""
+    turns = f"{counted(terms.length, 'turn')} of {counted(terms.turn_seconds, 'second')}"
+    length = turns if terms.turn_seconds else f"{counted(terms.length, 'statement')}, answered at once"
+    after = "refusals" if terms.ending == "stop" else "answers without a bound"
+    facts: list[tuple[str, object]] = [("session of", length), ("after its updates", after)]
+    if analyst_budget is None:
+        facts.append(("unprotected", "from answers one can tell what the other analysts ask"))
+    return facts
+
+
 def print_plan(plan: Plan, requested: str) -> None:
     """What a round would do and cost, by the mechanism that was `requested` or chosen."""
     error = "none" if plan.promised_error >= 1 else f"{plan.promised_error:.4g} of the records"
@@ -135,7 +148,10 @@ def print_plan(plan: Plan, requested: str) -> None:
         [
             ("mechanism", f"{plan.mechanism}{', chosen by auto' if requested == 'auto' else ''}"),
             ("costs the data", pair(plan.data_budget)),
-            ("costs the analysts", pair(plan.analyst_budget)),
+            (
+                "costs the analysts",
+                "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
+            ),
             ("promised error", error),
             ("uncertified at most", f"{plan.uncertified_at_most:,}"),
             ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
@@ -197,6 +213,8 @@ def next_step(detail: RoundDetail) -> str:
     if shown.close_time is not None and not progress.phase.startswith("failed"):
         return ""
     match shown.state:
+        case RoundState.OPEN if shown.session is not None:
+            return f"waits for: equipoise operator session close {shown.id}"
         case RoundState.OPEN:
             step = "seal"
         case RoundState.SEALED:

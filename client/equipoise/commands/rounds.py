@@ -132,7 +132,7 @@ def open_round(
     data, analysts = Budget(data_epsilon, data_delta), Budget(analyst_epsilon, analyst_delta)
     terms = Terms(dataset, parse_shares(share), data, analysts, unit, beta, mechanism, options)
     terms = replace(terms, close_time=close, release_grid_seconds=release_grid)
-    _act(profile, as_json, lambda operator: operator.open(terms, request_id))
+    act(profile, as_json, lambda operator: operator.open(terms, request_id))
 
 
 @round_app.command("list")
@@ -149,7 +149,7 @@ def list_rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> 
 @round_app.command("show")
 def show(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """Show one round: terms, shares, plan, progress."""
-    _act(profile, as_json, lambda operator: operator.round(round_id))
+    act(profile, as_json, lambda operator: operator.round(round_id))
 
 
 @round_app.command("seal")
@@ -160,7 +160,7 @@ def seal(
 
     A round in which nobody has asked goes on like any other, at the same price: its analysts must not see that.
     """
-    _act(profile, as_json, lambda operator: operator.seal(round_id, request_id))
+    act(profile, as_json, lambda operator: operator.seal(round_id, request_id))
 
 
 @round_app.command("run")
@@ -179,7 +179,7 @@ def run(
         with RunProgress() as progress:
             return operator.run_to_completion(round_id, progress, request_id)
 
-    _act(profile, as_json, start)
+    act(profile, as_json, start)
 
 
 @round_app.command("watch")
@@ -204,7 +204,7 @@ def release(
     round_id: RoundId, request_id: RequestId = None, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
 ) -> None:
     """Store the answers, spend both budgets, and open every analyst's stream at the same moment."""
-    _act(profile, as_json, lambda operator: operator.release(round_id, request_id))
+    act(profile, as_json, lambda operator: operator.release(round_id, request_id))
 
 
 @round_app.command("abort")
@@ -216,7 +216,7 @@ def abort(
     as_json: AsJson = False,
 ) -> None:
     """End a round without answers. If it ran already, its budgets count as spent."""
-    _act(profile, as_json, lambda operator: operator.abort(round_id, reason, request_id))
+    act(profile, as_json, lambda operator: operator.abort(round_id, reason, request_id))
 
 
 def print_rounds(found: list[RoundDetail]) -> None:
@@ -238,9 +238,10 @@ def print_rounds(found: list[RoundDetail]) -> None:
     )
 
 
-def _act(profile: Profile, as_json: bool, act: Callable[[Operator], RoundDetail]) -> None:
+def act(profile: Profile, as_json: bool, step: Callable[[Operator], RoundDetail]) -> None:
+    """Takes a step of a round's or a session's, and prints it as it then is."""
     with Operator.from_profile(profile) as operator:
-        detail = act(operator)
+        detail = step(operator)
     if as_json:
         print_json(detail)
     else:

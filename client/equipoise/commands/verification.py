@@ -45,7 +45,7 @@ def bundle(
             made = client.bundle(round_id)
     data = made.to_bytes()
     _write(to, data)
-    papers = Papers(keys, keepsakes.receipt(round_id), None, None if kept is None else Held(kept))
+    papers = Papers(keys, keepsakes.newest(round_id), None, None if kept is None else Held(kept))
     _told({"file": str(to), "bytes": len(data)}, [f"{len(data):,} bytes written to {to}."], data, papers, as_json)
     keepsakes.keep_checkpoint(made.evidence.checkpoint)
 
@@ -136,7 +136,7 @@ def _kept_receipt(data: bytes, profile: Path) -> bytes | None:
     except VerificationFailed:
         return None  # the first check will say so
     _, name = read_settings(profile)
-    return Keepsakes(profile).receipt(evidence.round_id) if name == evidence.analyst else None
+    return Keepsakes(profile).newest(evidence.round_id) if name == evidence.analyst else None
 
 
 def _size(note: bytes, profile: Path) -> int:

@@ -9,6 +9,7 @@ import typer
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.commands.printing import ERR, OUT, AsJson, print_json
+from equipoise_server.mechanisms.registry import SESSION_MECHANISMS
 from equipoise_server.planning.report import as_json as comparison_as_json
 from equipoise_server.planning.report import print_comparison
 from equipoise_server.planning.request import PlanRequest, compared
@@ -16,6 +17,10 @@ from equipoise_server.simulation.progress import RunsProgress
 from equipoise_server.simulation.report import as_json as report_as_json
 from equipoise_server.simulation.report import print_report
 from equipoise_server.simulation.request import Request
+from equipoise_server.simulation.session_report import as_json as session_as_json
+from equipoise_server.simulation.session_report import print_session
+from equipoise_server.simulation.session_simulate import simulate_session
+from equipoise_server.simulation.session_task import load_session_task
 from equipoise_server.simulation.simulate import simulate as simulate_runs
 from equipoise_server.simulation.task import Analysts, load_task
 
@@ -118,9 +123,21 @@ def simulate(
     table: Annotated[Path, typer.Option(help="The table: a .csv or .parquet file with a header.")],
     schema: Annotated[Path, typer.Option(help='The schema: a JSON file, also plain {"attribute": size}.')],
     workload: Annotated[
-        str, typer.Option(help="marginals:3 for all tables of three attributes, or a statements file.")
+        list[str],
+        typer.Option(
+            help="marginals:3 for all tables of three attributes, or a statements file. For a mechanism of "
+            "sessions what one analyst asks, in order; repeat for several, who then ask by turns."
+        ),
     ],
-    mechanism: Annotated[str, typer.Option(help="The mechanism by name; auto chooses.")] = "auto",
+    mechanism: Annotated[str, typer.Option(help="The mechanism by name; auto chooses one of rounds.")] = "auto",
+    length: Annotated[
+        int | None,
+        typer.Option(
+            help="Of a session: how many turns it has, or statements in all where it has no turns. "
+            "[default: as many as are needed]",
+            show_default=False,
+        ),
+    ] = None,
     play: Annotated[
         str | None,
         typer.Option(help="How the game is played: mixed, sampled, or hru (as published). [default: planned]"),
@@ -158,14 +175,19 @@ def simulate(
     ] = None,
     forced: Annotated[
         list[str] | None,
-        typer.Option("--set", help="NAME=VALUE forces a parameter, such as rounds=100; repeat for several."),
+        typer.Option(
+            "--set",
+            help="NAME=VALUE forces a parameter, such as rounds=100, or NAME=@FILE one that is JSON; repeat for "
+            "several.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a mechanism on a table one may look at, and compare every answer with the truth.
 
     Needs no server and no network. Errors are reported apart: of the synopsis, of what is delivered after repair,
-    of the certified answers only. Never for private tables: true errors reveal them, and so does a chosen seed.
+    of the certified answers only. A mechanism of sessions answers statement by statement, and is compared with
+    noise on each alone. Never for private tables: true errors reveal them, and so does a chosen seed.
     """
     request = Request(
         mechanism=mechanism,
@@ -182,10 +204,20 @@ def simulate(
         forced=tuple(forced or ()),
     )
     request.check()
+    if mechanism in SESSION_MECHANISMS:
+        for option, given in (("--analysts", analysts), ("--tables-per-analyst", tables_per_analyst)):
+            if given is not None:
+                raise InvalidArgument(option, "is of rounds; give one --workload for each analyst of a session")
+        _simulate_session(table, schema, workload, length, request, as_json)
+        return
+    if len(workload) != 1:
+        raise InvalidArgument("--workload", "is one for a round, whose statements are dealt to its analysts")
+    if length is not None:
+        raise InvalidArgument("--length", f"is of sessions, which {mechanism} does not answer")
     asked = Analysts(analysts, tables_per_analyst, seed)
     try:
         with RunsProgress(repeat, ERR) as progress:
-            report = simulate_runs(load_task(table, schema, workload, asked), request, progress)
+            report = simulate_runs(load_task(table, schema, workload[0], asked), request, progress)
     except BudgetExhausted as error:
         # Options are all that is wrong: here are no accounts, nor an operator whom to ask for more.
         raise InvalidArgument(*error.message.split(": ", 1)) from None
@@ -193,3 +225,17 @@ def simulate(
         print_json(report_as_json(report))
     else:
         print_report(OUT, report)
+
+
+def _simulate_session(
+    table: Path, schema: Path, workloads: list[str], length: int | None, request: Request, as_json: bool
+) -> None:
+    try:
+        with RunsProgress(request.repeat, ERR) as progress:
+            report = simulate_session(load_session_task(table, schema, workloads), request, progress, length)
+    except BudgetExhausted as error:
+        raise InvalidArgument(*error.message.split(": ", 1)) from None
+    if as_json:
+        print_json(session_as_json(report))
+    else:
+        print_session(OUT, report)

@@ -109,6 +109,8 @@ def _repaired_guess(
 ) -> NDArray[np.float64]:
     """The uniform guess after the round's own repair, with noise of its own: the round's seed is the server's."""
     shown, plan = detail.round, detail.plan
+    if shown.analyst_budget is None:
+        raise ValueError("nothing is repaired in a session without protection of analysts")
     setting = Setting(
         records=int(histogram.sum()),
         universe_size=SCHEMA.universe_size,

@@ -52,7 +52,6 @@ _AUDITOR = frozenset({Role.AUDITOR})
 
 _SELF, _SHARE, _ALL = Ownership.SELF, Ownership.SHARE, Ownership.DEPLOYMENT
 _READ, _STREAM, _UPLOAD, _CHANGE = Rate.READ, Rate.STREAM, Rate.UPLOAD, Rate.CHANGE
-_LATER = False  # in the place of `served`
 
 POLICY: Mapping[str, Row] = {
     "/equipoise.v1.AnalystService/GetIdentity": Row(_ANYONE, _SELF, _READ),
@@ -66,8 +65,8 @@ POLICY: Mapping[str, Row] = {
     "/equipoise.v1.AnalystService/StreamResults": Row(_ANALYST, _SHARE, _STREAM),
     "/equipoise.v1.AnalystService/DownloadSynopsis": Row(_ANALYST, _SHARE, _STREAM),
     "/equipoise.v1.AnalystService/DownloadEvidence": Row(_ANALYST, _SHARE, _STREAM),
-    "/equipoise.v1.AnalystService/ListSessions": Row(_ANALYST, _SELF, _READ, "", _LATER),
-    "/equipoise.v1.AnalystService/AskQueries": Row(_ANALYST, _SHARE, _STREAM, "", _LATER),
+    "/equipoise.v1.AnalystService/ListSessions": Row(_ANALYST, _SELF, _READ),
+    "/equipoise.v1.AnalystService/AskQueries": Row(_ANALYST, _SHARE, _STREAM, "session_attached"),
     "/equipoise.v1.OperatorService/RegisterDataset": Row(_OPERATOR, _ALL, _CHANGE, "dataset_registered"),
     "/equipoise.v1.OperatorService/RetireDataset": Row(_OPERATOR, _ALL, _CHANGE, "dataset_retired"),
     "/equipoise.v1.OperatorService/ListDatasets": Row(_OPERATOR, _ALL, _READ),
@@ -88,8 +87,8 @@ POLICY: Mapping[str, Row] = {
     "/equipoise.v1.OperatorService/ListAccounts": Row(_OPERATOR, _ALL, _READ),
     "/equipoise.v1.OperatorService/ListAccountHistory": Row(_OPERATOR, _ALL, _READ),
     "/equipoise.v1.OperatorService/SetCap": Row(_OPERATOR, _ALL, _CHANGE, "cap_set"),
-    "/equipoise.v1.OperatorService/OpenSession": Row(_OPERATOR, _ALL, _CHANGE, "session_opened", _LATER),
-    "/equipoise.v1.OperatorService/CloseSession": Row(_OPERATOR, _ALL, _CHANGE, "session_closed", _LATER),
+    "/equipoise.v1.OperatorService/OpenSession": Row(_OPERATOR, _ALL, _CHANGE, "session_opened"),
+    "/equipoise.v1.OperatorService/CloseSession": Row(_OPERATOR, _ALL, _CHANGE, "session_closed"),
     "/equipoise.v1.AuditorService/ListAuditRounds": Row(_AUDITOR, _ALL, _READ),
     "/equipoise.v1.AuditorService/ListJournal": Row(_AUDITOR, _ALL, _READ),
     "/equipoise.v1.AuditorService/GetCheckpoint": Row(_AUDITOR, _ALL, _READ),

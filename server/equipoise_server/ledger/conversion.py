@@ -26,6 +26,7 @@ from equipoise.accounting import (
     Mixture,
     Part,
     RenyiCurve,
+    ThresholdTests,
 )
 from equipoise.accounting import ORDERS as CURVE_ORDERS
 
@@ -170,12 +171,13 @@ def event_of(parts: Iterable[Part]) -> tuple[dp_event.DpEvent, float, float]:
     the accountant's epsilon at `delta` less this delta, plus this epsilon; that is what `epsilon_for` says, but
     for the rounding of fractions. A pure part is exported as what it is charged for, `epsilon^2 / 2`: randomised
     response would stand for it more tightly, but version 0.6.0's `PLDAccountant` takes that event for once when it
-    is self-composed, and so would promise too much. A `ZCDpEvent` it refuses. A mixture is its pair.
+    is self-composed, and so would promise too much. A `ZCDpEvent` it refuses. A mixture is its pair, and so are
+    tests against a public threshold.
     """
     events: list[dp_event.DpEvent] = []
     epsilon = delta = Fraction(0)
     for part in parts:
-        if isinstance(part, Approximate | Mixture):
+        if isinstance(part, Approximate | Mixture | ThresholdTests):
             epsilon, delta = epsilon + part.epsilon, delta + part.delta
         elif isinstance(part, Diverging):
             raise ValueError("events: known at a Renyi order only")  # and no event says so

@@ -15,6 +15,8 @@ the store from before one that was shown is accepted, and no size of the log eve
 
 It also counts the requests that were remembered, which no store ever forgets: a copy from before a workload was
 accepted is refused, too, from about a second after that (`rounds.schedule`), though no budget is missing from it.
+And it counts the statements that sessions have answered: a copy from before an answer would let another statement
+be answered with the same randomness. An answer is told only when the guard counts it.
 
 A crash between 1 and 2 leaves a guard that the journal extends: the next start accepts and advances it. If
 instead a copy from before 1 is restored, that reservation is lost, but nothing was done upon it. After 2 the copy
@@ -37,7 +39,7 @@ from dataclasses import astuple, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, Unavailable
@@ -48,6 +50,7 @@ from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.durable import sync_directory
 from equipoise_server.storage.requests import remembered
 from equipoise_server.storage.store import Store
+from equipoise_server.storage.tables import sessions
 from equipoise_server.storage.tree_heads import EMPTY, TreeHead
 
 GUARD_FILE = "guard"
@@ -62,7 +65,7 @@ class Mark:
     """The journal's entry `sequence` with its digest (0 and zeros: none yet), and what was committed then.
 
     `orders`: the Renyi orders of the accounts that count at one. `requests`: how many were remembered. `log`: how
-    far the log had come.
+    far the log had come. `answered`: how many statements sessions had answered.
     """
 
     sequence: int
@@ -71,6 +74,7 @@ class Mark:
     orders: Mapping[str, float] = field(default_factory=dict)
     requests: int = 0
     log: TreeHead = EMPTY
+    answered: int = 0
 
 
 class Finding(StrEnum):
@@ -78,7 +82,7 @@ class Finding(StrEnum):
 
     CONTAINED = "contained"  # journal and log contain the mark: all is well
     MISSING = "missing"  # there is no guard though there is a journal or a log
-    BEHIND = "behind"  # entries of the journal or the log, or requests, are missing: an older copy
+    BEHIND = "behind"  # entries of the journal or the log, requests or answers are missing: an older copy
     FORKED = "forked"  # the journal has another entry in the mark's place
 
 
@@ -119,8 +123,10 @@ class Guard:
                     f"the guard {self.path} has version {fields['version']}, this server knows {VERSION}"
                 )
             committed = {name: Cost(*amounts) for name, amounts in fields["committed"].items()}
-            # A guard that was written before accounts could have an order has none, nor a count of requests.
+            # A guard that was written before accounts could have an order has none, nor a count of requests; one
+            # that was written before there were sessions has no count of answers.
             orders = {name: float(order) for name, order in fields.get("orders", {}).items()}
+            requests, answered = int(fields.get("requests", 0)), int(fields.get("answered", 0))
             sequence, digest = int(fields["sequence"]), bytes.fromhex(fields["digest"])
             # Nor did one from before there was a log know of any.
             log = EMPTY
@@ -128,7 +134,7 @@ class Guard:
                 log = TreeHead(int(fields["log_size"]), bytes.fromhex(fields["log_root"]))
                 if log.size < 0 or len(log.root) != HASH_BYTES:
                     raise ValueError("not a tree head")
-            return Mark(sequence, digest, committed, orders, int(fields.get("requests", 0)), log)
+            return Mark(sequence, digest, committed, orders, requests, log, answered)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -163,6 +169,11 @@ class Guard:
                 f"the log's first {mark.log.size} entries are not those that had been shown (see the guard): the "
                 "store is a copy that went another way, and records may be missing"
             )
+        if _answered(connection) < mark.answered:
+            return (
+                f"the store has {_answered(connection)} answers of sessions, but {mark.answered} had been given "
+                "(see the guard): it was restored from an older copy, and randomness would be used again"
+            )
         return (
             f"the store remembers {remembered(connection)} requests, but {mark.requests} had been answered "
             "(see the guard): it was restored from an older copy, and workloads or revocations may be missing"
@@ -171,10 +182,10 @@ class Guard:
     def _move(self, connection: Connection) -> None:
         # The head first: amounts that are newer than it can only count more.
         head, kept, log = journal.head(connection), remembered(connection), tree_heads.newest(connection)
-        mark, now = self.read(), (head.sequence, head.digest, kept, log)
-        if mark is None or (mark.sequence, mark.digest, mark.requests, mark.log) != now:
+        mark, now = self.read(), (head.sequence, head.digest, kept, log, _answered(connection))
+        if mark is None or (mark.sequence, mark.digest, mark.requests, mark.log, mark.answered) != now:
             committed, orders = accounts.all_committed(connection), accounts.all_orders(connection)
-            self._write(Mark(head.sequence, head.digest, committed, orders, kept, log))
+            self._write(Mark(head.sequence, head.digest, committed, orders, *now[2:]))
         self._settle()
 
     def _write(self, mark: Mark) -> None:
@@ -187,6 +198,7 @@ class Guard:
             "requests": mark.requests,
             "log_size": mark.log.size,
             "log_root": mark.log.root.hex(),
+            "answered": mark.answered,
         }
         prepared = self.path.with_name(f"{self.path.name}.new")
         try:
@@ -243,12 +255,18 @@ def compare(connection: Connection, mark: Mark | None) -> Finding:
     if mark is None:
         return Finding.MISSING if head.sequence or tree_heads.newest(connection).size else Finding.CONTAINED
     contained = journal.digest_at(connection, mark.sequence) == mark.digest
-    if contained and remembered(connection) >= mark.requests and _in_log(connection, mark.log):
+    counted = remembered(connection) >= mark.requests and _answered(connection) >= mark.answered
+    if contained and counted and _in_log(connection, mark.log):
         return Finding.CONTAINED
     # A crash came between the write-off and the setting of the guard: nothing happened in between.
     if resolved(connection, mark):
         return Finding.CONTAINED
     return Finding.BEHIND if contained or head.sequence < mark.sequence else Finding.FORKED
+
+
+def _answered(connection: Connection) -> int:
+    """How many statements sessions have answered. It never falls, whatever is removed."""
+    return int(connection.execute(select(func.coalesce(func.sum(sessions.c.answered), 0))).scalar_one())
 
 
 def _in_log(connection: Connection, log: TreeHead) -> bool:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from equipoise import accounting
 from equipoise.accounting import Concentrated, Part, Pure
+from equipoise.grid import on_grid
 from equipoise_server.mechanisms.budgets import epsilon_within
 from equipoise_server.randomness.discrete_gaussian import SMALLEST_VARIANCE, DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -98,6 +99,17 @@ class GaussianNoise:
 
 AnswerNoise = LaplaceNoise | GaussianNoise
 NOISES: tuple[type[LaplaceNoise] | type[GaussianNoise], ...] = (LaplaceNoise, GaussianNoise)
+
+
+def fresh_answers(
+    noise: AnswerNoise, moved: int, counts: NDArray[np.int64], records: int, stream: KeyedStream
+) -> NDArray[np.int64]:
+    """One statement's answers with noise, in units of 2^-40. `counts`: of all its cells, which move by `moved`.
+
+    Kept between 0 and all records, which moves none away from the truth.
+    """
+    noisy = counts + noise.law(moved).draw(len(counts), stream)
+    return on_grid(np.clip(noisy, 0, records), records)
 
 
 def noise_from_fields(fields: Mapping[str, str]) -> AnswerNoise:

@@ -13,7 +13,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.workload import CompiledWorkload
 from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.mechanisms.budgets import usable_delta
-from equipoise_server.mechanisms.interface import Setting
+from equipoise_server.mechanisms.interface import Budget, Setting
 
 SMALLEST_BETA = 1e-12
 LARGEST_UNIVERSE = 2**40  # that can be planned for; tables are read up to a limit of their own
@@ -33,12 +33,9 @@ def check_setting(setting: Setting) -> None:
         raise InvalidArgument("shares", problem)
     if not all(0 <= s.sensitivity <= 2 * s.statements for s in setting.shares):
         raise InvalidArgument("shares", "a declared sensitivity is at most 2 for each statement")
-    for field, budget in (("data_budget", setting.data_budget), ("analyst_budget", setting.analyst_budget)):
-        unlimited = field == "analyst_budget" and budget.epsilon == math.inf
-        if not ((0 < budget.epsilon <= 50 or unlimited) and 0 < budget.delta < 1):
-            raise InvalidArgument(field, "needs 0 < epsilon <= 50 and 0 < delta < 1")
-        if usable_delta(budget) <= 0:
-            raise BudgetExhausted(f"{field}: the samplers' truncation alone needs a delta above {4 / DELTA_UNIT}")
+    _check_budget("data_budget", setting.data_budget)
+    if setting.analyst_budget.epsilon != math.inf:
+        _check_budget("analyst_budget", setting.analyst_budget)
     if not SMALLEST_BETA <= setting.beta < 1:
         raise InvalidArgument("beta", f"must lie between {SMALLEST_BETA} and 1")
     if not 1 <= setting.records < 2**40:
@@ -81,3 +78,10 @@ def check_inputs(setting: Setting, histogram: NDArray[np.int64], workloads: Mapp
         )
         if not fits:
             raise ValueError("a workload is larger than its analyst's share")
+
+
+def _check_budget(field: str, budget: Budget) -> None:
+    if not (0 < budget.epsilon <= 50 and 0 < budget.delta < 1):
+        raise InvalidArgument(field, "needs 0 < epsilon <= 50 and 0 < delta < 1")
+    if usable_delta(budget) <= 0:
+        raise BudgetExhausted(f"{field}: the samplers' truncation alone needs a delta above {4 / DELTA_UNIT}")

@@ -8,6 +8,10 @@ from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
 from equipoise_server.mechanisms.histogram import Histogram
 from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE
 from equipoise_server.mechanisms.interface import Mechanism, Plan
+from equipoise_server.mechanisms.online.interface import SessionMechanism
+from equipoise_server.mechanisms.online.low_sensitivity import LowSensitivity
+from equipoise_server.mechanisms.online.online import Online
+from equipoise_server.mechanisms.online.private import OnlinePrivate
 from equipoise_server.mechanisms.planner import Auto
 from equipoise_server.mechanisms.pooled.pooled import Pooled
 from equipoise_server.mechanisms.pooled.pooled import check_workload as check_tables
@@ -26,15 +30,31 @@ MECHANISMS: dict[str, Mechanism] = {
     "multiplicative_weights": MultiplicativeWeights(),
 }
 AUTO = Auto(MECHANISMS)
+SESSION_MECHANISMS: dict[str, SessionMechanism] = {
+    "online": Online(),
+    "online_private": OnlinePrivate(),
+    "low_sensitivity": LowSensitivity(),
+}
 
 
 def mechanism(name: str) -> Mechanism:
     """The mechanism called `name`; "auto" plans as the one that the planner chooses."""
     if name == AUTO.name:
         return AUTO
+    if name in SESSION_MECHANISMS:
+        raise InvalidArgument("mechanism", f"{name} answers sessions, not rounds; open a session with it")
     if name not in MECHANISMS:
         raise InvalidArgument("mechanism", f"unknown; there is auto, {', '.join(sorted(MECHANISMS))}")
     return MECHANISMS[name]
+
+
+def session_mechanism(name: str) -> SessionMechanism:
+    """The session mechanism called `name`."""
+    if name in MECHANISMS or name == AUTO.name:
+        raise InvalidArgument("mechanism", f"{name} answers rounds, not sessions; open a round with it")
+    if name not in SESSION_MECHANISMS:
+        raise InvalidArgument("mechanism", f"unknown; there is {', '.join(sorted(SESSION_MECHANISMS))}")
+    return SESSION_MECHANISMS[name]
 
 
 def check_workload(plan: Plan, workload: CompiledWorkload) -> None:

@@ -16,6 +16,7 @@ from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 START_SECONDS = 2e-3
 CELL_SECONDS = 6e-9  # of summing the histogram down to tables, for each cell of the universe
 SHARE_SECONDS = 3e-5
+ALONE_SECONDS = 4e-4  # of a statement that is answered alone: counted twice, and tested with noise of its own
 STATEMENT_SECONDS = 1e-6
 QUERY_SECONDS = 6e-8  # of counting one, and of writing its answer down
 DIGIT_SECONDS = 1.8e-8  # of one discrete Laplace number, for each of its digits
@@ -73,6 +74,14 @@ def weights_seconds(setting: Setting, rounds: int) -> float:
     tilted = tilts * (TILT_STEP_SECONDS + TILT_SECONDS * setting.universe_size)
     counted = rounds * (CELL_SECONDS * setting.universe_size + QUERY_SECONDS * setting.largest_share)
     return len(setting.shares) * (tilted + counted) + fitting_seconds(setting, 1e-3)
+
+
+def online_seconds(setting: Setting, updates: int) -> float:
+    """A session of `online`: each statement counted alone, on the data and under the hypothesis, and tested."""
+    counted = ALONE_SECONDS + 2 * CELL_SECONDS * setting.universe_size
+    tilts = sum(min(done, TILTS_A_ROUND) for done in range(1, updates + 1)) / 2
+    tilted = tilts * (TILT_STEP_SECONDS + TILT_SECONDS * setting.universe_size)
+    return START_SECONDS + setting.statements * counted + QUERY_SECONDS * setting.queries + tilted
 
 
 def fitting_bytes(setting: Setting) -> int:

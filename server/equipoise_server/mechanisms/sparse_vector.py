@@ -1,4 +1,4 @@
-"""Which of many numbers lie above a threshold? The sparse vector, with signs alone or with numeric answers.
+"""Which of many numbers lie above a threshold? The sparse vector: all at once or in turn, with answers or without.
 
 AboveThreshold (Dwork & Roth 2014, Algorithm 1) restarted after each positive with fresh threshold noise, stopped
 after `cut_off` positives. Only the signs of the tests leave it; whoever wants numbers pays for fresh noise
@@ -98,6 +98,49 @@ class NumericSparseVector:
         positive, tested = self.detection.detect(scores, order, tests)
         noise = self.answer_noise.draw(self.detection.cut_off, answers)
         return positive, tested, values[positive] + noise[: np.count_nonzero(positive)]
+
+
+class SequentialSparseVector:
+    """A sparse vector whose scores come one at a time; each may be chosen by who has seen all earlier signs.
+
+    A threshold's noise is drawn from a stream that its number names, a test's from one that its slot names: so the
+    sign in a slot is a function of the seed, the slot, the score and the positives before it, and of nothing that
+    was drawn and lost. The guarantee is that of `SparseVector`, whose proof lets the scores be chosen so.
+    """
+
+    def __init__(self, vector: SparseVector, seed: bytes, purpose: str) -> None:
+        """`purpose`: the first label of all its streams, used for nothing else under this seed."""
+        self._vector, self._seed, self._purpose = vector, seed, purpose
+        self._threshold_noise, self._test_noise = vector.threshold_noise, vector.test_noise
+        self._last_slot = -1
+        self.positives = 0
+        self._threshold = self._fresh_threshold()
+
+    @property
+    def used_up(self) -> bool:
+        """Whether all positives are, so that nothing more may be tested."""
+        return self.positives >= self._vector.cut_off
+
+    def positive(self, slot: int, score: int) -> bool:
+        """Tests one score. Raises `ValueError` where nothing more may be tested, or not in this slot."""
+        if self.used_up:
+            raise ValueError("the positives are used up")
+        if slot <= self._last_slot:
+            raise ValueError("each slot has one test, and slots ascend")
+        self._last_slot = slot
+        noise = int(self._test_noise.draw(1, self._stream("tests", slot))[0])
+        positive = score + noise >= self._threshold
+        if positive:
+            self.positives += 1
+            self._threshold = self._fresh_threshold()
+        return positive
+
+    def _fresh_threshold(self) -> int:
+        noise = self._threshold_noise.draw(1, self._stream("thresholds", self.positives))
+        return self._vector.threshold + int(noise[0])
+
+    def _stream(self, purpose: str, place: int) -> KeyedStream:
+        return KeyedStream.derive(self._seed, self._purpose, purpose, str(place))
 
 
 def first_positives(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 
 from equipoise.errors import WrongState
 from equipoise.records import stream_start, stream_step
@@ -18,7 +19,7 @@ from equipoise_server.rounds.runs import read_synopsis
 from equipoise_server.rounds.terms import setting_of
 from equipoise_server.rounds.worker import CHUNKS_IN_PART, Part
 from equipoise_server.storage.store import ReadOnlyStore
-from equipoise_server.storage.tables import result_chunks, rounds, submissions
+from equipoise_server.storage.tables import asked, result_chunks, rounds, submissions
 
 
 @dataclass
@@ -81,6 +82,23 @@ class StoredRound:
             query = select(submissions.c.analyst, submissions.c.salt).where(submissions.c.round_id == self.id)
             return {row.analyst: row.salt for row in connection.execute(query)}
 
+    @cached_property
+    def receipts(self) -> Mapping[str, bytes | None]:
+        """That with each workload, by analyst."""
+        with self.store.read() as connection:
+            query = select(submissions.c.analyst, submissions.c.receipt).where(submissions.c.round_id == self.id)
+            return {row.analyst: row.receipt for row in connection.execute(query)}
+
+    @cached_property
+    def told(self) -> Mapping[str, list[Row[Any]]]:
+        """Of a session: each answer as it was told, by analyst, in order. Nothing of any other round."""
+        query = select(asked).where(asked.c.round_id == self.id).order_by(asked.c.analyst, asked.c.sequence)
+        found: dict[str, list[Row[Any]]] = {}
+        with self.store.read() as connection:
+            for row in connection.execute(query):
+                found.setdefault(row.analyst, []).append(row)
+        return found
+
     def synopsis(self) -> bytes:
         """The cells of the synopsis's records."""
         with self.store.read() as connection:
@@ -99,15 +117,19 @@ class StoredRound:
         numbered = enumerate(part.chunks, start=part.first_sequence)
         return [(stored.get(sequence), chunk) for sequence, chunk in numbered]
 
-    def stream(self, analyst: str) -> tuple[bytes, int]:
-        """What commits to an analyst's stream as it is stored, and how many messages it has."""
-        digest, messages = stream_start(self.id), 0
+    def messages(self, analyst: str) -> Iterator[bytes]:
+        """The messages of an analyst's stream as they are stored, in order."""
         query = (
             select(result_chunks.c.chunk)
             .where(result_chunks.c.run_id == self.run_id, result_chunks.c.analyst == analyst)
             .order_by(result_chunks.c.sequence)
         )
         with self.store.read() as connection:
-            for chunk in connection.execution_options(yield_per=CHUNKS_IN_PART).execute(query).scalars():
-                digest, messages = stream_step(digest, chunk), messages + 1
+            yield from connection.execution_options(yield_per=CHUNKS_IN_PART).execute(query).scalars()
+
+    def stream(self, analyst: str) -> tuple[bytes, int]:
+        """What commits to an analyst's stream as it is stored, and how many messages it has."""
+        digest, messages = stream_start(self.id), 0
+        for chunk in self.messages(analyst):
+            digest, messages = stream_step(digest, chunk), messages + 1
         return digest, messages

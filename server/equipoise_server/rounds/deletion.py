@@ -24,6 +24,8 @@ from equipoise_server.rounds.states import RoundState
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer
 from equipoise_server.storage.tables import (
+    asked,
+    attached,
     record_items,
     result_chunks,
     rounds,
@@ -51,9 +53,10 @@ def delete_analyst(connection: Connection, name: str, request: Request, now: dat
     # Marked first: what was released is kept from removal as long as its analyst is there.
     mark_deleted(connection, name, now)
     # By round, as these tables are kept by round: others' rows, of which there are more by far, are not looked at.
-    asked = select(shares.c.round_id).where(shares.c.analyst == name)
-    answered = select(runs.c.id).where(runs.c.round_id.in_(asked))
-    connection.execute(submissions.delete().where(submissions.c.round_id.in_(asked), submissions.c.analyst == name))
+    shared = select(shares.c.round_id).where(shares.c.analyst == name)
+    answered = select(runs.c.id).where(runs.c.round_id.in_(shared))
+    for brought in (submissions, attached, asked):
+        connection.execute(brought.delete().where(brought.c.round_id.in_(shared), brought.c.analyst == name))
     for results in (result_chunks, stream_digests):
         connection.execute(results.delete().where(results.c.run_id.in_(answered), results.c.analyst == name))
     # The hashes stay, and with them every record's root.

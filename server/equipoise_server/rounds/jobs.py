@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select
 
+from equipoise_server.rounds.collecting import read_told
 from equipoise_server.rounds.custody import SealedSeed, open_seed
-from equipoise_server.rounds.datasets import Datasets
+from equipoise_server.rounds.foundation import Foundation
 from equipoise_server.rounds.recorded import registered_digest
+from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.rows import read_audit_nonce, read_dataset, read_round, read_workloads
 from equipoise_server.rounds.runs import completed
 from equipoise_server.rounds.states import RoundState
@@ -15,7 +17,7 @@ from equipoise_server.rounds.worker import Job
 from equipoise_server.storage.tables import rounds
 
 
-def read_job(connection: Connection, tables: Datasets, round_id: str, storage_key: bytes) -> Job | None:
+def read_job(connection: Connection, foundation: Foundation, round_id: str) -> Job | None:
     """The job of a running round that has not been computed; None for any other: data are touched for no other.
 
     Raises `DataLoss` where the seed does not open, `InvalidArgument("source", ...)` where the table is gone.
@@ -24,15 +26,21 @@ def read_job(connection: Connection, tables: Datasets, round_id: str, storage_ke
     if record.state is not RoundState.RUNNING or completed(connection, round_id) is not None:
         return None
     dataset = read_dataset(connection, record.terms.dataset)
-    sealed = connection.execute(select(rounds.c.sealed_seed).where(rounds.c.id == round_id)).scalar_one()
     return Job(
         round_id=round_id,
-        table=tables.table(dataset.source),
+        table=foundation.tables.table(dataset.source),
         schema=dataset.schema.to_json(),
         setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema.sizes),
         plan=record.plan,
         workloads=read_workloads(connection, round_id),
-        seed=open_seed(round_id, SealedSeed(record.seed_commitment, sealed), storage_key),
+        seed=read_seed(connection, record, foundation.storage_key),
         audit_nonce=read_audit_nonce(connection, round_id),
         data_digest=registered_digest(connection, dataset.name),
+        told=read_told(connection, foundation.deployment, round_id),
     )
+
+
+def read_seed(connection: Connection, record: RoundRecord, storage_key: bytes) -> bytes:
+    """The seed that a round was committed to. Raises `DataLoss` where it does not open."""
+    sealed = connection.execute(select(rounds.c.sealed_seed).where(rounds.c.id == record.id)).scalar_one()
+    return open_seed(record.id, SealedSeed(record.seed_commitment, sealed), storage_key)

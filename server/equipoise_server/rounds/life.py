@@ -17,7 +17,7 @@ from equipoise_server.rounds.recorded import step_taken
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.rows import read_round
 from equipoise_server.rounds.runs import discard
-from equipoise_server.rounds.states import Action, RoundState, Settlement, after
+from equipoise_server.rounds.states import Action, RoundState, Settlement
 from equipoise_server.rounds.terms import charges_of
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer
@@ -51,12 +51,12 @@ def take_step(
     if (known := first_answer(connection, request)) is not None:
         return _answer_from_json(connection, known)
     record = read_round(connection, round_id, locked=True)
-    state, settlement = after(record.state, action)
+    state, settlement = record.terms.course.after(record.state, action)
     columns = dict(step(connection, record))
     if state.ended:
         # Only auditors are to know it from now on, and the key that the server has opens nothing of theirs.
         columns["sealed_seed"] = b""
-    _settle(connection, record, settlement, now)
+    settle(connection, record, settlement, now)
     connection.execute(rounds.update().where(rounds.c.id == round_id).values(state=state.value, **columns))
     moved = read_round(connection, round_id)
     step_taken(connection, moved, now)
@@ -71,7 +71,8 @@ def discarded(reason: str, connection: Connection, record: RoundRecord) -> Mappi
     return {"abort_reason": reason}
 
 
-def _settle(connection: Connection, record: RoundRecord, settlement: Settlement, now: datetime) -> None:
+def settle(connection: Connection, record: RoundRecord, settlement: Settlement, now: datetime) -> None:
+    """Do to a round's charges what a step does. Raises `BudgetExhausted`."""
     match settlement:
         case Settlement.RESERVE:
             charges.reserve(connection, record.id, charges_of(record.terms, record.plan), now)

@@ -1,31 +1,36 @@
-"""Planning and opening rounds: everything here depends on public things only, and nothing is charged."""
+"""Planning and opening rounds and sessions: everything here depends on public things only.
+
+Rounds are charged when they are sealed; sessions, which answer from then on, in the transaction that opens them.
+"""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from sqlalchemy import Connection, select
 
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.times import to_microseconds
-from equipoise_server.ledger.accounts import account, analyst_account, check_room, open_account
+from equipoise_server.ledger.accounts import account, check_room, open_account
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.mechanisms.interface import Plan, Share
-from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.custody import SeedSource, seal_seed
 from equipoise_server.rounds.datasets import Datasets
+from equipoise_server.rounds.life import settle
 from equipoise_server.rounds.pending import pending_costs
+from equipoise_server.rounds.planned import in_full, plan_of
 from equipoise_server.rounds.recorded import round_opened
 from equipoise_server.rounds.records import RoundRecord, Terms
 from equipoise_server.rounds.rows import canonical, plan_to_json, read_dataset, read_round, terms_to_json
 from equipoise_server.rounds.states import RoundState
-from equipoise_server.rounds.terms import UNITS, charges_of, check_terms, setting_of
+from equipoise_server.rounds.terms import UNITS, analyst_accounts, charges_of, check_terms
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import datasets, identities, rounds, sealed_seeds, shares
+from equipoise_server.storage.tables import datasets, identities, rounds, sealed_seeds, sessions, shares
 from equipoise_server.transparency.keys import Purpose, in_force
 
 ID_BYTES = 16
@@ -69,12 +74,13 @@ class Opening:
             _check_registered(connection, terms)
         if terms.close_time is not None and terms.close_time <= self.clock():
             raise InvalidArgument("close_time", "has passed already")
-        schema = dataset.schema
-        setting = setting_of(terms, dataset.records, schema.universe_size, schema.sizes)
-        return mechanism(terms.mechanism).plan(setting)
+        return plan_of(in_full(terms, self.clock()), dataset)
 
     def open(self, terms: Terms, request: Request) -> RoundRecord:
-        """Fix terms, plan and seed. Raises as `plan` does, and `BudgetExhausted` naming an account."""
+        """Fix terms, plan and seed; charge what is charged at once. Raises as `plan` does.
+
+        `BudgetExhausted` naming an account.
+        """
         with self.store.read() as connection:
             if (known := first_answer(connection, request)) is not None:
                 return _as_opened(connection, known)
@@ -89,23 +95,26 @@ class Opening:
             if read_dataset(connection, terms.dataset).retire_time is not None:
                 raise WrongState("the dataset is retired: no new rounds")
             self._check_accounts(connection, terms, plan)
-            round_id = self._insert(connection, terms, plan)
+            now = self.clock()
+            round_id = self._insert(connection, in_full(terms, now), plan, now)
             opened = read_round(connection, round_id)
-            round_opened(connection, opened, self.clock())
-            keep_answer(connection, request, round_id, self.clock())
+            for settlement in terms.course.opening:
+                settle(connection, opened, settlement, now)
+            round_opened(connection, opened, now)
+            keep_answer(connection, request, round_id, now)
             reached(CrashPoint.OPEN_WRITTEN)
         reached(CrashPoint.OPEN_COMMITTED)
         return opened
 
     def _check_accounts(self, connection: Connection, terms: Terms, plan: Plan) -> None:
-        """Open the analysts' accounts where they are missing and see that sealing will find room on all."""
+        """Open the analysts' accounts where they are missing and see that the charges will find room on all."""
         caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta, datasets.c.analyst_order
         row = connection.execute(select(*caps).where(datasets.c.name == terms.dataset)).one()
-        for share in terms.shares:
+        for name in analyst_accounts(terms):
             open_account(
                 connection,
                 self.clock(),
-                analyst_account(terms.dataset, terms.unit, share.analyst),
+                name,
                 dataset=terms.dataset,
                 composition=UNITS[terms.unit],
                 cap=Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order),
@@ -119,10 +128,11 @@ class Opening:
             on = held[charge.account]
             check_room(on, [*pending.get(on.name, {}).values()], charge.counted(on.cap.order))
 
-    def _insert(self, connection: Connection, terms: Terms, plan: Plan) -> str:
+    def _insert(self, connection: Connection, terms: Terms, plan: Plan, now: datetime) -> str:
         """A crash before the commit means: no round; its seed is lost, and a new one will be drawn.
 
-        After it: the commitment is fixed before any workload can be seen, and nothing is charged yet.
+        After it: the commitment is fixed before any workload can be seen. A round has charged nothing yet, a
+        session all that it will.
         """
         dataset = read_dataset(connection, terms.dataset)
         # Random, so that an id says nothing about how many rounds there are.
@@ -140,7 +150,7 @@ class Opening:
                 universe_size=dataset.schema.universe_size,
                 seed_commitment=seed.commitment,
                 sealed_seed=seed.ciphertext,
-                open_time=to_microseconds(self.clock()),
+                open_time=to_microseconds(now),
                 abort_reason="",
                 peak_memory_bytes=0,
                 close_time=None if terms.close_time is None else to_microseconds(terms.close_time),
@@ -159,6 +169,8 @@ class Opening:
             for position, share in enumerate(terms.shares)
         ]
         connection.execute(shares.insert(), rows)
+        if terms.session is not None:
+            connection.execute(sessions.insert().values(round_id=round_id, answered=0))
         if seed.for_auditors:
             sealed = seed.for_auditors.items()
             rows = [{"round_id": round_id, "key_id": key_id, "sealed": each} for key_id, each in sealed]

@@ -1,4 +1,4 @@
-"""What rounds that are open will reserve when they are sealed.
+"""What rounds that are open will reserve when they are sealed. Open sessions have done so already.
 
 On every account, what is committed and what open rounds will reserve fit under the cap together. Opening a round
 and setting a cap see to that; sealing moves an amount from the one to the other, and every other step only takes
@@ -17,7 +17,7 @@ from sqlalchemy import Connection, select
 
 from equipoise.accounting import Cost
 from equipoise_server.ledger.accounts import Account, holder
-from equipoise_server.rounds.rows import plan_from_json, unit_from_json
+from equipoise_server.rounds.rows import IS_SESSION, plan_from_json, unit_from_json
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rounds.terms import charge_on
 from equipoise_server.storage.tables import rounds, shares
@@ -26,7 +26,8 @@ from equipoise_server.storage.tables import rounds, shares
 def pending_costs(connection: Connection, dataset: str, accounts: Sequence[Account]) -> dict[str, dict[str, Cost]]:
     """What some accounts of a dataset will hold, as each counts, by account and by open round, oldest first."""
     is_open = (rounds.c.dataset == dataset) & (rounds.c.state == RoundState.OPEN.value)
-    query = select(rounds.c.id, rounds.c.terms, rounds.c.plan).where(is_open).order_by(rounds.c.position)
+    query = select(rounds.c.id, rounds.c.terms, rounds.c.plan).where(is_open & ~IS_SESSION)
+    query = query.order_by(rounds.c.position)
     found = connection.execute(query).all() if accounts else []
     units = {row.id: unit_from_json(row.terms) for row in found}
     plans = {row.id: plan_from_json(row.plan) for row in found}

@@ -17,7 +17,17 @@ from sqlalchemy import Connection, select
 
 from equipoise.accounting import Cost
 from equipoise.items import NOTHING_CHARGED
-from equipoise.records import CELL_BYTES, Audience, Item, Kind, make_item, synopsis_digest, workload_commitment
+from equipoise.records import (
+    CELL_BYTES,
+    SESSION_VERSION,
+    VERSION,
+    Audience,
+    Item,
+    Kind,
+    make_item,
+    synopsis_digest,
+    workload_commitment,
+)
 from equipoise.times import to_microseconds
 from equipoise_server.ledger import charges, journal
 from equipoise_server.ledger.accounts import analyst_account
@@ -65,12 +75,12 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
         "dataset_root": record_root(connection, Kind.DATASET_REGISTERED, dataset=terms.dataset).hex(),
         "unit": terms.unit,
         "data_budget": _floats(asdict(terms.data_budget)),
-        "analyst_budget": _floats(asdict(terms.analyst_budget)),
+        "analyst_budget": None if terms.analyst_budget is None else _floats(asdict(terms.analyst_budget)),
         "beta": float(terms.beta),
         "mechanism": plan.mechanism,
         "promised_error": float(plan.promised_error),
         "uncertified_at_most": plan.uncertified_at_most,
-        "analyst_cost": asdict(plan.charged_analyst_cost),
+        "analyst_cost": None if terms.analyst_budget is None else asdict(plan.charged_analyst_cost),
         "analyst_events": json.loads(plan.analyst_events),
         "analyst_order": connection.execute(order).scalar_one(),
         "seed_commitment": opened.seed_commitment.hex(),
@@ -80,13 +90,20 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
         "records": opened.records,
         "universe_size": opened.universe_size,
     }
+    version = VERSION
+    if terms.session is not None:
+        version = SESSION_VERSION
+        public["session"] = asdict(terms.session) | {"shares": len(terms.shares)}
     private = {
         "round": opened.id,
         "terms": json.loads(terms_to_json(terms)) | {"shares": [asdict(share) for share in terms.shares]},
         "plan": json.loads(plan_to_json(plan)),
         "journal": _journal_head(connection),
     }
-    items = [make_item("round", Audience.ROUND, public), make_item("plan", Audience.AUDITOR, private)]
+    items = [
+        make_item("round", Audience.ROUND, public, version=version),
+        make_item("plan", Audience.AUDITOR, private),
+    ]
     items += [_of_share("share", opened.id, share, **_share_numbers(share)) for share in terms.shares]
     record(connection, Kind.ROUND_OPENED, items, now=now, round_id=opened.id)
 
@@ -164,7 +181,8 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
     for share in moved.terms.shares:
         stream = streams.get(share.analyst)
         told = None if stream is None else asdict(stream) | {"digest": stream.digest.hex()}
-        items.append(_of_share("result", moved.id, share, stream=told, charge=asdict(costs[share.analyst][1])))
+        _, cost = costs.get(share.analyst, (NOTHING_CHARGED, Cost()))
+        items.append(_of_share("result", moved.id, share, stream=told, charge=asdict(cost)))
     # Computed whenever it was, it enters the log when the streams open.
     release_time = moved.release_time
     record(connection, Kind.ROUND_RELEASED, items, now=now, publish_time=release_time, round_id=moved.id)

@@ -5,26 +5,50 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from equipoise.schema import Schema
 from equipoise.views import JournalEntry
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
-from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.states import ROUND, SESSION, Course, RoundState
 
 __all__ = [
     "AccountRecord",
     "Budget",
     "DatasetRecord",
     "DryRun",
+    "Ending",
     "JournalEntry",
     "Plan",
     "ProgressRecord",
     "ReceiptRecord",
     "RoundRecord",
+    "SessionTerms",
     "Share",
     "StreamDigest",
     "Terms",
 ]
+
+
+class Ending(StrEnum):
+    """What a session does with statements once its updates are used up, by the name under which it is stored."""
+
+    HYPOTHESIS = "hypothesis"  # answers them from the last hypothesis, without a bound
+    STOP = "stop"  # refuses them
+
+
+@dataclass(frozen=True)
+class SessionTerms:
+    """What an operator wants of a session besides what makes a round; all of it public.
+
+    `length`: statements in all, or, where the mechanism gives every share a slot in every turn, turns; 0 stands for
+    the sum of the shares' statements where a session is opened. `turn_seconds`: how long a turn takes, 0 where
+    statements are answered at once.
+    """
+
+    length: int = 0
+    turn_seconds: int = 0
+    ending: Ending = Ending.HYPOTHESIS
 
 
 @dataclass(frozen=True)
@@ -34,18 +58,26 @@ class Terms:
     `unit` is "query" or "analyst", `mechanism` a mechanism's name or "auto", `options` JSON values. From
     `close_time` on the server seals, runs and releases the round by itself; None: the operator asks for each step.
     Results open at multiples of `release_grid_seconds` since 1970; 0 stands for the server's own setting.
+    `session`: set where it is a session, in which statements are answered while it is open. `analyst_budget` is
+    None where its analysts are not protected from one another, which only a session can leave them.
     """
 
     dataset: str
     unit: str
     data_budget: Budget
-    analyst_budget: Budget
+    analyst_budget: Budget | None
     beta: float
     mechanism: str
     shares: tuple[Share, ...]
     options: Mapping[str, object]
     close_time: datetime | None = None
     release_grid_seconds: int = 0
+    session: SessionTerms | None = None
+
+    @property
+    def course(self) -> Course:
+        """How it goes its way."""
+        return ROUND if self.session is None else SESSION
 
 
 @dataclass(frozen=True)

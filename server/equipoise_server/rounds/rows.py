@@ -14,13 +14,14 @@ from equipoise.errors import DataLoss, InvalidArgument, NotFound
 from equipoise.schema import Schema
 from equipoise.times import from_microseconds
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
-from equipoise_server.rounds.records import DatasetRecord, RoundRecord, Terms
+from equipoise_server.rounds.records import DatasetRecord, Ending, RoundRecord, SessionTerms, Terms
 from equipoise_server.rounds.states import RoundState
-from equipoise_server.storage.tables import datasets, rounds, shares, submissions
+from equipoise_server.storage.tables import datasets, rounds, sessions, shares, submissions
 
 FIRST_GRID_SECONDS = 60  # of rounds that were opened before a round had a grid of its own
 NO_DATASET = "there is no such dataset"
 NO_ROUND = "there is no such round"  # the same words whether it does not exist or is not the caller's
+IS_SESSION = rounds.c.id.in_(select(sessions.c.round_id))
 
 
 def canonical(value: object) -> str:
@@ -29,22 +30,32 @@ def canonical(value: object) -> str:
 
 
 def terms_to_json(terms: Terms) -> str:
-    """Everything of the terms but the shares, which have a table of their own."""
-    fields = {
+    """Everything of the terms but the shares, which have a table of their own, and the closing time.
+
+    Of a round that is no session the same bytes as before there were any.
+    """
+    fields: dict[str, object] = {
         "unit": terms.unit,
         "data_budget": asdict(terms.data_budget),
-        "analyst_budget": asdict(terms.analyst_budget),
+        "analyst_budget": None if terms.analyst_budget is None else asdict(terms.analyst_budget),
         "beta": terms.beta,
         "mechanism": terms.mechanism,
         "options": dict(terms.options),
         "release_grid_seconds": terms.release_grid_seconds,
     }
+    if terms.session is not None:
+        fields["session"] = asdict(terms.session)
     return canonical(fields)
 
 
 def unit_from_json(text: str) -> str:
     """The protected unit among the terms that `terms_to_json` wrote."""
     return str(json.loads(text)["unit"])
+
+
+def session_from_json(text: str) -> SessionTerms | None:
+    """What makes it a session among the terms that `terms_to_json` wrote; None for any other round."""
+    return _session(json.loads(text))
 
 
 def plan_to_json(plan: Plan) -> str:
@@ -55,7 +66,7 @@ def plan_to_json(plan: Plan) -> str:
 def plan_from_json(text: str) -> Plan:
     """The inverse of `plan_to_json`."""
     fields: dict[str, Any] = json.loads(text)
-    costs = {name: Cost(**fields[name]) for name in ("data_cost", "analyst_cost")}
+    costs = {name: Cost(**fields[name]) for name in ("data_cost", "analyst_cost") if fields[name] is not None}
     return Plan(**{**fields, **costs})
 
 
@@ -178,13 +189,14 @@ def _read_round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
             dataset=row.dataset,
             unit=terms["unit"],
             data_budget=Budget(**terms["data_budget"]),
-            analyst_budget=Budget(**terms["analyst_budget"]),
+            analyst_budget=None if terms["analyst_budget"] is None else Budget(**terms["analyst_budget"]),
             beta=terms["beta"],
             mechanism=terms["mechanism"],
             shares=held,
             options=terms["options"],
             close_time=None if row.close_time is None else from_microseconds(row.close_time),
             release_grid_seconds=terms.get("release_grid_seconds", FIRST_GRID_SECONDS),
+            session=_session(terms),
         ),
         state=RoundState(row.state),
         plan=plan_from_json(row.plan),
@@ -195,3 +207,8 @@ def _read_round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
         abort_reason=row.abort_reason,
         seed_commitment=row.seed_commitment,
     )
+
+
+def _session(terms: Mapping[str, Any]) -> SessionTerms | None:
+    told = terms.get("session")
+    return None if told is None else SessionTerms(**{**told, "ending": Ending(told["ending"])})

@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from equipoise.errors import EquipoiseError
 from equipoise_server.rounds.records import ProgressRecord
 from equipoise_server.rounds.runs import Runs
-from equipoise_server.rounds.starting import start
+from equipoise_server.rounds.starting import BEHIND_CALLS, start
 from equipoise_server.rounds.worker import (
     Advance,
     Failed,
@@ -81,7 +81,7 @@ class Runner:
                 return
             run_id = self._results.begin(job.round_id)
             receiver, sender = self._context.Pipe(duplex=False)
-            process = start(self._context, serve_job, sender, job, f"round-{job.round_id}")
+            process = start(self._context, serve_job, sender, job, f"round-{job.round_id}", BEHIND_CALLS)
             # Only the worker may hold the sending end, so that its death ends the stream of messages.
             sender.close()
             run = _Run(process, replace(NOTHING, phase="start"), time.monotonic())

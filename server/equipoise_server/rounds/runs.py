@@ -13,15 +13,24 @@ from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, exists, select, union
 
 from equipoise.errors import DataLoss, WrongState
+from equipoise.records import Kind
 from equipoise.times import to_microseconds
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.records import StreamDigest
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import result_chunks, rounds, runs, stream_digests, synopses
+from equipoise_server.storage.tables import (
+    asked,
+    records,
+    result_chunks,
+    rounds,
+    runs,
+    stream_digests,
+    synopses,
+)
 
 ID_BYTES = 16
 
@@ -119,16 +128,31 @@ def discard(connection: Connection, round_id: str, but: str = "") -> None:
 
 
 def kept_since_before(connection: Connection, time: datetime) -> list[str]:
-    """The rounds whose results are still kept, and could be read before a time already."""
+    """The rounds whose results are still kept, and could be read before a time already.
+
+    Of a session that was aborted that is what it had answered.
+    """
     old = (rounds.c.run_id.is_not(None)) & (rounds.c.release_time < to_microseconds(time))
-    return list(connection.execute(select(rounds.c.id).where(old)).scalars())
+    aborted = (
+        (records.c.kind == Kind.ROUND_ABORTED.value)
+        & (records.c.publish_time < to_microseconds(time))
+        & exists().where(asked.c.round_id == records.c.round_id)
+    )
+    found = union(select(rounds.c.id).where(old), select(records.c.round_id).where(aborted))
+    return list(connection.execute(found).scalars())
+
+
+def kept(connection: Connection, round_id: str) -> bool:
+    """Whether a released round's results are still there."""
+    return connection.execute(select(rounds.c.run_id).where(rounds.c.id == round_id)).scalar_one() is not None
 
 
 def expire(connection: Connection, round_id: str) -> None:
-    """Remove the results of a released round. What it was charged stays, of course."""
+    """Remove the results of a round that has ended. What it was charged stays, of course."""
     query = select(rounds.c.run_id).where(rounds.c.id == round_id).with_for_update()
     run_id = connection.execute(query).scalar_one()
     connection.execute(rounds.update().where(rounds.c.id == round_id).values(run_id=None))
+    connection.execute(asked.delete().where(asked.c.round_id == round_id))
     if run_id is not None:
         _remove(connection, [run_id])
 

@@ -6,7 +6,7 @@ restarts, and several servers on one store may all look: the state machine lets 
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import structlog
@@ -14,6 +14,7 @@ from sqlalchemy import Connection, select
 
 from equipoise.errors import BudgetExhausted, EquipoiseError
 from equipoise.times import from_microseconds, to_microseconds
+from equipoise_server.rounds.rows import session_from_json
 from equipoise_server.rounds.runs import completed
 from equipoise_server.rounds.states import Action, RoundState, due
 from equipoise_server.storage.requests import Request, make_request
@@ -34,11 +35,14 @@ def due_steps(connection: Connection, now: datetime) -> list[tuple[str, Action]]
     waiting = (rounds.c.close_time <= to_microseconds(now)) & rounds.c.state.in_(
         [state.value for state in RoundState if not state.ended]
     )
-    query = select(rounds.c.id, rounds.c.state, rounds.c.close_time).where(waiting).order_by(rounds.c.close_time)
+    columns = (rounds.c.id, rounds.c.state, rounds.c.close_time, rounds.c.terms)
     found = []
-    for row in connection.execute(query):
+    for row in connection.execute(select(*columns).where(waiting).order_by(rounds.c.close_time)):
         complete = completed(connection, row.id) is not None
-        step = due(RoundState(row.state), from_microseconds(row.close_time), complete, now)
+        session = session_from_json(row.terms)
+        # The last turn of a session ends at its closing time, and takes another one to be answered.
+        answering = timedelta(seconds=0 if session is None else session.turn_seconds)
+        step = due(RoundState(row.state), from_microseconds(row.close_time) + answering, complete, now)
         if step is not None:
             found.append((row.id, step))
     return found

@@ -45,7 +45,10 @@ def bound_seed(seed: bytes, nonce: bytes | None, digest: bytes, setting: Setting
     and plan are committed to, nobody but the auditor has a choice left. The round's id, times and workloads have no
     part in it; `docs/decisions/0005-seed-binding.md` says why.
     """
-    public = canonical_json({"setting": asdict(setting), "plan": asdict(plan)})
+    told = asdict(setting)
+    if not setting.protects_analysts:
+        told["analyst_budget"] = None  # there is no JSON of an infinite one
+    public = canonical_json({"setting": told, "plan": asdict(plan)})
     info = b"equipoise round v1\n" + digest + hashlib.sha256(public).digest()
     return HKDF(SHA256(), SEED_BYTES, salt=nonce or bytes(NONCE_BYTES), info=info).derive(seed)
 
@@ -71,6 +74,8 @@ class Seeds:
             known = read_audit_nonce(connection, round_id)
             if known is not None and known != nonce:
                 raise AlreadyExists("the round has an auditor's nonce already")
+            if record.terms.session is not None:
+                raise WrongState("a session answers from its opening on, so it takes no auditor's nonce")
             if known is None:
                 if record.state is not RoundState.OPEN or closed(record.terms.close_time, now):
                     raise WrongState("the round takes an auditor's nonce only until it is sealed")

@@ -21,10 +21,12 @@ from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.mechanisms.interface import Budget, Plan
 from equipoise_server.rounds.budgets import Budgets
 from equipoise_server.rounds.clock import Clock, next_grid_point, system_clock
+from equipoise_server.rounds.collecting import collected
 from equipoise_server.rounds.custody import SeedSource, system_seeds
 from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting, Datasets, NewDataset
 from equipoise_server.rounds.deletion import delete_analyst
 from equipoise_server.rounds.evidence import evidence_of, workload_piece
+from equipoise_server.rounds.foundation import Foundation
 from equipoise_server.rounds.jobs import read_job
 from equipoise_server.rounds.life import COMMITTED, Step, discarded, take_step
 from equipoise_server.rounds.opening import Opening, open_request
@@ -86,10 +88,10 @@ class Rounds:
         audit_window_days: int = 0,
     ) -> None:
         self._store = store
-        self._storage_key = storage_key
         self._clock = clock
         self._grid = release_grid_seconds
         self._datasets = Datasets(store, data_directory, clock)
+        self.foundation = Foundation(store, self._datasets, clock, sequencer.signer, deployment, storage_key)
         self._guard = guard
         self._retention_days = retention_days
         self._audit_window = timedelta(days=audit_window_days)
@@ -187,7 +189,7 @@ class Rounds:
         """Take a step that was asked for by an operator, or by the time."""
         match action:
             case Action.SEAL:
-                return self._advanced(request, round_id, action, lambda *_: {})
+                return self._advanced(request, round_id, action, collected)
             case Action.RUN:
                 try:
                     return self._advanced(request, round_id, action, self._check_idle, self._start)
@@ -447,7 +449,7 @@ class Rounds:
             return
         try:
             with self._store.read() as connection:
-                job = read_job(connection, self._datasets, round_id, self._storage_key)
+                job = read_job(connection, self.foundation, round_id)
             # None where an old request was answered again and the round has moved on since, or is complete.
             if job is not None:
                 # Whoever made the round RUNNING may have died, or been told of an error, before the guard knew.

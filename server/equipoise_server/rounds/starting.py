@@ -1,9 +1,9 @@
-"""How a worker process starts: behind everybody who waits for a call, before it loads its program.
+"""How a worker process starts: where people who wait for a call want it, before it loads its program.
 
-    process = start(context, serve_job, pipe, job, name)
+    process = start(context, serve_job, pipe, job, name, BEHIND_CALLS)
 
 Loading takes seconds of a processor, so this module imports nothing that takes long. Nobody waits for a round,
-which comes out on a grid of times anyway.
+which comes out on a grid of times anyway; a session is answered while its analysts wait.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from typing import TypeVar
 
-NICENESS = 10  # beside ordinary processes: a run takes a tenth of a processor that calls need, and all that is left
+BEHIND_CALLS = 10  # a run takes a tenth of a processor that calls need, and all that is left
+AMONG_CALLS = 0
 NICEST = 19  # there is
 AUTOGROUP = Path("/proc/self/autogroup")
 
@@ -25,10 +26,15 @@ Work = TypeVar("Work")
 
 
 def start(
-    context: SpawnContext, serve: Callable[[Connection, Work], None], pipe: Connection, work: Work, name: str
+    context: SpawnContext,
+    serve: Callable[[Connection, Work], None],
+    pipe: Connection,
+    work: Work,
+    name: str,
+    behind: int,
 ) -> SpawnProcess:
-    """A process, just started, that calls `serve(pipe, work)`."""
-    niceness = min(NICEST, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS)
+    """A process, just started, that calls `serve(pipe, work)`. `behind`: how much nicer than the server it is."""
+    niceness = min(NICEST, os.getpriority(os.PRIO_PROCESS, 0) + behind)
     called = pickle.dumps((serve, work))
     process = context.Process(target=_begin, args=(pipe, called, niceness), name=name, daemon=True)
     process.start()

@@ -1,9 +1,12 @@
-"""Where a round stands and how it may move on. Values in, decisions out: nothing here reads or writes.
+"""Where a round or a session stands and how it may move on. Values in, decisions out: nothing here reads or writes.
 
 OPEN --seal--> SEALED --run--> RUNNING --release--> RELEASED
   |              |               | ^
   |              |               +-+ run again, where the worker died
   +----abort-----+----abort------+------------> ABORTED
+
+A session takes the same steps, and answers while it is OPEN: so it is charged when it is opened, and nothing that
+it was charged is ever given back.
 
 A round with a closing time takes the steps after OPEN by itself from then on (`due`). The points of the code at
 which a kill matters are named in `storage.crash_points`: before and after the commit of each of these steps, and
@@ -12,6 +15,8 @@ around what follows a commit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -52,7 +57,9 @@ class Settlement(StrEnum):
     RELEASE = "release"
 
 
-TRANSITIONS: dict[tuple[RoundState, Action], tuple[RoundState, Settlement]] = {
+Steps = Mapping[tuple[RoundState, Action], tuple[RoundState, Settlement]]
+
+ROUND_STEPS: Steps = {
     (RoundState.OPEN, Action.SEAL): (RoundState.SEALED, Settlement.RESERVE),
     # From here on data may be touched. That is journaled, so that no older copy of the store can undo it.
     (RoundState.SEALED, Action.RUN): (RoundState.RUNNING, Settlement.START),
@@ -65,14 +72,36 @@ TRANSITIONS: dict[tuple[RoundState, Action], tuple[RoundState, Settlement]] = {
     # Data may have been touched: in doubt means spent.
     (RoundState.RUNNING, Action.ABORT): (RoundState.ABORTED, Settlement.SPEND),
 }
+SESSION_STEPS: Steps = {
+    (RoundState.OPEN, Action.SEAL): (RoundState.SEALED, Settlement.NONE),
+    (RoundState.SEALED, Action.RUN): (RoundState.RUNNING, Settlement.NONE),
+    (RoundState.RUNNING, Action.RUN): (RoundState.RUNNING, Settlement.NONE),
+    (RoundState.RUNNING, Action.RELEASE): (RoundState.RELEASED, Settlement.SPEND),
+    # Answers may have been given from the moment it was open.
+    (RoundState.OPEN, Action.ABORT): (RoundState.ABORTED, Settlement.SPEND),
+    (RoundState.SEALED, Action.ABORT): (RoundState.ABORTED, Settlement.SPEND),
+    (RoundState.RUNNING, Action.ABORT): (RoundState.ABORTED, Settlement.SPEND),
+}
 
 
-def after(state: RoundState, action: Action) -> tuple[RoundState, Settlement]:
-    """The state that follows and what happens to the charges. Raises `WrongState` for an illegal action."""
-    try:
-        return TRANSITIONS[state, action]
-    except KeyError:
-        raise WrongState(f"the round is {state.value}, so it cannot be {action.value}") from None
+@dataclass(frozen=True)
+class Course:
+    """How one kind of rounds goes its way: what happens to its charges when it is opened, and at each step."""
+
+    noun: str
+    opening: tuple[Settlement, ...]
+    steps: Steps
+
+    def after(self, state: RoundState, action: Action) -> tuple[RoundState, Settlement]:
+        """The state that follows and what happens to the charges. Raises `WrongState` for an illegal action."""
+        try:
+            return self.steps[state, action]
+        except KeyError:
+            raise WrongState(f"the {self.noun} is {state.value}, so it cannot be {action.value}") from None
+
+
+ROUND = Course("round", (), ROUND_STEPS)
+SESSION = Course("session", (Settlement.RESERVE, Settlement.START), SESSION_STEPS)
 
 
 def closed(close_time: datetime | None, now: datetime) -> bool:

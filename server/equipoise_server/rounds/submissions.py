@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, select, true
 
 from equipoise.allowance import check_allowance
-from equipoise.errors import InvalidArgument, NotFound, OutOfRange, Unavailable, WrongState
+from equipoise.errors import InvalidArgument, NotFound, OutOfRange, WrongState
 from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records import SALT_BYTES, workload_commitment
 from equipoise.times import from_microseconds, to_microseconds
@@ -25,6 +25,7 @@ from equipoise_server.mechanisms.interface import Share
 from equipoise_server.mechanisms.registry import check_workload
 from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.paging import cut_page, page_limit
+from equipoise_server.rounds.receipts import signed
 from equipoise_server.rounds.records import DryRun, ReceiptRecord, RoundRecord
 from equipoise_server.rounds.rows import (
     NO_ROUND,
@@ -139,13 +140,16 @@ class Submissions:
             share = read_share(connection, round_id, analyst)
             return self._shown(read_round(connection, round_id), share)
 
-    def page(self, analyst: str, page_size: int, page_token: str) -> tuple[list[RoundRecord], str]:
-        """The rounds in which the analyst has a share, newest first."""
+    def page(
+        self, analyst: str, page_size: int, page_token: str, among: ColumnElement[bool] | None = None
+    ) -> tuple[list[RoundRecord], str]:
+        """The rounds in which the analyst has a share, newest first; of all rounds, or of some."""
         limit = page_limit(page_size)
         with self.store.read() as connection:
             check_token(connection, page_token, analyst)
             query = newest_first(page_token, limit + 1).where(
-                rounds.c.id.in_(select(shares.c.round_id).where(shares.c.analyst == analyst))
+                rounds.c.id.in_(select(shares.c.round_id).where(shares.c.analyst == analyst)),
+                true() if among is None else among,
             )
             found = round_records(connection, query)
         visible = [self._shown(record, _own(record, analyst)) for record in found]
@@ -209,14 +213,11 @@ class Submissions:
         payload = ReceiptPayload(
             self.deployment, round_id, analyst, commitment, statements, queries, to_microseconds(now)
         )
-        try:
-            return self.signer.envelope(connection, RECEIPT_TYPE, payload.to_bytes())
-        except InvalidArgument as error:
-            # A key that was added while this server runs, and whose file is not here: no analyst's doing.
-            log.error("receipt_not_signed", problem=error.message)
-            raise Unavailable("receipts cannot be signed now") from None
+        return signed(self.signer, connection, RECEIPT_TYPE, payload.to_bytes())
 
     def _check_open(self, record: RoundRecord) -> None:
+        if record.terms.session is not None:
+            raise WrongState("the round is a session: it takes no workloads, but one statement at a time")
         # Late is late, also where the server has not come to sealing the round yet.
         if record.state is not RoundState.OPEN or closed(record.terms.close_time, self.clock()):
             raise WrongState(CLOSED)

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.asked_wire import compile_asked
 from equipoise.errors import DataLoss, EquipoiseError
 from equipoise.records import stream_start, stream_step
 from equipoise.schema import Schema
@@ -31,7 +32,9 @@ from equipoise.workload import compile_workload
 from equipoise_server.data.digest import data_digest
 from equipoise_server.data.source import load_histogram
 from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, Setting
-from equipoise_server.mechanisms.registry import mechanism
+from equipoise_server.mechanisms.online.interface import play
+from equipoise_server.mechanisms.registry import SESSION_MECHANISMS, mechanism, session_mechanism
+from equipoise_server.rounds.collecting import Told, check_told
 from equipoise_server.rounds.records import StreamDigest
 from equipoise_server.rounds.seeds import bound_seed
 
@@ -44,7 +47,8 @@ class Job:
     """Everything a run depends on. `schema` is JSON, `workloads` the submitted bytes in order of the shares.
 
     `seed`: as it was committed to; the mechanism gets it bound to the rest. `audit_nonce`: the auditor's, if any.
-    `data_digest`: of the table as it was registered; None where that was before there were records.
+    `data_digest`: of the table as it was registered; None where that was before there were records. `told`: of a
+    session, what binds the answers that were given while it was open.
     """
 
     round_id: str
@@ -56,6 +60,7 @@ class Job:
     seed: bytes = field(repr=False)
     audit_nonce: bytes | None = None
     data_digest: bytes | None = None
+    told: Mapping[str, Told] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,18 +104,15 @@ Message = Advance | Part | Finished | Failed
 def compute_round(job: Job, progress: Progress) -> Outcome:
     """Compute a round's answers and synopsis: a pure function of the job and of the table it names.
 
-    Raises `InvalidArgument` for a table that its schema refuses, `DataLoss` for one that is not the one that was
-    registered.
+    Raises as `load_data` does, and `DataLoss` for a session in which other answers were given.
     """
     progress("load", 0, 1)
     schema = Schema.from_json(job.schema)
-    loaded = load_histogram(job.table, schema)
-    if loaded.records != job.setting.records:
-        raise DataLoss(f"the table has {loaded.records} records, but {job.setting.records} when it was registered")
-    digest = data_digest(loaded.histogram)
-    if job.data_digest is not None and digest != job.data_digest:
-        raise DataLoss("the table's records are not those that it had when it was registered")
+    data = load_data(job.table, schema, job.setting.records, job.data_digest)
     progress("load", 1, 1)
+    seed = bound_seed(job.seed, job.audit_nonce, data.digest, job.setting, job.plan)
+    if job.plan.mechanism in SESSION_MECHANISMS:
+        return _session(job, schema, data.histogram, seed, progress)
     workloads = {}
     for done, (analyst, workload) in enumerate(job.workloads.items()):
         progress("compile", done, len(job.workloads))
@@ -120,9 +122,41 @@ def compute_round(job: Job, progress: Progress) -> Outcome:
         # The round's analysts must not see that nobody has asked: there is a synopsis, of a game without questions.
         workloads[job.setting.shares[0].analyst] = compile_workload((), schema)
     run = mechanism(job.plan.mechanism).run
-    seed = bound_seed(job.seed, job.audit_nonce, digest, job.setting, job.plan)
-    outcome = run(job.setting, job.plan, loaded.histogram, workloads, seed, progress)
+    outcome = run(job.setting, job.plan, data.histogram, workloads, seed, progress)
     return replace(outcome, answers={analyst: outcome.answers[analyst] for analyst in job.workloads})
+
+
+def _session(job: Job, schema: Schema, histogram: NDArray[np.int64], seed: bytes, progress: Progress) -> Outcome:
+    asked = {analyst: compile_asked(workload, schema) for analyst, workload in job.workloads.items()}
+    played = session_mechanism(job.plan.mechanism)
+    outcome = play(played, job.setting, job.plan, histogram, asked, seed, progress)
+    for analyst, told in job.told.items():
+        if analyst not in asked:
+            raise DataLoss("what was asked in the session is not in the store")
+        check_told(told, job.workloads[analyst], asked[analyst], outcome.answers[analyst])
+    return outcome
+
+
+@dataclass(frozen=True)
+class LoadedData:
+    """A table's histogram over the universe, counts int64[universe], and its digest."""
+
+    histogram: NDArray[np.int64]
+    digest: bytes
+
+
+def load_data(table: Path, schema: Schema, records: int, registered: bytes | None) -> LoadedData:
+    """The table, if it is the one that was registered, with its number of records and its digest, if it has one.
+
+    Raises `InvalidArgument` for a table that its schema refuses, `DataLoss` for another one.
+    """
+    loaded = load_histogram(table, schema)
+    if loaded.records != records:
+        raise DataLoss(f"the table has {loaded.records} records, but {records} when it was registered")
+    digest = data_digest(loaded.histogram)
+    if registered is not None and digest != registered:
+        raise DataLoss("the table's records are not those that it had when it was registered")
+    return LoadedData(loaded.histogram, digest)
 
 
 def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[Part]:
@@ -160,7 +194,7 @@ class Digests:
 
 def serve_job(pipe: Connection, job: Job) -> None:
     """The worker process's main function: compute, and tell the server over `pipe`."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     # Where the server has died nobody listens; a traceback on its standard error would be no use to anybody.
     with pipe, suppress(BrokenPipeError):
         pipe.send(_computed(pipe, job))
@@ -177,15 +211,20 @@ def _computed(pipe: Connection, job: Job) -> Finished | Failed:
             digests.take(part)
             pipe.send(part)
         return Finished(outcome.synopsis, digests.streams(outcome), peak_memory_bytes())
-    except EquipoiseError as error:
-        return Failed(type(error).__name__, error.message)
-    except MemoryError:
-        return Failed("MemoryError", "out of memory")
     except Exception as error:
-        # Its own text may hold what was asked or what the table holds: only the place may be told.
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        kind = f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
-        return Failed(kind, f"something unexpected happened: {kind}")
+        return failure(error)
+
+
+def failure(error: Exception) -> Failed:
+    """What may be told of an error in a worker."""
+    if isinstance(error, EquipoiseError):
+        return Failed(type(error).__name__, error.message)
+    if isinstance(error, MemoryError):
+        return Failed("MemoryError", "out of memory")
+    # Its own text may hold what was asked or what the table holds: only the place may be told.
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    kind = f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
+    return Failed(kind, f"something unexpected happened: {kind}")
 
 
 def peak_memory_bytes() -> int:
@@ -218,7 +257,7 @@ def _throttled(pipe: Connection) -> Progress:
     return progress
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """A killed server must leave no worker behind that goes on using memory and processors."""
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -14,6 +14,7 @@ from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rpc import messages
 from equipoise_server.rpc.evidence import awaited, evidence_pieces, workload_pieces
+from equipoise_server.rpc.sessions import Asking
 from equipoise_server.rpc.synopsis import Synopses
 from equipoise_server.rpc.threads import Threads
 from equipoise_server.rpc.uploads import Uploads
@@ -27,6 +28,7 @@ class AnalystMethods:
     """The served methods of `AnalystService`, bound by `rpc.methods`."""
 
     rounds: Rounds
+    asking: Asking
     synopses: Synopses
     uploads: Uploads
     threads: Threads
@@ -142,6 +144,21 @@ class AnalystMethods:
         workload = workload_pieces(self.rounds, caller.name, round_id)
         while (some := await reading.run(caller.name, next, workload, None)) is not None:
             yield analyst_pb2.DownloadEvidenceResponse(workload=some)
+
+    def list_sessions(
+        self, caller: Caller, request: analyst_pb2.ListSessionsRequest
+    ) -> analyst_pb2.ListSessionsResponse:
+        """Lists the online sessions in which the caller has a share, newest first."""
+        records, token = self.asking.sessions.list_for_analyst(caller.name, request.page_size, request.page_token)
+        return analyst_pb2.ListSessionsResponse(
+            sessions=[messages.analyst_round(record, caller.name) for record in records], next_page_token=token
+        )
+
+    def ask_queries(
+        self, caller: Caller, requests: AsyncIterator[analyst_pb2.AskQueriesRequest]
+    ) -> AsyncIterator[analyst_pb2.AskQueriesResponse]:
+        """One statement in, one answer out, in order."""
+        return self.asking.answers(caller.name, requests)
 
     def _shares_in(self, caller: Caller, dataset: str) -> bool:
         token = ""

@@ -19,7 +19,7 @@ from equipoise_server.identity.policy import Row
 LONGEST = 100  # characters of an identifier
 # Where requests, and responses that make something, name what the call is about.
 _IDENTIFIERS = {
-    "round_id": ("round_id", "header.round_id", "detail.round.id"),
+    "round_id": ("round_id", "header.round_id", "detail.round.id", "session_id", "attach.session_id"),
     "dataset": ("dataset", "terms.dataset"),
     "name": ("name",),
     "account": ("account",),

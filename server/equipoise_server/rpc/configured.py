@@ -5,6 +5,7 @@ from __future__ import annotations
 from equipoise_server.config import Config
 from equipoise_server.identity.policy import Rate
 from equipoise_server.rpc.limits import CallLimits
+from equipoise_server.rpc.sessions import AskingLimits
 
 KEEPALIVE_ANSWER_SECONDS = 20  # how long a peer has to say that it is still there
 
@@ -22,6 +23,16 @@ def call_limits(config: Config) -> CallLimits:
             Rate.CHANGE: config.changes_per_second,
         },
         burst_seconds=config.burst_seconds,
+    )
+
+
+def asking_limits(config: Config) -> AskingLimits:
+    """What the streams of sessions may have."""
+    return AskingLimits(
+        at_once=config.asked_at_once,
+        per_second=config.asked_per_second,
+        burst=config.asked_per_second * config.burst_seconds,
+        idle_seconds=config.asking_idle_seconds,
     )
 
 

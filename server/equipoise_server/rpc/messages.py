@@ -17,11 +17,13 @@ from equipoise_server.rounds.records import (
     AccountRecord,
     Budget,
     DatasetRecord,
+    Ending,
     JournalEntry,
     Plan,
     ProgressRecord,
     ReceiptRecord,
     RoundRecord,
+    SessionTerms,
     Share,
     Terms,
 )
@@ -42,6 +44,12 @@ STATES = {
 UNITS = {
     "query": types_pb2.PROTECTION_UNIT_QUERY,
     "analyst": types_pb2.PROTECTION_UNIT_ANALYST,
+}
+
+
+ENDINGS = {
+    Ending.HYPOTHESIS: types_pb2.SESSION_ENDING_HYPOTHESIS,
+    Ending.STOP: types_pb2.SESSION_ENDING_STOP,
 }
 
 
@@ -93,14 +101,18 @@ def round_detail(record: RoundRecord, progress: ProgressRecord) -> types_pb2.Rou
 
 
 def plan(record: Plan, terms: Terms) -> types_pb2.Plan:
-    """A plan, with both costs also as pairs at the deltas that the terms give."""
+    """A plan, with both costs also as pairs at the deltas that the terms give.
+
+    Without what it costs the analysts where they are not protected.
+    """
+    budget = terms.analyst_budget
     return types_pb2.Plan(
         mechanism=record.mechanism,
         parameters=record.parameters,
         data_cost=_cost(record.data_cost),
-        analyst_cost=_cost(record.charged_analyst_cost),
+        analyst_cost=None if budget is None else _cost(record.charged_analyst_cost),
         data_budget=_pair(record.data_cost, terms.data_budget.delta),
-        analyst_budget=_pair(record.charged_analyst_cost, terms.analyst_budget.delta),
+        analyst_budget=None if budget is None else _pair(record.charged_analyst_cost, budget.delta),
         promised_error=record.promised_error,
         uncertified_at_most=record.uncertified_at_most,
         seconds=record.seconds,
@@ -155,7 +167,7 @@ def _round(record: RoundRecord) -> types_pb2.Round:
         state=STATES[record.state],
         unit=UNITS[record.terms.unit],
         data_budget=_budget(record.terms.data_budget),
-        analyst_budget=_budget(record.terms.analyst_budget),
+        analyst_budget=None if record.terms.analyst_budget is None else _budget(record.terms.analyst_budget),
         beta=record.terms.beta,
         mechanism=record.plan.mechanism,
         open_time=_time(record.open_time),
@@ -164,6 +176,13 @@ def _round(record: RoundRecord) -> types_pb2.Round:
         seed_commitment=record.seed_commitment,
         close_time=None if record.terms.close_time is None else _time(record.terms.close_time),
         release_grid_seconds=record.terms.release_grid_seconds,
+        session=None if record.terms.session is None else _session(record.terms.session),
+    )
+
+
+def _session(record: SessionTerms) -> types_pb2.SessionTerms:
+    return types_pb2.SessionTerms(
+        length=record.length, turn_seconds=record.turn_seconds, ending=ENDINGS[record.ending]
     )
 
 

@@ -4,7 +4,8 @@ A method `GetRound` is answered by `get_round(caller, request)`:
 
 - one request, one response: a plain function, run in a thread;
 - one request, a stream: an async generator, whose messages are written as fast as they are read;
-- a stream, one response: an async function that is given an async iterator of requests.
+- a stream, one response: an async function that is given an async iterator of requests;
+- a stream of each: an async generator that is given an async iterator of requests, and decides how long it waits.
 
 Requests are parsed here, inside all guards, and not by gRPC: so a malformed one is refused like any other error
 and only after the caller's role has been checked. They are parsed in a thread: one may take long.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -26,8 +27,9 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from equipoise.errors import InvalidArgument, NotServed, Unavailable
+from equipoise_server.identity.names import Caller
 from equipoise_server.identity.policy import POLICY, Row, check_policy
-from equipoise_server.rpc.audit import recorded
+from equipoise_server.rpc.audit import Entry, recorded
 from equipoise_server.rpc.authentication import current_caller
 from equipoise_server.rpc.guards import Context, Handler
 from equipoise_server.rpc.shield import refuse
@@ -96,30 +98,40 @@ def _handler(method: MethodDescriptor, answer: Any, row: Row, serving: Serving) 
         with recorded(row, caller) as entry:
             request = await threads.run(caller.name, _parse, request_class, raw)
             entry.note(request)
-            async with aclosing(answer(caller, request)) as responses:
-                async for response in responses:
-                    if not await _written(context, response.SerializeToString(), serving.stall_seconds):
-                        break
-                else:
-                    return
-            # What was read for the stream is let go of before the end is sent, which itself waits for the reader,
-            # or for its connection to end; so long the stream counts as one of the caller's open calls.
-            _log.info("stalled", method=method.name, caller=caller.name)
-            await refuse(context, Unavailable(NOT_READ))
+            await written(answer(caller, request), caller, context)
+
+    async def conversation(raws: AsyncIterator[bytes], context: Context) -> None:
+        caller = current_caller()
+        with recorded(row, caller) as entry:
+            await written(answer(caller, parsed(raws, caller, entry)), caller, context)
+
+    async def written(responses: AsyncGenerator[Message], caller: Caller, context: Context) -> None:
+        async with aclosing(responses):
+            async for response in responses:
+                if not await _written(context, response.SerializeToString(), serving.stall_seconds):
+                    break
+            else:
+                return
+        # What was read for the stream is let go of before the end is sent, which itself waits for the reader, or
+        # for its connection to end; so long the stream counts as one of the caller's open calls.
+        _log.info("stalled", method=method.name, caller=caller.name)
+        await refuse(context, Unavailable(NOT_READ))
+
+    async def parsed(raws: AsyncIterator[bytes], caller: Caller, entry: Entry) -> AsyncIterator[Message]:
+        async for raw in raws:
+            request = await threads.run(caller.name, _parse, request_class, raw)
+            entry.note(request)
+            yield request
 
     async def upload(raws: AsyncIterator[bytes], _: Context) -> bytes:
         caller = current_caller()
         with recorded(row, caller) as entry:
-
-            async def requests() -> AsyncIterator[Message]:
-                async for raw in _brought(raws, serving.stall_seconds):
-                    request = await threads.run(caller.name, _parse, request_class, raw)
-                    entry.note(request)
-                    yield request
-
-            response: Message = await answer(caller, requests())
+            requests = parsed(_brought(raws, serving.stall_seconds), caller, entry)
+            response: Message = await answer(caller, requests)
             return response.SerializeToString()
 
+    if method.client_streaming and method.server_streaming:
+        return _made(grpc.stream_stream_rpc_method_handler, conversation)
     if method.client_streaming:
         return _made(grpc.stream_unary_rpc_method_handler, upload)
     if method.server_streaming:

@@ -23,6 +23,7 @@ from equipoise_server.rpc import messages
 from equipoise_server.rpc.terms import budget_from_message, terms_from_message
 from equipoise_server.rpc.threads import Threads
 from equipoise_server.rpc.watching import watch
+from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.requests import make_request
 
 
@@ -34,6 +35,7 @@ class OperatorMethods:
     """
 
     rounds: Rounds
+    sessions: Sessions
     registry: Registry
     authority: Authority
     log_keys: Callable[[], str]
@@ -132,8 +134,9 @@ class OperatorMethods:
         )
 
     def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
-        """Shows what a round would do and cost, without opening it."""
-        terms = terms_from_message(request.terms)
+        """Shows what a round, or a session, would do and cost, without opening it."""
+        session = request.session if request.HasField("session") else None
+        terms = terms_from_message(request.terms, session)
         return operator_pb2.PlanRoundResponse(plan=messages.plan(self.rounds.plan(terms), terms))
 
     def open_round(self, caller: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
@@ -184,6 +187,21 @@ class OperatorMethods:
         """Ends a round without answers."""
         record = self.rounds.abort(request.round_id, request.reason, request.request_id, caller.name)
         return operator_pb2.AbortRoundResponse(detail=self._detail(record))
+
+    def open_session(
+        self, caller: Caller, request: operator_pb2.OpenSessionRequest
+    ) -> operator_pb2.OpenSessionResponse:
+        """Opens an online session, and charges both budgets."""
+        terms = terms_from_message(request.terms, request.session)
+        record = self.sessions.open(terms, request.request_id, caller.name)
+        return operator_pb2.OpenSessionResponse(detail=self._detail(record))
+
+    def close_session(
+        self, caller: Caller, request: operator_pb2.CloseSessionRequest
+    ) -> operator_pb2.CloseSessionResponse:
+        """Closes an online session: no more statements are answered."""
+        record = self.sessions.close(request.session_id, request.request_id, caller.name)
+        return operator_pb2.CloseSessionResponse(detail=self._detail(record))
 
     def list_accounts(
         self, _: Caller, request: operator_pb2.ListAccountsRequest

@@ -10,16 +10,23 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from equipoise.errors import InvalidArgument
 from equipoise.v1 import operator_pb2, types_pb2
-from equipoise_server.rounds.records import Budget, Share, Terms
-from equipoise_server.rpc.messages import UNITS
+from equipoise_server.rounds.records import Budget, Ending, SessionTerms, Share, Terms
+from equipoise_server.rpc.messages import ENDINGS, UNITS
 
 LARGEST_COUNT = 2**40  # far beyond what any round can answer, and safe in every store
 LONGEST_OPTIONS = 65_536
+LONGEST_SESSION_OPTIONS = 3 << 20  # which may list candidates; all in one message
+_ENDING_NAMES = {number: ending for ending, number in ENDINGS.items()} | {
+    types_pb2.SESSION_ENDING_UNSPECIFIED: Ending.HYPOTHESIS
+}
 _UNIT_NAMES = {number: name for name, number in UNITS.items()}
 
 
-def terms_from_message(message: operator_pb2.RoundTerms) -> Terms:
-    """The terms. Raises `InvalidArgument` naming the field, such as `terms.shares[2].queries`."""
+def terms_from_message(message: operator_pb2.RoundTerms, session: types_pb2.SessionTerms | None = None) -> Terms:
+    """The terms, with `session` those of a session.
+
+    Raises `InvalidArgument` naming the field, such as `terms.shares[2].queries`.
+    """
     if message.unit not in _UNIT_NAMES:
         raise InvalidArgument("terms.unit", "must be query or analyst")
     for field in ("dataset", "mechanism"):
@@ -27,17 +34,19 @@ def terms_from_message(message: operator_pb2.RoundTerms) -> Terms:
             raise InvalidArgument(f"terms.{field}", "is missing")
     if not 0 < message.beta < 1:
         raise InvalidArgument("terms.beta", "must lie between 0 and 1")
+    unprotected = session is not None and not message.HasField("analyst_budget")
     return Terms(
         dataset=message.dataset,
         unit=_UNIT_NAMES[message.unit],
         data_budget=budget_from_message(message.data_budget, "terms.data_budget"),
-        analyst_budget=budget_from_message(message.analyst_budget, "terms.analyst_budget"),
+        analyst_budget=None if unprotected else budget_from_message(message.analyst_budget, "terms.analyst_budget"),
         beta=message.beta,
         mechanism=message.mechanism,
         shares=tuple(_share(share, f"terms.shares[{position}]") for position, share in enumerate(message.shares)),
-        options=_options(message.options),
+        options=_options(message.options, LONGEST_OPTIONS if session is None else LONGEST_SESSION_OPTIONS),
         close_time=_time(message.close_time, "terms.close_time") if message.HasField("close_time") else None,
         release_grid_seconds=message.release_grid_seconds,
+        session=None if session is None else _session(session),
     )
 
 
@@ -68,10 +77,20 @@ def _share(message: types_pb2.Share, field: str) -> Share:
     return Share(message.analyst, message.statements, message.queries, message.sensitivity, message.support)
 
 
-def _options(text: str) -> dict[str, object]:
+def _session(message: types_pb2.SessionTerms) -> SessionTerms:
+    if message.ending not in _ENDING_NAMES:
+        raise InvalidArgument("session.ending", "must be hypothesis or stop")
+    if message.length > LARGEST_COUNT:
+        raise InvalidArgument(
+            "session.length", f"must be at most {LARGEST_COUNT:,}, or 0 for what the shares allow"
+        )
+    return SessionTerms(message.length, message.turn_seconds, _ENDING_NAMES[message.ending])
+
+
+def _options(text: str, longest: int) -> dict[str, object]:
     field = "terms.options"
-    if len(text) > LONGEST_OPTIONS:
-        raise InvalidArgument(field, f"is longer than {LONGEST_OPTIONS:,} characters")
+    if len(text) > longest:
+        raise InvalidArgument(field, f"is longer than {longest:,} characters")
     try:
         options = json.loads(text or "{}", parse_constant=_refuse_constant)
     except (ValueError, RecursionError):

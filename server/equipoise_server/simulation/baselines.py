@@ -1,8 +1,10 @@
-"""What answers to be beaten look like: the uniform guess, and independent Gaussian noise."""
+"""What answers to be beaten look like: the uniform guess, and independent noise."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +16,18 @@ from equipoise_server.mechanisms.budgets import usable_rho
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.simulation.measure import Errors
 
-FARTHEST = 12  # deviations: beyond, the tail of a normal is below 10^-32
 POINTS = 12_001
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A symmetric law of scale 1. `tail`: the probability above each point, at least 0; `within`: the mean of
+    `min(z, room)` over its positive half. Beyond `farthest` the tail is below 10^-20.
+    """
+
+    tail: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    within: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    farthest: float
 
 
 def uniform_guess(workload: CompiledWorkload) -> NDArray[np.float64]:
@@ -35,23 +47,32 @@ def gaussian_deviation(moved: int, records: int, budget: Budget) -> float:
 
 
 def gaussian_errors(deviation: float, truth: NDArray[np.float64]) -> Errors:
-    """What answers with that noise, each kept between 0 and 1, are expected to err by, for their truth float64[k].
+    """What answers with that Gaussian noise, each kept between 0 and 1, are expected to err by."""
+    return noise_errors(GAUSSIAN, np.full(len(truth), deviation), truth)
 
-    An answer errs by more than x downwards only where the truth is above x, upwards only where it is below 1 - x,
-    each with the normal's tail. The mean is that of `min(|z|, room)` on either side, the largest error is at most x
-    where no answer errs by more, and the percentile is where the mean tail is a hundredth.
+
+def noise_errors(noise: Noise, scales: NDArray[np.float64], truth: NDArray[np.float64]) -> Errors:
+    """What answers with noise of these scales, each kept between 0 and 1, are expected to err by.
+
+    `scales`, `truth`: float64[k], of each answer. An answer errs by more than x downwards only where the truth is
+    above x, upwards only where it is below 1 - x, each with the law's tail. The mean is that of `min(|z|, room)` on
+    either side, the largest error is at most x where no answer errs by more, and the percentile is where the mean
+    tail is a hundredth.
     """
-    down, up = np.sort(truth), np.sort(1 - truth)
-    nearer = np.sort(np.minimum(truth, 1 - truth))
-    points, step = np.linspace(0, min(1.0, FARTHEST * deviation), POINTS, retstep=True)
-    tail = ndtr(-points / deviation)
-    sides = _above(down, points) + _above(up, points)
-    both = _above(nearer, points)
-    none_beyond = (1 - 2 * tail) ** both * (1 - tail) ** (sides - 2 * both)
+    points, step = np.linspace(0, min(1.0, noise.farthest * float(scales.max())), POINTS, retstep=True)
+    none_beyond, expected, total = np.ones(POINTS), np.zeros(POINTS), 0.0
+    for scale in np.unique(scales):
+        own = truth[scales == scale]
+        down, up, nearer = np.sort(own), np.sort(1 - own), np.sort(np.minimum(own, 1 - own))
+        tail = noise.tail(points / scale)
+        sides, both = _above(down, points) + _above(up, points), _above(nearer, points)
+        none_beyond *= (1 - 2 * tail) ** both * (1 - tail) ** (sides - 2 * both)
+        expected += sides * tail
+        total += float(scale * np.sum(noise.within(down / scale) + noise.within(up / scale)))
     return Errors(
         max=float(step * np.sum(1 - none_beyond)),
-        p99=float(points[np.argmax(sides * tail <= 0.01 * len(truth))]),
-        mean=float(deviation * np.mean(_mean_within(down / deviation) + _mean_within(up / deviation))),
+        p99=float(points[np.argmax(expected <= 0.01 * len(truth))]),
+        mean=total / len(truth),
     )
 
 
@@ -60,7 +81,11 @@ def _above(ascending: NDArray[np.float64], points: NDArray[np.float64]) -> NDArr
     return len(ascending) - np.searchsorted(ascending, points, side="right")
 
 
-def _mean_within(room: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The integral of min(z, room) over the positive half of a standard normal: phi(0) - phi(a) + a Phi(-a)."""
+def _gaussian_within(room: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The integral of min(z, a) over the positive half: phi(0) - phi(a) + a Phi(-a)."""
     mean: NDArray[np.float64] = (1 - np.exp(-(room**2) / 2)) / math.sqrt(2 * math.pi) + room * ndtr(-room)
     return mean
+
+
+GAUSSIAN = Noise(lambda points: ndtr(-points), _gaussian_within, 12.0)
+LAPLACE = Noise(lambda points: np.exp(-points) / 2, lambda room: (1 - np.exp(-room)) / 2, 46.0)

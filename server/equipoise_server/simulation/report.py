@@ -87,17 +87,18 @@ def print_report(console: Console, report: Report) -> None:
     )
     for column in ("largest", "99th percentile", "mean"):
         shown.add_column(column, justify="right")
-    _row(shown, "the uniform guess", report.uniform)
-    _row(shown, "Gaussian noise on each (expected)", report.gaussian)
-    _row(shown, "the synopsis, before repair", mean_errors([run.synopsis for run in runs]))
-    _row(shown, f"{report.plan.mechanism}, all it delivered", mean_errors([run.delivered for run in runs]))
-    _row(shown, f"{report.plan.mechanism}, certified ones", mean_errors([run.certified for run in runs]))
+    error_row(shown, "the uniform guess", report.uniform)
+    error_row(shown, "Gaussian noise on each (expected)", report.gaussian)
+    error_row(shown, "the synopsis, before repair", mean_errors([run.synopsis for run in runs]))
+    error_row(shown, f"{report.plan.mechanism}, all it delivered", mean_errors([run.delivered for run in runs]))
+    error_row(shown, f"{report.plan.mechanism}, certified ones", mean_errors([run.certified for run in runs]))
     console.print(shown)
     for name, text in _lines(report):
         console.print(f"{name:<12}{text}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _row(table: Table, name: str, errors: Errors | None) -> None:
+def error_row(table: Table, name: str, errors: Errors | None) -> None:
+    """A row of three errors, or of none."""
     if errors is None:
         table.add_row(name, "none", "", "")
     else:
@@ -113,13 +114,13 @@ def _lines(report: Report) -> Iterator[tuple[str, str]]:
         f"over {setting.universe_size:,} possible records",
     )
     yield "answered", _answered(runs)
-    yield "costs", f"{_pair(report.data_cost)} the people in the table, of {_pair(setting.data_budget)}"
+    yield "costs", f"{pair(report.data_cost)} the people in the table, of {pair(setting.data_budget)}"
     if report.analyst_cost is None:
         yield "", "the analysts are not protected from one another"
     else:
         unit = "one statement of an analyst" if setting.unit == "query" else "all that one analyst asks"
-        budget = _pair(setting.analyst_budget)
-        yield "", f"{_pair(report.analyst_cost)} {unit}, against all other analysts, of {budget}"
+        budget = pair(setting.analyst_budget)
+        yield "", f"{pair(report.analyst_cost)} {unit}, against all other analysts, of {budget}"
     yield "promised", _promised(plan, report.queries)
     game = report.game
     if game is not None and game.error < 1:
@@ -161,5 +162,6 @@ def _promised(plan: Plan, queries: int) -> str:
     return f"{bounds}; at most {plan.uncertified_at_most:,} stay uncertified"
 
 
-def _pair(budget: Budget) -> str:
+def pair(budget: Budget) -> str:
+    """An (epsilon, delta) pair, for people."""
     return f"({budget.epsilon:.4g}, {budget.delta:.3g})"

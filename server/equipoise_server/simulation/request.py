@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.mechanisms.interface import Budget, Setting
+from equipoise_server.simulation.session_task import SessionTask
 from equipoise_server.simulation.task import Task
 
 MOST_REPEATS = 1000
@@ -70,7 +73,7 @@ class Request:
         typed = {"play": ("--play", self.play), "game_share": ("--budget-split", self.budget_split)}
         return OPTION_OF_FIELD | {f"options.{name}": option for name, (option, given) in typed.items() if given}
 
-    def setting(self, task: Task) -> Setting:
+    def setting(self, task: Task | SessionTask) -> Setting:
         """What the mechanism plans from."""
         self.check()
         delta = usual_delta(task.records) if self.delta_data is None else self.delta_data
@@ -107,7 +110,10 @@ class Request:
 
 
 def forced_options(forced: Sequence[str]) -> dict[str, object]:
-    """What each `NAME=VALUE` sets. Raises `InvalidArgument` for another form, and where one name is set twice."""
+    """What each `NAME=VALUE` sets; `@FILE` stands for the JSON value that a file holds.
+
+    Raises `InvalidArgument` for another form, and where one name is set twice.
+    """
     options: dict[str, object] = {}
     for each in forced:
         name, equals, value = each.partition("=")
@@ -115,8 +121,17 @@ def forced_options(forced: Sequence[str]) -> dict[str, object]:
             raise InvalidArgument("--set", f"must be NAME=VALUE, such as rounds=100, not {each!r}")
         if name in options:
             raise InvalidArgument("--set", f"{name} is set twice")
-        options[name] = _number(value)
+        options[name] = _from_file(value.removeprefix("@")) if value.startswith("@") else _number(value)
     return options
+
+
+def _from_file(name: str) -> object:
+    try:
+        return json.loads(Path(name).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidArgument("--set", f"{name} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise InvalidArgument("--set", f"{name} is not JSON") from None
 
 
 def usual_delta(records: int) -> float:

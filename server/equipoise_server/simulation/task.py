@@ -79,16 +79,16 @@ def seed_bytes(seed: int) -> bytes:
 
 def load_task(table: Path, schema_file: Path, workload: str, analysts: Analysts) -> Task:
     """Reads everything. Raises `InvalidArgument` naming the option that is wrong."""
-    schema = _option("--schema", lambda: Schema.from_json(_text(schema_file)))
-    statements = _option("--workload", lambda: read_statements(workload, schema))
-    loaded = _option("--table", lambda: load_histogram(table, schema))
+    schema = in_option("--schema", lambda: Schema.from_json(read_text(schema_file)))
+    statements = in_option("--workload", lambda: read_statements(workload, schema))
+    loaded = in_option("--table", lambda: load_histogram(table, schema))
     if analysts.tables_each is None:
         dealt = deal(statements, analysts.count)
-        own = _option(
+        own = in_option(
             "--workload", lambda: {name: compile_workload(asked, schema) for name, asked in dealt.items()}
         )
         return Task.filling_shares(schema, loaded.histogram, own)
-    whole = _option("--workload", lambda: compile_workload(statements, schema))
+    whole = in_option("--workload", lambda: compile_workload(statements, schema))
     share = share_of_each(whole, analysts)
     count = DEFAULT_ANALYSTS if analysts.count is None else analysts.count
     numbers = draw_demand(len(statements), count, share.statements, seed_bytes(analysts.seed))
@@ -122,7 +122,7 @@ def share_of_each(whole: CompiledWorkload, analysts: Analysts) -> Share:
 def read_statements(workload: str, schema: Schema) -> tuple[Statement, ...]:
     """`marginals:R`: all tables of R different attributes; anything else names a statements file."""
     if not workload.startswith(MARGINALS):
-        return statements_from_json(_text(Path(workload)))
+        return statements_from_json(read_text(Path(workload)))
     ways, attributes = workload.removeprefix(MARGINALS), len(schema.names)
     if not ways.isdecimal() or len(ways) > LONGEST_NUMBER or not 1 <= int(ways) <= attributes:
         raise InvalidArgument(
@@ -147,7 +147,8 @@ def deal(statements: Sequence[Statement], analysts: int | None) -> dict[str, lis
     return {f"analyst-{number + 1}": list(statements[number::count]) for number in range(count)}
 
 
-def _option(option: str, read: Callable[[], T]) -> T:
+def in_option(option: str, read: Callable[[], T]) -> T:
+    """What is read. Raises `InvalidArgument` naming the option for whatever is wrong with it."""
     try:
         return read()
     except InvalidArgument as error:
@@ -156,7 +157,8 @@ def _option(option: str, read: Callable[[], T]) -> T:
         raise InvalidArgument(option, error.problem if own else error.message) from None
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """A file's text. Raises `InvalidArgument` naming it."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

@@ -39,6 +39,8 @@ class CrashPoint(StrEnum):
     WITHDRAWAL_COMMITTED = "withdrawal committed"
     NONCE_WRITTEN = "nonce written"  # the round has no auditor's nonce
     NONCE_COMMITTED = "nonce committed"
+    ANSWERS_WRITTEN = "answers written"  # of a session: nobody was told; asked again, they are computed anew
+    ANSWERS_COMMITTED = "answers committed"  # nobody was told; asked again, they are given from the store
     SEAL_WRITTEN = "seal written"  # open, nothing reserved
     SEAL_COMMITTED = "seal committed"  # reserved, and counts; no data have been touched
     RUN_WRITTEN = "run written"  # sealed; an abort may still give the charge back

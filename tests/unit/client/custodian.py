@@ -17,7 +17,8 @@ from equipoise.auditing.archive import Archive, ListedRound, Own
 from equipoise.journal import START, entry_digest
 from equipoise.merkle import leaf_hash, root_of
 from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
-from equipoise.records import Audience, Kind, Record, make_item, make_record
+from equipoise.records import SESSION_VERSION, Audience, Kind, Record, make_item, make_record
+from equipoise.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
 from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
 from equipoise.times import to_microseconds
 from equipoise.views import ItemOpening, JournalEntry, RecordOpening
@@ -32,6 +33,7 @@ BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 SHARE = {"statements": 4, "queries": 12, "sensitivity": 0, "support": 0}
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 GRID_SECONDS = 60
+SESSION = {"ending": "stop", "length": 8}
 
 
 class Custodian:
@@ -46,6 +48,7 @@ class Custodian:
         self.shares: dict[str, list[str]] = {}
         self.own = Own("auditor")
         self.silent: set[str] = set()  # analysts who submit nothing
+        self.unprotected: set[str] = set()  # sessions without an analyst budget
         self._record(Kind.LOG_STARTED, [("key", self.key_fields(self.keys[0], "log"))])
 
     @property
@@ -76,24 +79,37 @@ class Custodian:
         data = {"dataset": name, "digest": _hash("data"), "journal": self.head()}
         self._record(Kind.DATASET_REGISTERED, [("dataset", public), ("data", data)])
 
-    def open(self, round_id: str, analysts: tuple[str, ...] = ("ann", "bob"), cost: Cost | None = None) -> None:
-        """`cost`: what the plan says it costs the data, where that is not what its parts come to."""
+    def open(
+        self,
+        round_id: str,
+        analysts: tuple[str, ...] = ("ann", "bob"),
+        cost: Cost | None = None,
+        session: Mapping[str, object] | None = None,
+    ) -> None:
+        """`cost`: what the plan says it costs the data, where that is not what its parts come to.
+
+        `session`: what makes it one. It is charged and begun in `begin`, which must come before.
+        """
         for analyst in analysts:
             if not any(entry.account == f"analyst/shop/query/{analyst}" for entry in self.journal):
                 self.open_account(f"analyst/shop/query/{analyst}", "worst", 3.0)
-        analyst_events = parts_to_json("equilibrium", ANALYST_PARTS)
+        protected = round_id not in self.unprotected
+        analyst_parts = ANALYST_PARTS if protected else ()
+        analyst_budget = BUDGET if protected else None
+        analyst_cost = asdict(charge_of(analyst_parts)) if protected else None
+        analyst_events = parts_to_json("equilibrium", analyst_parts)
         public = {
             "round": round_id,
             "dataset": "shop",
             "dataset_root": self.root("dataset-registered", "shop"),
             "unit": "query",
             "data_budget": BUDGET,
-            "analyst_budget": BUDGET,
+            "analyst_budget": analyst_budget,
             "beta": 0.05,
             "mechanism": "equilibrium",
             "promised_error": 0.1,
             "uncertified_at_most": 0,
-            "analyst_cost": asdict(charge_of(ANALYST_PARTS)),
+            "analyst_cost": analyst_cost,
             "analyst_events": json.loads(analyst_events),
             "analyst_order": None,
             "seed_commitment": _hash(f"seed {round_id}"),
@@ -104,12 +120,23 @@ class Custodian:
             "universe_size": 8,
         }
         shares = [{"analyst": analyst, **SHARE} for analyst in analysts]
-        terms = {"unit": "query", "data_budget": BUDGET, "analyst_budget": BUDGET, "beta": 0.05, "shares": shares}
+        terms: dict[str, object] = {
+            "unit": "query",
+            "data_budget": BUDGET,
+            "analyst_budget": analyst_budget,
+            "beta": 0.05,
+        }
+        terms |= {"shares": shares}
+        if session is not None:
+            turns = int(str(session["length"])) * int(str(session["turn_seconds"])) * 1_000_000
+            public |= {"version": SESSION_VERSION, "session": {**session, "shares": len(analysts)}}
+            public |= {"close_time": to_microseconds(self.time) + turns if turns else None}
+            terms |= {"session": session}
         plan = {
             "mechanism": "equilibrium",
             "parameters": "{}",
             "data_cost": asdict(cost or charge_of(DATA_PARTS)),
-            "analyst_cost": asdict(charge_of(ANALYST_PARTS)),
+            "analyst_cost": analyst_cost,
             "promised_error": 0.1,
             "uncertified_at_most": 0,
             "data_events": parts_to_json("equilibrium", DATA_PARTS),
@@ -120,6 +147,31 @@ class Custodian:
         items = [("share", {"round": round_id, **share}) for share in shares]
         self._record(Kind.ROUND_OPENED, [("round", public), ("plan", told), *items])
         self.listed[round_id] = ListedRound(round_id, "shop", "open", public["open_time"], None)
+
+    def open_session(
+        self,
+        round_id: str,
+        analysts: tuple[str, ...] = ("ann", "bob"),
+        turn_seconds: int = 0,
+        protected: bool = True,
+    ) -> None:
+        """Charged, begun and opened."""
+        self.shares[round_id] = list(analysts)
+        if not protected:
+            self.unprotected.add(round_id)
+        for analyst in analysts if protected else ():
+            if not any(entry.account == f"analyst/shop/query/{analyst}" for entry in self.journal):
+                self.open_account(f"analyst/shop/query/{analyst}", "worst", 3.0)
+        self.reserve(round_id)
+        self.append("run", "data/shop", round_id, Cost(), json.dumps({"round": round_id}))
+        self.open(round_id, analysts, session={**SESSION, "turn_seconds": turn_seconds})
+
+    def play_session(self, round_id: str, turn_seconds: int = 0, protected: bool = True) -> None:
+        """A whole session."""
+        self.open_session(round_id, turn_seconds=turn_seconds, protected=protected)
+        self.seal(round_id)
+        self.settle(round_id)
+        self.release(round_id)
 
     def reserve(self, round_id: str, cost: Cost | None = None) -> None:
         """`cost`: what the data's account is charged, where that is not what its parts come to."""
@@ -176,7 +228,7 @@ class Custodian:
             "data_digest": _hash("data"),
         }
         stream = {"digest": _hash("stream"), "messages": 1, "queries": 12}
-        cost = asdict(charge_of(ANALYST_PARTS))
+        cost = asdict(Cost() if round_id in self.unprotected else charge_of(ANALYST_PARTS))
         items = [
             (
                 "result",
@@ -194,18 +246,20 @@ class Custodian:
 
     def abort(self, round_id: str, state: str) -> None:
         """`state` of its charges: "released", "spent", or "none" where it was not sealed."""
+        sealed = any(record.kind == Kind.ROUND_SEALED and self._about(record, round_id) for record in self.records)
         settled = [
             {"account": each.account, "cost": asdict(each.cost), "state": state}
             for each in self.journal
             if each.round_id == round_id and each.action == "reserve"
         ]
-        kind = "round-opened" if state == "none" else "round-sealed"
+        kind = "round-sealed" if sealed else "round-opened"
         told = {
             "round": round_id,
             "previous_root": self.root(kind, round_id),
             "reason": "no time",
             "abort_time": to_microseconds(self.time),
         }
+        state = "none" if round_id in self.unprotected else state
         cost = asdict(Cost() if state == "none" else charge_of(ANALYST_PARTS))
         items = [
             ("charge", {"round": round_id, "analyst": analyst, "charge": cost, "state": state})
@@ -236,6 +290,9 @@ class Custodian:
         payload = ReceiptPayload("test", round_id, analyst, commitment, 4, 12, to_microseconds(self.time))
         return envelopes.sign(RECEIPT_TYPE, payload.to_bytes(), self.keys)
 
+    def session_receipt(self, payload: SessionReceiptPayload) -> bytes:
+        return envelopes.sign(SESSION_RECEIPT_TYPE, payload.to_bytes(), self.keys)
+
     def commitment(self, round_id: str, analyst: str) -> bytes:
         return bytes.fromhex(_hash(f"{round_id} {analyst}"))
 
@@ -251,8 +308,21 @@ class Custodian:
 
     def remove(self, round_id: str) -> None:
         """Takes all records of a round out of the log."""
-        about = f'"round":"{round_id}"'.encode()
-        self.records = [record for record in self.records if about not in record.items[0].content]
+        self.records = [record for record in self.records if not self._about(record, round_id)]
+
+    def change_last(self, name: str, **fields: object) -> None:
+        """Writes an item of the newest record anew, with some fields replaced, those of objects one by one."""
+        record = self.records[-1]
+        items = []
+        for item in record.items:
+            told = json.loads(item.content)
+            if told["item"] == name:
+                for field, value in fields.items():
+                    told[field] = {**told[field], **value} if isinstance(value, dict) else value
+                told.pop("item")
+                item = make_item(name, item.audience, told)  # noqa: PLW2901
+            items.append(item)
+        self.records[-1] = make_record(record.kind, items)
 
     def head(self) -> dict[str, object]:
         return {"sequence": len(self.journal), "digest": (self.journal[-1].digest if self.journal else START).hex()}
@@ -289,9 +359,14 @@ class Custodian:
             own=self.own,
         )
 
+    def _about(self, record: Record, round_id: str) -> bool:
+        return f'"round":"{round_id}"'.encode() in record.items[0].content
+
     def _charged(self, round_id: str) -> dict[str, tuple[Part, ...]]:
         accounts: dict[str, tuple[Part, ...]] = {
-            f"analyst/shop/query/{analyst}": ANALYST_PARTS for analyst in self.shares[round_id]
+            f"analyst/shop/query/{analyst}": ANALYST_PARTS
+            for analyst in self.shares[round_id]
+            if round_id not in self.unprotected
         }
         return accounts | {"data/shop": DATA_PARTS}
 

@@ -38,6 +38,7 @@ def connected(answers: Mapping[str, Answer]) -> Iterator[Connection]:
             (False, False): grpc.unary_unary_rpc_method_handler,
             (False, True): grpc.unary_stream_rpc_method_handler,
             (True, False): grpc.stream_unary_rpc_method_handler,
+            (True, True): grpc.stream_stream_rpc_method_handler,
         }
         make: Any = makers[method.client_streaming, method.server_streaming]
         handlers[name] = make(

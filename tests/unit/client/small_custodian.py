@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +19,7 @@ from equipoise.grid import on_grid
 from equipoise.queries import Marginal, Statement, attribute
 from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records import (
+    SESSION_VERSION,
     Audience,
     Item,
     Kind,
@@ -29,10 +30,23 @@ from equipoise.records import (
     synopsis_digest,
     workload_commitment,
 )
-from equipoise.results import AnswerMethod
+from equipoise.results import AnswerMethod, Results
 from equipoise.schema import Attribute, Schema
+from equipoise.session_receipts import (
+    SESSION_RECEIPT_TYPE,
+    SessionReceiptPayload,
+    chain_start,
+    chain_step,
+)
 from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
-from equipoise.wire import NO_BOUND, results_to_chunks, workload_to_bytes
+from equipoise.wire import (
+    NO_BOUND,
+    chunk_from_bytes,
+    results_to_chunks,
+    statement_to_bytes,
+    workload_to_bytes,
+)
+from equipoise.wire_format import asked_to_bytes
 from equipoise.workload import compile_workload
 
 DEPLOYMENT = "0123456789abcdef"
@@ -102,6 +116,10 @@ class Custodian:
         """Signed."""
         return envelopes.sign(RECEIPT_TYPE, payload.to_bytes(), self.keys)
 
+    def session_receipt(self, payload: SessionReceiptPayload) -> bytes:
+        """Signed."""
+        return envelopes.sign(SESSION_RECEIPT_TYPE, payload.to_bytes(), self.keys)
+
     def _hashes(self) -> list[bytes]:
         return [merkle.leaf_hash(leaf) for leaf in self.leaves]
 
@@ -112,7 +130,8 @@ class Told:
 
     `statements`: None where the analyst submits nothing. `end`: "released", or where the round was aborted: "open",
     "sealed", "running". `values`, `methods`, `bounds`: what is delivered for some queries instead. `place`: of the
-    analyst's items in a record.
+    analyst's items in a record. `slots`: of the statements, where the round is a session; then `live` are values
+    that were told of some queries instead of those that are delivered, and `turn_seconds` and `length` its terms.
     """
 
     analyst: str = "ann"
@@ -125,17 +144,29 @@ class Told:
     bounds: Mapping[int, int] = field(default_factory=dict)
     items: Mapping[str, Fields] = field(default_factory=dict)
     place: int = 2
+    slots: tuple[int, ...] = ()
+    live: Mapping[int, int] = field(default_factory=dict)
+    turn_seconds: int = 0
+    length: int = 9
+
+    def receipts(self, log: Custodian) -> list[bytes]:
+        """The envelopes that came with the answers of a session, in their order."""
+        assert self.statements is not None
+        stream, _ = replace(self, end="released", values={**self.values, **self.live})._delivered()
+        told = Results.collect(ROUND, map(chunk_from_bytes, stream))
+        chain, first, envelopes = chain_start(DEPLOYMENT, ROUND, self.analyst, SALT), 0, []
+        for i, (statement, slot) in enumerate(zip(self.statements, self.slots, strict=True), start=1):
+            cells = slice(first, first := first + compile_workload([statement], SCHEMA).query_count)
+            columns = (told.raw_values[cells], told.methods[cells], told.raw_bounds[cells])
+            chain = chain_step(chain, i, slot, statement_to_bytes(statement), *columns)
+            payload = SessionReceiptPayload(DEPLOYMENT, ROUND, self.analyst, i, chain, TIME + i)
+            envelopes.append(log.session_receipt(payload))
+        return envelopes
 
     def bundle(self, log: Custodian, earlier: int | None = None) -> Bundle:
         """The round held, recorded in the log with everything true but `items`, and its bundle."""
-        workload = None if self.statements is None else workload_to_bytes(self.statements)
-        receipt, commitment = None, None
-        if self.statements is not None and workload is not None:
-            compiled = compile_workload(self.statements, SCHEMA)
-            commitment = workload_commitment(SALT, workload)
-            counts = (compiled.statement_count, compiled.query_count)
-            payload = ReceiptPayload(DEPLOYMENT, ROUND, self.analyst, commitment, *counts, TIME + 1)
-            receipt = log.receipt(payload)
+        workload, receipt = self._asked(log)
+        commitment = None if workload is None else workload_commitment(SALT, workload)
         stream, synopsis = self._delivered()
         records = self._records(commitment, stream, synopsis)
         indices = [log.append(record) for record in records]
@@ -156,6 +187,18 @@ class Told:
         )
         return Bundle(evidence, workload, stream, synopsis)
 
+    def _asked(self, log: Custodian) -> tuple[bytes | None, bytes | None]:
+        """The workload and its receipt."""
+        if self.statements is None:
+            return None, None
+        if self.slots:
+            asked = [statement_to_bytes(statement) for statement in self.statements]
+            return asked_to_bytes(asked, self.slots), self.receipts(log)[-1]
+        workload, compiled = workload_to_bytes(self.statements), compile_workload(self.statements, SCHEMA)
+        counts = (compiled.statement_count, compiled.query_count)
+        commitment = workload_commitment(SALT, workload)
+        return workload, log.receipt(ReceiptPayload(DEPLOYMENT, ROUND, self.analyst, commitment, *counts, TIME + 1))
+
     def _delivered(self) -> tuple[tuple[bytes, ...], bytes | None]:
         if self.end != "released":
             return (), None
@@ -165,6 +208,7 @@ class Told:
         compiled = compile_workload(self.statements, SCHEMA)
         values = on_grid(compiled.record_counts(SYNOPSIS), len(SYNOPSIS))
         way = AnswerMethod.SYNOPSIS if self.synopsis else AnswerMethod.GAUSSIAN
+        way = AnswerMethod.HYPOTHESIS if self.slots else way
         methods = np.full(compiled.query_count, way, dtype=np.uint8)
         bounds = np.full(compiled.query_count, BOUND, dtype=np.int64)
         methods[-1], bounds[-1] = AnswerMethod.UNCERTIFIED, NO_BOUND
@@ -192,6 +236,9 @@ class Told:
         records = [told]
         share = {"statements": 4, "queries": 12, "sensitivity": 4, "support": 4}
         public = announced | budgets | {"dataset": "shop", "dataset_root": told.root.hex(), "universe_size": 8}
+        if self.slots:
+            terms = {"ending": "stop", "length": self.length, "turn_seconds": self.turn_seconds}
+            public |= {"version": SESSION_VERSION, "session": terms | {"shares": len(SHARES)}}
         records.append(self._record(Kind.ROUND_OPENED, public, share))
         if self.end != "open":
             seal = {"opened_root": records[-1].root.hex(), "nonce": None}
@@ -208,7 +255,8 @@ class Told:
         else:
             abort = {"previous_root": before, "reason": "the power failed", "abort_time": TIME + 60}
             state = {"open": "none", "sealed": "released", "running": "spent"}[self.end]
-            charge = {"charge": nothing if self.end == "open" else cost, "state": state}
+            state = "spent" if self.slots else state
+            charge = {"charge": nothing if state == "none" else cost, "state": state}
             records.append(self._record(Kind.ROUND_ABORTED, abort, charge))
         return records
 

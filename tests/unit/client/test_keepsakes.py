@@ -21,9 +21,10 @@ from equipoise.bundle import Bundle
 from equipoise.client import Client
 from equipoise.commands.verification import bundle
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.keepsakes import Keepsakes
+from equipoise.keepsakes import Keepsakes, check_answered
 from equipoise.receipts import ReceiptPayload
 from equipoise.records import workload_commitment
+from equipoise.session_receipts import SessionReceiptPayload
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire import schema_to_message, workload_to_bytes
 
@@ -92,6 +93,32 @@ def test_a_withdrawal_needs_a_receipt_of_it(tmp_path: Path, payload: ReceiptPayl
     ):
         Client(connection, kept).withdraw(ROUND)
     assert kept.receipt(ROUND) == LOG.receipt(PAYLOAD)
+
+
+def test_the_receipt_of_a_session_s_newest_answer_is_kept(tmp_path: Path) -> None:
+    """Stored answers can be read again, with their receipts; two chains for one answer convict the custodian."""
+    kept = Keepsakes(tmp_path)
+    assert kept.session_receipt(ROUND) is None
+    first = SessionReceiptPayload(DEPLOYMENT, ROUND, "ann", 1, bytes(32), 1_000)
+    second = replace(first, sequence=2, chain=bytes([2]) * 32)
+    for payload in (first, second, first, replace(second, time=2_000)):
+        kept.keep_session_receipt(ROUND, LOG.session_receipt(payload))
+    for other in (replace(second, chain=bytes(32)), PAYLOAD):
+        envelope = LOG.receipt(other) if isinstance(other, ReceiptPayload) else LOG.session_receipt(other)
+        with pytest.raises(VerificationFailed):
+            kept.keep_session_receipt(ROUND, envelope)
+    assert kept.session_receipt(ROUND) == LOG.session_receipt(second)
+    assert kept.receipt(ROUND) is None
+
+
+def test_a_receipt_is_of_the_answer_that_came() -> None:
+    """Else what is signed could be what is released later, and not what was told."""
+    payload = SessionReceiptPayload(DEPLOYMENT, ROUND, "ann", 1, bytes(32), 1_000)
+    check_answered(LOG.session_receipt(payload), ROUND, "ann", 1, bytes(32))
+    changes: list[dict[str, Any]] = [{"session": "cd" * 16}, {"analyst": "bob"}, {"sequence": 2}, {"chain": SALT}]
+    for change in changes:
+        with pytest.raises(VerificationFailed, match="other statements or answers"):
+            check_answered(LOG.session_receipt(replace(payload, **change)), ROUND, "ann", 1, bytes(32))
 
 
 @pytest.mark.parametrize("round_id", ["", "../ann", "a/b", ".", "0" * 65])

@@ -10,7 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement
+from equipoise.queries import (
+    All,
+    Among,
+    Any,
+    CappedSum,
+    CountDistinct,
+    Interval,
+    Marginal,
+    Not,
+    Predicate,
+    Quantile,
+    Statement,
+    Variance,
+)
 from equipoise.statements import statements_from_json, statements_to_json
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)
@@ -26,9 +39,16 @@ CONDITIONS: st.SearchStrategy[Predicate] = st.recursive(
     ),
     max_leaves=6,
 )
+OTHERS: st.SearchStrategy[Statement] = (
+    st.builds(Marginal, LISTS)
+    | st.builds(Quantile, NAMES, EDGES, EDGES)
+    | st.builds(Variance, NAMES)
+    | st.builds(CountDistinct, LISTS)
+    | st.builds(CappedSum, NAMES, EDGES)
+)
 
 
-@given(st.lists(CONDITIONS | st.builds(Marginal, LISTS), min_size=1, max_size=4))
+@given(st.lists(CONDITIONS | OTHERS, min_size=1, max_size=4))
 def test_reads_back_what_was_written(statements: list[Statement]) -> None:
     assert statements_from_json(statements_to_json(statements)) == tuple(statements)
 
@@ -53,6 +73,13 @@ AMONG: dict[str, object] = {"among": {"attribute": "a", "categories": ["x"]}}
         ({"either": [AMONG]}, "statements[0].either"),
         ({**AMONG, "not": AMONG}, "statements[0]"),
         ([], "statements[0]"),
+        ({"not": {"variance": {"attribute": "a"}}}, "statements[0].not.variance"),
+        ({"quantile": {"attribute": "a", "level": 0.5}}, "statements[0].quantile"),
+        ({"quantile": {"attribute": "a", "level": math.nan, "window": 0.1}}, "statements[0].quantile.level"),
+        ({"quantile": {"attribute": "a", "level": 0.5, "window": None}}, "statements[0].quantile.window"),
+        ({"variance": {"attribute": 7}}, "statements[0].variance.attribute"),
+        ({"count_distinct": []}, "statements[0].count_distinct"),
+        ({"capped_sum": {"attribute": "a", "cap": True}}, "statements[0].capped_sum.cap"),
     ],
 )
 def test_a_malformed_statement_is_refused_by_name(statement: object, field: str) -> None:

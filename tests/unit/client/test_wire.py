@@ -11,7 +11,20 @@ import pytest
 
 from equipoise.boxes import MAX_DEPTH
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
-from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement
+from equipoise.queries import (
+    All,
+    Among,
+    Any,
+    CappedSum,
+    CountDistinct,
+    Interval,
+    Marginal,
+    Not,
+    Predicate,
+    Quantile,
+    Statement,
+    Variance,
+)
 from equipoise.schema import Attribute, Schema, bin_labels
 from equipoise.v1 import types_pb2
 from equipoise.wire import (
@@ -75,6 +88,10 @@ STATEMENTS: tuple[Statement, ...] = (
     Interval("delay", -math.inf, 0.1),
     Marginal(("delay", "carrier")),
     Any((All((AMONG, Not(Among("carrier", ("Ü", "other"))))), Interval("delay", 0.0, math.inf))),
+    Quantile("delay", 0.25, 0.1),
+    Variance("delay"),
+    CountDistinct(("delay", "carrier")),
+    CappedSum("delay", 12.5),
 )
 
 
@@ -136,6 +153,12 @@ def field(number: int, content: bytes) -> bytes:
         ([All(wrong((AMONG, None)))], "statements[0].predicate.all.conditions[1]"),
         ([Marginal(())], "statements[0].marginal.attributes"),
         ([Marginal(wrong("carrier"))], "statements[0].marginal.attributes"),
+        ([AMONG, Quantile("", 0.5, 0.1)], "statements[1].statistic.quantile.attribute"),
+        ([Quantile("delay", math.nan, 0.1)], "statements[0].statistic.quantile.level"),
+        ([Quantile("delay", 0.5, wrong("0.1"))], "statements[0].statistic.quantile.window"),
+        ([Variance(wrong(None))], "statements[0].statistic.variance.attribute"),
+        ([CountDistinct(())], "statements[0].statistic.count_distinct.attributes"),
+        ([CappedSum("delay", 10**400)], "statements[0].statistic.capped_sum.cap"),
     ],
 )
 def test_what_cannot_be_written_names_the_field(statements: list[Statement], at: str) -> None:
@@ -155,6 +178,10 @@ def workload(**parts: object) -> types_pb2.Workload:
 
 def predicate(**parts: object) -> dict[str, object]:
     return {"statements": [{"predicate": parts}]}
+
+
+def statistic(**parts: object) -> dict[str, object]:
+    return {"statements": [{"statistic": parts}]}
 
 
 @pytest.mark.parametrize(
@@ -181,6 +208,27 @@ def predicate(**parts: object) -> dict[str, object]:
         (workload(**predicate(negation={})), "statements[1].predicate.negation"),
         (workload(statements=[{"marginal": {}}]), "statements[1].marginal.attributes"),
         (workload(statements=[{"marginal": {"attributes": [""]}}]), "statements[1].marginal.attributes[0]"),
+        (workload(**statistic()), "statements[1].statistic"),
+        (workload(**statistic(quantile={"level": 0.5})), "statements[1].statistic.quantile.attribute"),
+        (
+            workload(**statistic(quantile={"attribute": "delay", "level": math.nan})),
+            "statements[1].statistic.quantile.level",
+        ),
+        (
+            workload(**statistic(quantile={"attribute": "delay", "window": math.nan})),
+            "statements[1].statistic.quantile.window",
+        ),
+        (workload(**statistic(variance={})), "statements[1].statistic.variance.attribute"),
+        (workload(**statistic(count_distinct={})), "statements[1].statistic.count_distinct.attributes"),
+        (
+            workload(**statistic(count_distinct={"attributes": ["delay", ""]})),
+            "statements[1].statistic.count_distinct.attributes[1]",
+        ),
+        (workload(**statistic(capped_sum={"cap": 1.0})), "statements[1].statistic.capped_sum.attribute"),
+        (
+            workload(**statistic(capped_sum={"attribute": "delay", "cap": math.nan})),
+            "statements[1].statistic.capped_sum.cap",
+        ),
     ],
 )
 def test_malformed_workloads_name_the_field(message: types_pb2.Workload, at: str) -> None:
@@ -199,8 +247,10 @@ def test_malformed_workloads_name_the_field(message: types_pb2.Workload, at: str
             b"\x08\x01" + field(2, field(1, field(3, field(1, b"\x78\x01")))),
             "statements[0].predicate.all.conditions[0]",
         ),
+        (b"\x08\x01" + field(2, field(3, b"\x78\x01")), "statements[0].statistic"),
+        (b"\x08\x01" + field(2, field(3, field(2, b"\x78\x01"))), "statements[0].statistic.variance"),
         (workload().SerializeToString()[:-1], "workload"),
-        (b"\x08\x01" + field(2, field(2, field(1, b"\xff"))), "workload"),
+        (b"\x08\x01" + field(2, field(2, field(1, b"\xff"))), "statements[0]"),
         (b"garbage", "workload"),
         (b"", "version"),
     ],

@@ -19,6 +19,7 @@ from equipoise.accounting import (
     Mixture,
     Part,
     Pure,
+    ThresholdTests,
     charge_at,
     charge_of,
     parts_to_json,
@@ -39,6 +40,8 @@ ROUNDS: tuple[tuple[Part, ...], ...] = (
     ),
     (Approximate("game", Fraction(1, 2), Fraction(1, 10**7)), Approximate("places", Fraction(1, 10), Fraction(0))),
     (Mixture("game", *MIXED),),
+    (ThresholdTests("few", 5, Fraction(1, 50), Fraction(1, 5000), Fraction(1), Fraction(1, 10**7)),),
+    (ThresholdTests("many", 50, Fraction(1, 5), Fraction(1, 500), Fraction(20), Fraction(1, 10**8)),),
 )
 
 

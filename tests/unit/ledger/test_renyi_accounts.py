@@ -29,6 +29,7 @@ from equipoise.accounting import (
     Mixture,
     Part,
     Pure,
+    ThresholdTests,
     charge_at,
     charge_of,
     parts,
@@ -159,7 +160,8 @@ def test_faults_in_counting_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_parts_survive_their_json() -> None:
-    made = (*EVERY, Diverging("written off", Fraction(8), Fraction(1, 3)))
+    tests = ThresholdTests("tests", 3, Fraction(1, 9), Fraction(1, 7), Fraction(2), Fraction(1, 10**7))
+    made = (*EVERY, tests, Diverging("written off", Fraction(8), Fraction(1, 3)))
     assert parts_from_json(parts_to_json("equilibrium", made)) == made
     assert charge_at(made[-1:], 8.0).divergence == 333_333_333_334
     assert charge_at(made[-1:], 2.0).divergence == 333_333_333_334

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 from dataclasses import asdict, replace
 
 from equipoise.accounting import Cost
@@ -38,6 +39,7 @@ def test_everything_that_it_is_bound_to_changes_it() -> None:
         bound_seed(SEED, NONCE, DIGEST, replace(SETTING, shares=(Share("bob", 2, 3),)), PLAN),
         bound_seed(SEED, NONCE, DIGEST, SETTING, replace(PLAN, parameters='{"a":1}')),
         bound_seed(SEED, NONCE, DIGEST, SETTING, replace(PLAN, analyst_cost=None)),
+        bound_seed(SEED, NONCE, DIGEST, replace(SETTING, analyst_budget=Budget(math.inf, 0.0)), PLAN),
     }
-    assert len(found) == 8
+    assert len(found) == 9
     assert all(len(seed) == 32 for seed in found)

@@ -9,10 +9,11 @@ import pytest
 from equipoise.errors import WrongState
 from equipoise_server.rounds.clock import next_grid_point
 from equipoise_server.rounds.states import (
+    ROUND,
+    SESSION,
     Action,
     RoundState,
     Settlement,
-    after,
     due,
     shown_to_analysts,
     streams_open,
@@ -36,10 +37,23 @@ LEGAL = {
 @pytest.mark.parametrize("action", Action)
 def test_every_pair_is_either_legal_or_refused(state: RoundState, action: Action) -> None:
     if (state, action) in LEGAL:
-        assert after(state, action) == LEGAL[state, action]
+        assert ROUND.after(state, action) == LEGAL[state, action]
     else:
         with pytest.raises(WrongState, match=f"the round is {state.value}, so it cannot be {action.value}"):
-            after(state, action)
+            ROUND.after(state, action)
+
+
+def test_sessions_take_the_same_steps_and_are_charged_at_their_opening_for_good() -> None:
+    assert SESSION.steps.keys() == LEGAL.keys()
+    assert {pair: state for pair, (state, _) in SESSION.steps.items()} == {
+        pair: state for pair, (state, _) in LEGAL.items()
+    }
+    assert SESSION.opening == (Settlement.RESERVE, Settlement.START)
+    ends = {pair: what for pair, (state, what) in SESSION.steps.items() if state.ended}
+    assert set(ends.values()) == {Settlement.SPEND}
+    assert {what for pair, (_, what) in SESSION.steps.items() if pair not in ends} == {Settlement.NONE}
+    with pytest.raises(WrongState, match="the session is open, so it cannot be run"):
+        SESSION.after(RoundState.OPEN, Action.RUN)
 
 
 def test_charges_are_only_given_back_where_no_worker_was_ever_started() -> None:

@@ -146,13 +146,13 @@ def test_peak_memory_is_in_bytes() -> None:
 def test_calls_go_before_a_worker(job: Job) -> None:
     spawning = multiprocessing.get_context("spawn")
     receiver, sender = spawning.Pipe(duplex=False)
-    process = starting.start(spawning, worker.serve_job, sender, job, "worker")
+    process = starting.start(spawning, worker.serve_job, sender, job, "worker", starting.BEHIND_CALLS)
     sender.close()
     try:
         assert receiver.recv() == Advance("load", 0, 1)
         assert process.pid is not None
         # One that has ended meanwhile keeps its priority until it is joined; 19 is the lowest there is.
-        lowered = min(19, os.getpriority(os.PRIO_PROCESS, 0) + starting.NICENESS)
+        lowered = min(19, os.getpriority(os.PRIO_PROCESS, 0) + starting.BEHIND_CALLS)
         assert os.getpriority(os.PRIO_PROCESS, process.pid) == lowered
         # In a session of its own, which is as nice where sessions are weighed against one another.
         assert os.getsid(process.pid) == process.pid

@@ -45,8 +45,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def arguments(place: Path, *more: str, workload: str = "marginals:2") -> list[str]:
-    files = ["--table", str(place / "table.csv"), "--schema", str(place / "schema.json"), "--workload", workload]
-    return ["simulate", *files, "--mechanism", "equilibrium", *more]
+    files = ["--table", str(place / "table.csv"), "--schema", str(place / "schema.json")]
+    asked = [] if "--workload" in more else ["--workload", workload]
+    return ["simulate", *files, *asked, "--mechanism", "equilibrium", *more]
 
 
 def report(capsys: pytest.CaptureFixture[str], place: Path, *more: str, workload: str = "marginals:2") -> Any:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from equipoise.grid import GRID_BITS, on_grid
 from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.answer_noise import AnswerNoise, noise_from_fields
+from equipoise_server.mechanisms.answer_noise import AnswerNoise, fresh_answers, noise_from_fields
 from equipoise_server.mechanisms.interface import NO_BOUND, Answers
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.stream import KeyedStream
@@ -93,8 +93,7 @@ def repair(
     for statement in np.flatnonzero(positive):
         cells = slice(int(starts[statement]), int(starts[statement] + sizes[statement]))
         moved = workload.statement_sensitivity(int(statement))
-        noise = parameters.noise.law(moved).draw(cells.stop - cells.start, stream)
-        values[cells] = on_grid(np.clip(counts[cells] + noise, 0, records), records)
+        values[cells] = fresh_answers(parameters.noise, moved, counts[cells], records, stream)
         methods[cells] = parameters.noise.method
         bounds[cells] = parameters.noise_bounds[moved - 1]
     return Answers(values, methods, bounds)

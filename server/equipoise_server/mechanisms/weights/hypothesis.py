@@ -18,6 +18,7 @@ integers, sums are exact or rounded once, and logarithms decimal.
 from __future__ import annotations
 
 import math
+from collections import deque
 from decimal import Decimal
 
 import numpy as np
@@ -34,36 +35,38 @@ AGAIN = 24  # measurements used in each round
 SINGLE = 4.0  # of one cell's distance: what the proof needs
 _CONTEXT = precise(30)
 
+Measured = tuple[CompiledWorkload, int, NDArray[np.float64]]  # the statement's place, and its cells' fractions
+
 
 class Hypothesis:
-    """The distribution, uniform at first.
+    """The distribution over `cells` records of the universe, uniform at first.
 
     `reach`: how far a measured fraction may be from the truth. `slack`: nats that rounding may take of a gain
     (`gain_slack`); what gains no more is not done.
     """
 
-    def __init__(self, workload: CompiledWorkload, reach: float, slack: float) -> None:
-        self._workload, self._reach, self._slack = workload, reach, slack
-        self._measured: list[tuple[int, NDArray[np.float64]]] = []
-        self._potential = np.zeros(math.prod(workload.schema_sizes), dtype=np.int64)
+    def __init__(self, cells: int, reach: float, slack: float) -> None:
+        self._reach, self._slack = reach, slack
+        self._measured: deque[Measured] = deque(maxlen=AGAIN)
+        self._potential = np.zeros(cells, dtype=np.int64)
         self._weights, self._unit = rounded_weights(np.ones(len(self._potential)))
 
-    def answers(self) -> NDArray[np.int64]:
+    def answers(self, workload: CompiledWorkload) -> NDArray[np.int64]:
         """What it answers to every query: int64[k] in units of 2^-40."""
-        answers: NDArray[np.int64] = np.rint(self._workload.counts(self._weights) * self._unit).astype(np.int64)
+        answers: NDArray[np.int64] = np.rint(workload.counts(self._weights) * self._unit).astype(np.int64)
         return answers
 
-    def measured(self, statement: int, fractions: NDArray[np.float64]) -> None:
+    def measured(self, workload: CompiledWorkload, statement: int, fractions: NDArray[np.float64]) -> None:
         """Takes in the noisy fractions of one statement's cells, then the latest of those measured before again."""
-        self._measured.append((statement, fractions))
-        for earlier, values in reversed(self._measured[-AGAIN:]):
-            self._tilt(earlier, values)
+        self._measured.append((workload, statement, fractions))
+        for earlier in reversed(self._measured):
+            self._tilt(*earlier)
 
-    def _tilt(self, statement: int, measured: NDArray[np.float64]) -> None:
-        first = int(self._workload.statement_offsets[statement])
+    def _tilt(self, workload: CompiledWorkload, statement: int, measured: NDArray[np.float64]) -> None:
+        first = int(workload.statement_offsets[statement])
         queries = np.arange(first, first + len(measured), dtype=np.int64)
         # The cell of each record, from 1 on; 0 for records that a predicate leaves out.
-        cells = self._workload.transpose_sparse(queries, np.arange(1, len(measured) + 1, dtype=np.int64))
+        cells = workload.transpose_sparse(queries, np.arange(1, len(measured) + 1, dtype=np.int64))
         # Integers below 2^52, so these sums are exact.
         sums = np.bincount(cells, weights=self._weights.astype(np.float64), minlength=len(measured) + 1)
         held = sums / float(sums.sum())

@@ -117,20 +117,20 @@ def learn(
         return Answers(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int64))
     counts, starts = workload.counts(histogram), workload.statement_offsets
     slack = gain_slack(rounding_error(records, histogram.size))
-    hypothesis = Hypothesis(workload, parameters.reach / 2.0**GRID_BITS, slack)
+    hypothesis = Hypothesis(histogram.size, parameters.reach / 2.0**GRID_BITS, slack)
     # Of each query: the sum of 1 / variance, and of the measured counts in these weights.
     precision, weighted = np.zeros(len(counts)), np.zeros(len(counts))
     total = np.zeros(len(counts), dtype=np.int64)
     step = selection_step(parameters.select_epsilon)
     for _ in range(parameters.rounds):
-        held = hypothesis.answers()
+        held = hypothesis.answers(workload)
         total += held
         scores = np.maximum.reduceat(answer_scores(counts, records, held), starts[:-1])
         chosen = int(draw_exponential(selection_exponents(scores, step), 1, stream)[0])
         cells = slice(int(starts[chosen]), int(starts[chosen + 1]))
         law = parameters.noise.law(workload.statement_sensitivity(chosen))
         noisy = (counts[cells] + law.draw(cells.stop - cells.start, stream)) / records
-        hypothesis.measured(chosen, noisy)
+        hypothesis.measured(workload, chosen, noisy)
         weight = records**2 / float(parameters.noise.variance * workload.statement_sensitivity(chosen))
         precision[cells] += weight
         weighted[cells] += weight * noisy

@@ -1,0 +1,144 @@
+"""What analysts type in sessions, in which each statement is answered before the next is needed."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise.client import Client
+from equipoise.commands.analyst import read_statements
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId
+from equipoise.commands.printing import err, print_json, print_line, print_table
+from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
+from equipoise.queries import Statement
+from equipoise.session import StatementAnswer
+from equipoise.statements import statement_from_json
+
+TYPED = Path("-")
+SHOWN = ("cell", "value", "bound", "method")
+WINDOW = 32  # statements of a file that are on their way at once
+
+
+def sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """List the online sessions in which you have a share, newest first."""
+    with Client.from_profile(profile) as client:
+        found = list(client.sessions())
+    if as_json:
+        print_json({"sessions": found})
+        return
+    print_table(
+        ("session", "dataset", "state", "mechanism", "protects you", "your statements", "your queries"),
+        (
+            (
+                each.id,
+                each.dataset,
+                each.state,
+                each.mechanism,
+                "no" if each.analyst_budget is None else "yes",
+                f"{each.share.statements:,}",
+                f"{each.share.queries:,}",
+            )
+            for each in found
+            if each.share is not None
+        ),
+    )
+
+
+def ask(
+    session_id: SessionId,
+    statements: Annotated[
+        Path,
+        typer.Argument(
+            metavar="[STATEMENTS]",
+            help="A statements file, as for `equipoise submit`; without one, type them.",
+        ),
+    ] = TYPED,
+    after: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="How many statements of yours come before these. [default: 0 with a file, whose statements get "
+            "their answers again if they have any; else all that you have asked]",
+            show_default=False,
+        ),
+    ] = None,
+    accept_unprotected: Annotated[
+        bool, typer.Option("--accept-unprotected", help="Ask although other analysts may learn what you ask.")
+    ] = False,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Ask in a session, one statement after the other; each answer is printed as it comes.
+
+    What is typed, or piped in, is one statement a line, as in a statements file:
+
+    {"among": {"attribute": "carrier", "categories": ["AA", "UA"]}}
+
+    What has its answer is never asked twice: after a break, or with the same file again, it goes on where it was.
+    The newest receipt is kept in the profile. With --json each answer is an object on a line of its own.
+    """
+    with Client.from_profile(profile) as client:
+        if statements != TYPED:
+            asked = read_statements(statements)
+            given = client.ask(
+                session_id, asked, after=after or 0, window=WINDOW, accept_unprotected=accept_unprotected
+            )
+            _show(given, as_json)
+            return
+        typed = _Typed()
+        while not typed.ended:
+            try:
+                _show(client.ask(session_id, typed, after=after, accept_unprotected=accept_unprotected), as_json)
+            except (InvalidArgument, BudgetExhausted) as error:
+                typed.refused(error)
+                after = None  # all before it were answered
+
+
+class _Typed:
+    """The statements that somebody types, who can type something else than what is refused; or pipes in."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._waits = False  # a statement for its answer
+        self._prompt = "> " if sys.stdin.isatty() else ""
+
+    def __iter__(self) -> Iterator[Statement]:
+        while not self.ended:
+            self._waits = False
+            try:
+                line = input(self._prompt).strip()
+                if line:
+                    statement = statement_from_json(line)
+                    self._waits = True
+                    yield statement
+            except EOFError:
+                self.ended = True
+            except InvalidArgument as error:
+                self._waits = True
+                self.refused(error)
+
+    def refused(self, error: EquipoiseError) -> None:
+        """Says why the last statement was refused, to whoever can type another one. Else raises it."""
+        if not (self._prompt and self._waits):
+            raise error
+        err.print(error.message, style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+def _show(answers: Iterable[StatementAnswer], as_json: bool) -> None:
+    if not as_json:
+        print_line(f"{'number':>8} {'value':>9} {'bound':>9}  {'method':<12}  cell")
+    for answer in answers:
+        if as_json:
+            rows = [{name: row[name] for name in SHOWN} for row in answer.results.to_dicts()]
+            print_json({"sequence": answer.sequence, "slot": answer.slot, "answers": rows})
+            continue
+        for each in answer.results:
+            bound = "" if math.isinf(each.bound) else f"{each.bound:.5f}"
+            cell = " / ".join(each.cell)
+            line = f"{answer.sequence:>8} {each.value:>9.5f} {bound:>9}  {each.method.label:<12}  {cell}"
+            print_line(line.rstrip())

@@ -1,0 +1,255 @@
+"""What operators type about online sessions."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise.commands.analyst import read_text
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, SessionId
+from equipoise.commands.printing import print_json, print_plan, print_table
+from equipoise.commands.rounds import (
+    AnalystDelta,
+    Beta,
+    DataDelta,
+    DataEpsilon,
+    Dataset,
+    ReleaseGrid,
+    Shares,
+    Unit,
+    act,
+    parse_shares,
+)
+from equipoise.errors import InvalidArgument, NotFound
+from equipoise.operator_client import Operator
+from equipoise.views import Budget, RoundDetail, SessionTerms, Terms
+
+session_app = typer.Typer(
+    help="Online sessions, in which statements are answered one at a time: open, (analysts ask), close. "
+    "`equipoise operator round run` and `release` then give their results once more, as those of a round, with "
+    "all that can be verified.",
+    no_args_is_help=True,
+)
+
+Mechanism = Annotated[
+    str,
+    typer.Option(
+        help="online: least errors, but analysts are not protected from one another. online_private: they are. "
+        "low_sensitivity: so, and medians, variances and the like can be asked."
+    ),
+]
+AnalystEpsilon = Annotated[
+    float | None,
+    typer.Option(
+        help="The most the session may cost any analyst. [default: none, where analysts are not protected]",
+        show_default=False,
+    ),
+]
+Length = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="How many statements there are in all, or, where analysts are protected, how many turns; 0: as many "
+        "as the shares allow together.",
+    ),
+]
+TurnSeconds = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="How long a turn takes, where analysts are protected: each has one statement a turn, and answers come "
+        "to all at once.",
+    ),
+]
+Ending = Annotated[
+    str,
+    typer.Option(
+        help="What happens to statements after the updates are used up: hypothesis, answers without a bound, or "
+        "stop, refusals."
+    ),
+]
+Candidates = Annotated[
+    Path | None,
+    typer.Option(
+        help="For low_sensitivity: a JSON file with the list of candidate databases, such as "
+        '[{"cells": [0, 7], "counts": [120, 380]}, ...]: universe cells and how many records each holds. Everybody '
+        "sees them, so they must not come from the data."
+    ),
+]
+Options = Annotated[str, typer.Option(help='Options of the mechanism, a JSON object: {"positives": 40}.')]
+Close = Annotated[
+    datetime | None,
+    typer.Option(
+        "--close",
+        formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"],
+        help="When the session closes, such as 2030-01-31T18:00Z: from then on the server seals, runs and releases "
+        "it by itself. [default: after its last turn; without turns when it is asked for]",
+        show_default=False,
+    ),
+]
+
+
+@session_app.command("plan")
+def plan(
+    dataset: Dataset,
+    share: Shares,
+    mechanism: Mechanism,
+    data_epsilon: DataEpsilon,
+    data_delta: DataDelta,
+    analyst_epsilon: AnalystEpsilon = None,
+    analyst_delta: AnalystDelta = 1e-6,
+    length: Length = 0,
+    turn_seconds: TurnSeconds = 0,
+    ending: Ending = "hypothesis",
+    candidates: Candidates = None,
+    unit: Unit = "query",
+    beta: Beta = 0.05,
+    options: Options = "",
+    close: Close = None,
+    release_grid: ReleaseGrid = 0,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a session would cost and promise. Nothing is opened, nothing is spent."""
+    terms = Terms(
+        dataset,
+        parse_shares(share),
+        Budget(data_epsilon, data_delta),
+        _analyst_budget(analyst_epsilon, analyst_delta),
+        unit,
+        beta,
+        mechanism,
+        _options(options, candidates),
+        close,
+        release_grid,
+        SessionTerms(length, turn_seconds, ending),
+    )
+    with Operator.from_profile(profile) as operator:
+        found = operator.plan(terms)
+    if as_json:
+        print_json(found)
+    else:
+        print_plan(found, terms.mechanism)
+
+
+@session_app.command("open")
+def open_session(
+    dataset: Dataset,
+    share: Shares,
+    mechanism: Mechanism,
+    data_epsilon: DataEpsilon,
+    data_delta: DataDelta,
+    analyst_epsilon: AnalystEpsilon = None,
+    analyst_delta: AnalystDelta = 1e-6,
+    length: Length = 0,
+    turn_seconds: TurnSeconds = 0,
+    ending: Ending = "hypothesis",
+    candidates: Candidates = None,
+    unit: Unit = "query",
+    beta: Beta = 0.05,
+    options: Options = "",
+    close: Close = None,
+    release_grid: ReleaseGrid = 0,
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Open a session: the analysts with a share can ask from now on.
+
+    Both budgets are charged here, for good, and whether or not anybody asks: the first answer goes out before the
+    last statement is known.
+    """
+    terms = Terms(
+        dataset,
+        parse_shares(share),
+        Budget(data_epsilon, data_delta),
+        _analyst_budget(analyst_epsilon, analyst_delta),
+        unit,
+        beta,
+        mechanism,
+        _options(options, candidates),
+        close,
+        release_grid,
+        SessionTerms(length, turn_seconds, ending),
+    )
+    act(profile, as_json, lambda operator: operator.open_session(terms, request_id))
+
+
+@session_app.command("close")
+def close_session(
+    session_id: SessionId,
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Close a session: no more statements are taken. What was asked is its workload from now on."""
+    act(profile, as_json, lambda operator: operator.close_session(session_id, request_id))
+
+
+@session_app.command("list")
+def list_sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """List all sessions, newest first."""
+    with Operator.from_profile(profile) as operator:
+        found = [each for each in operator.rounds() if each.round.session is not None]
+    if as_json:
+        print_json({"sessions": found})
+        return
+    print_table(
+        (
+            "session",
+            "dataset",
+            "state",
+            "mechanism",
+            "protects analysts",
+            "analysts",
+            "statements",
+            "promised error",
+        ),
+        (
+            (
+                each.round.id,
+                each.round.dataset,
+                each.round.state,
+                each.plan.mechanism,
+                "no" if each.round.analyst_budget is None else "yes",
+                len(each.shares),
+                f"{sum(share.statements for share in each.shares):,}",
+                f"{each.plan.promised_error:.4g}",
+            )
+            for each in found
+        ),
+    )
+
+
+@session_app.command("show")
+def show(session_id: SessionId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """Show one session: terms, shares, plan, progress."""
+
+    def found(operator: Operator) -> RoundDetail:
+        detail = operator.round(session_id)
+        if detail.round.session is None:
+            raise NotFound("it is a round, not a session")
+        return detail
+
+    act(profile, as_json, found)
+
+
+def _analyst_budget(epsilon: float | None, delta: float) -> Budget | None:
+    return None if epsilon is None else Budget(epsilon, delta)
+
+
+def _options(text: str, candidates: Path | None) -> str:
+    """The options, with the candidates of a file among them. Raises `InvalidArgument` naming the file."""
+    if candidates is None:
+        return text
+    try:
+        options, listed = json.loads(text or "{}"), json.loads(read_text(candidates))
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(str(candidates), f"is not JSON, or --options is not: {error}") from None
+    if not isinstance(options, dict):
+        raise InvalidArgument("--options", "must be a JSON object")
+    return json.dumps(options | {"candidates": listed})

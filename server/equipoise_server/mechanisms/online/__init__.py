@@ -1,0 +1,1 @@
+"""Session mechanisms: statements are answered one at a time, in the order in which they are asked."""

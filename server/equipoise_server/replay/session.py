@@ -1,0 +1,81 @@
+"""What a session has besides a round: statements in slots, and answers that were told before there were results.
+
+What is stored of each answer as it was told, its message and its receipt, must be what was released, which the
+replay computes again. Slots must be as planned: each taken once, within the session's length, by its own share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+
+from equipoise.asked_wire import compile_asked
+from equipoise.errors import DataLoss, EquipoiseError, VerificationFailed
+from equipoise.keepsakes import read_session_receipt
+from equipoise.results import Results
+from equipoise.session_receipts import SessionReceiptPayload, chain_start, chain_step
+from equipoise.wire import answers_from_chunk, chunk_from_bytes
+from equipoise.wire_format import asked_from_bytes
+from equipoise_server.mechanisms.online.interface import check_asked
+from equipoise_server.mechanisms.registry import session_mechanism
+from equipoise_server.replay.differences import Difference, Differs, same
+from equipoise_server.replay.stored import StoredRound
+
+
+def check_slots(stored: StoredRound) -> str:
+    """Raises `Differs` unless what was asked is within the plan, and each slot is its share's and taken once."""
+    schema = stored.dataset.schema
+    try:
+        asked = {analyst: compile_asked(workload, schema) for analyst, workload in stored.workloads.items()}
+        check_asked(session_mechanism(stored.round.plan.mechanism), stored.setting, stored.round.plan, asked)
+    except EquipoiseError as error:
+        raise Differs(Difference(error.message)) from None
+    except ValueError as error:
+        raise Differs(Difference(str(error))) from None
+    statements = sum(len(each.statements) for each in asked.values())
+    return f"{statements:,} statements, each in a slot of its own share, none taken twice"
+
+
+def check_told(stored: StoredRound) -> str:
+    """Raises `Differs` unless every answer was told, and signed for, as it was released."""
+    told = stored.told
+    same("analysts who were answered", ", ".join(sorted(told)), ", ".join(sorted(stored.workloads)))
+    for analyst in told:
+        try:
+            _check_analyst(stored, analyst)
+        except (DataLoss, VerificationFailed) as error:
+            raise Differs(Difference(error.message, analyst=analyst)) from None
+    return f"{sum(map(len, told.values())):,} answers were told, with receipts, as they were released"
+
+
+def _check_analyst(stored: StoredRound, analyst: str) -> None:
+    rows, salt = stored.told[analyst], stored.salts[analyst]
+    statements, slots = asked_from_bytes(stored.workloads[analyst])
+    same("answers that were told", len(rows), len(statements), analyst)
+    results = Results.collect(stored.id, map(chunk_from_bytes, stored.messages(analyst)))
+    assert salt is not None  # the workload opens its commitment under it
+    deployment = read_session_receipt(rows[0].envelope).deployment
+    chain, first = chain_start(deployment, stored.id, analyst, salt), 0
+    for i, (row, statement, slot) in enumerate(zip(rows, statements, slots, strict=True), start=1):
+        asked = {"sequence": i, "slot": slot, "statement": statement}
+        same(f"answer {i}", {name: getattr(row, name) for name in asked}, asked, analyst)
+        chunk = answers_from_chunk(row.chunk)
+        same(f"answer {i}: first_query", chunk.first_query, first, analyst)
+        cells = slice(first, first := first + len(chunk.values))
+        for name, told, released in (
+            ("way", chunk.methods, results.methods[cells]),
+            ("value", chunk.values, results.raw_values[cells]),
+            ("bound", chunk.bounds, results.raw_bounds[cells]),
+        ):
+            same(f"answer {i}: how many", len(told), len(released), analyst)
+            for query in np.flatnonzero(told != released)[:1].tolist():
+                place = Difference(
+                    name, str(told[query]), str(released[query]), analyst, i, chunk.first_query + query
+                )
+                raise Differs(place)
+        chain = chain_step(chain, i, slot, statement, chunk.values, chunk.methods, chunk.bounds)
+        receipt = read_session_receipt(row.envelope)
+        wanted = SessionReceiptPayload(deployment, stored.id, analyst, i, chain, receipt.time)
+        same(f"the receipt of answer {i}", asdict(receipt), asdict(wanted), analyst)
+    same("the receipt with the workload", stored.receipts[analyst], rows[-1].envelope, analyst)

@@ -1,0 +1,77 @@
+"""What is known of one analyst in a session that is open: what it has asked, and what it may ask yet."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from equipoise.errors import AlreadyExists, BudgetExhausted, EquipoiseError, OutOfRange
+from equipoise_server.mechanisms.interface import Share
+from equipoise_server.sessions.records import AnsweredRecord
+
+OTHER_STATEMENT = "sequence: was asked before with another statement"
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A statement that was accepted, and whose answer its analyst does not have yet. `place`: of its share."""
+
+    analyst: str
+    place: int
+    sequence: int
+    statement: bytes
+    cells: int
+    arrived: datetime
+    answer: Future[AnsweredRecord] = field(default_factory=Future)
+
+    def tell(self, told: AnsweredRecord | EquipoiseError) -> None:
+        """End the future, unless whoever waited has let go of it."""
+        with suppress(InvalidStateError):
+            if isinstance(told, EquipoiseError):
+                self.answer.set_exception(told)
+            else:
+                self.answer.set_result(told)
+
+
+@dataclass(eq=False)
+class Asker:
+    """One share of a session, and how far it is used: `stored` statements with `cells` and the `chain` so far.
+
+    `waiting`: what was accepted and not delivered, by sequence number, in order; stored or not.
+    """
+
+    share: Share
+    place: int
+    stored: int
+    cells: int
+    chain: bytes
+    waiting: dict[int, Waiting] = field(default_factory=dict)
+
+    @property
+    def asked(self) -> int:
+        """The sequence number of the last statement that was accepted."""
+        return max(self.stored, *self.waiting) if self.waiting else self.stored
+
+    def known(self, sequence: int, statement: bytes) -> Waiting | None:
+        """The same statement, if it waits already. Raises `AlreadyExists`, `OutOfRange` beyond the next one."""
+        if sequence > self.asked + 1:
+            raise OutOfRange(f"sequence: the next statement is number {self.asked + 1}")
+        waits = self.waiting.get(sequence)
+        if waits is not None and waits.statement != statement:
+            raise AlreadyExists(OTHER_STATEMENT)
+        return waits
+
+    def check_room(self, cells: int) -> None:
+        """Raises `BudgetExhausted` where the share does not allow one more statement with so many cells."""
+        if self.asked >= self.share.statements:
+            raise BudgetExhausted(f"your share allows {self.share.statements} statements, and all were asked")
+        used = self.cells + sum(each.cells for number, each in self.waiting.items() if number > self.stored)
+        if used + cells > self.share.queries:
+            left = self.share.queries - used
+            raise BudgetExhausted(f"the statement has {cells} queries, your share allows {left} more")
+
+    def forget_from(self, sequence: int) -> list[Waiting]:
+        """Forget what waits from a sequence number on; what was stored is not forgotten, only not waited for."""
+        return [self.waiting.pop(number) for number in sorted(self.waiting) if number >= sequence]

@@ -1,0 +1,63 @@
+"""The server's end of a session's worker process."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Sequence
+
+import structlog
+
+from equipoise.errors import DataLoss, Unavailable
+from equipoise_server.mechanisms.interface import Answers
+from equipoise_server.rounds.starting import AMONG_CALLS, start
+from equipoise_server.rounds.worker import Failed
+from equipoise_server.sessions.worker import Question, Reply, SessionJob, serve_session
+
+NOT_NOW = "the session cannot be answered now"
+
+log = structlog.get_logger(__name__)
+
+
+class Answerer:
+    """A worker process that answers a session. Asked by one thread; ended by any."""
+
+    def __init__(self, job: SessionJob) -> None:
+        self._session_id = job.session_id
+        context = multiprocessing.get_context("spawn")
+        self._pipe, other = context.Pipe()
+        self._process = start(context, serve_session, other, job, f"session-{job.session_id}", AMONG_CALLS)
+        # Only the worker may hold the other end, so that its death ends the conversation.
+        other.close()
+
+    @property
+    def process_id(self) -> int | None:
+        """The worker's process id."""
+        return self._process.pid
+
+    def answers(self, questions: Sequence[Question]) -> list[Answers]:
+        """The answers in the order of the questions; fewer where the session has stopped in between.
+
+        Raises `DataLoss` where data are not those that were registered, `Unavailable` where the worker has ended.
+        """
+        try:
+            self._pipe.send(questions)
+            reply: Reply = self._pipe.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            log.warning("session_worker_ended", session_id=self._session_id, exit_code=self._process.exitcode)
+            raise Unavailable(NOT_NOW) from None
+        if isinstance(reply, Failed):
+            # Its words, which may count records, are for operators.
+            log.error("session_worker_failed", session_id=self._session_id, kind=reply.kind, problem=reply.problem)
+            raise DataLoss(NOT_NOW) if reply.kind == DataLoss.__name__ else Unavailable(NOT_NOW)
+        return reply
+
+    def end(self) -> None:
+        """Kill the process. Whoever waits for an answer gets `Unavailable`."""
+        self._process.kill()
+        self._process.join()
+
+    def close(self) -> None:
+        """End it, and let go of the pipe: only by the thread that asks."""
+        self.end()
+        self._pipe.close()

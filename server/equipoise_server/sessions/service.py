@@ -1,0 +1,273 @@
+"""All that can be done with sessions, for whoever serves them. Synchronous and thread-safe."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+
+import structlog
+from sqlalchemy import select
+
+from equipoise.errors import (
+    DataLoss,
+    EquipoiseError,
+    InvalidArgument,
+    NotFound,
+    OutOfRange,
+    Unavailable,
+    WrongState,
+)
+from equipoise.records import SALT_BYTES
+from equipoise_server.rounds.jobs import read_seed
+from equipoise_server.rounds.recorded import registered_digest
+from equipoise_server.rounds.records import Ending, RoundRecord, Terms
+from equipoise_server.rounds.rows import (
+    IS_SESSION,
+    NO_ROUND,
+    read_dataset,
+    read_round,
+    read_share,
+    session_from_json,
+)
+from equipoise_server.rounds.runs import kept
+from equipoise_server.rounds.service import RoundPage, Rounds
+from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.submissions import Submissions
+from equipoise_server.rounds.terms import setting_of
+from equipoise_server.sessions import answers
+from equipoise_server.sessions.attachment import Attachment
+from equipoise_server.sessions.conductor import Conductor, OpenSession
+from equipoise_server.sessions.pace import AtOnce, ByTurns, Pace
+from equipoise_server.sessions.process import NOT_NOW
+from equipoise_server.sessions.worker import SessionJob
+from equipoise_server.storage.tables import rounds
+
+RETRY_SECONDS = 30.0
+STOPPING = "the server is stopping"
+MOST_WORKERS = 16  # each holds a histogram of its dataset's universe
+NO_ROOM = "as many sessions are open on this server as it has room for"
+OTHER_SERVER = "the session is answered by another server"
+UNPROTECTED = (
+    "the session does not protect you from its other analysts: attach with accept_unprotected to say you know"
+)
+
+log = structlog.get_logger(__name__)
+
+
+class Sessions:
+    """The service, beside the rounds of the same server. `caller` is the operator's name.
+
+    Sessions by turns have a worker from their opening on, so that how soon an answer comes says nothing of others;
+    those that answer at once have one from when somebody first attaches.
+    """
+
+    def __init__(self, rounds: Rounds, most_workers: int = MOST_WORKERS) -> None:
+        self._rounds = rounds
+        self._base = rounds.foundation
+        self._most = most_workers
+        self._claims = self._base.store.claims()
+        base = self._base
+        self._submissions = Submissions(base.store, base.clock, base.signer, base.deployment)
+        self._lock = threading.Lock()
+        self._conductors: dict[str, Conductor] = {}
+        self._not_before: dict[str, float] = {}  # when a worker that ended may be started again, by itself
+        self._stopped = False
+
+    # Operators
+
+    def open(self, terms: Terms, request_id: str, caller: str = "") -> RoundRecord:
+        """Open a session, and charge both budgets. Raises as `Rounds.open` does."""
+        if terms.session is None:
+            raise InvalidArgument("session", "is missing")
+        opened = self._rounds.open(terms, request_id, caller)
+        self.look_after()
+        return opened
+
+    def close(self, session_id: str, request_id: str, caller: str = "") -> RoundRecord:
+        """Seal a session: no more statements are answered. Raises as `Rounds.seal` does, `NotFound` for a round."""
+        with self._base.store.read() as connection:
+            _session(read_round(connection, session_id))
+        sealed = self._rounds.seal(session_id, request_id, caller)
+        self.look_after()
+        return sealed
+
+    # Analysts
+
+    def list_for_analyst(self, analyst: str, page_size: int = 0, page_token: str = "") -> RoundPage:
+        """The sessions in which the analyst has a share, newest first, as it may see them."""
+        return self._submissions.page(analyst, page_size, page_token, IS_SESSION)
+
+    def attach(
+        self, analyst: str, session_id: str, after_sequence: int, salt: bytes, accept_unprotected: bool
+    ) -> Attachment:
+        """Attach a stream of the analyst's; an earlier one of the same session ends.
+
+        Raises `NotFound` without a share, `InvalidArgument` for a malformed salt, `WrongState` where the session
+        protects no analysts and that is not accepted, and where its answers are no longer kept, `OutOfRange` beyond
+        the answers that there are, `Unavailable` where this server cannot answer the session, `DataLoss`.
+        """
+        with self._base.store.read() as connection:
+            read_share(connection, session_id, analyst)
+            record = _session(read_round(connection, session_id))
+            expired = record.state is RoundState.RELEASED and not kept(connection, session_id)
+        if len(salt) != SALT_BYTES:
+            raise InvalidArgument("commitment_salt", f"must have {SALT_BYTES} random bytes")
+        if record.terms.analyst_budget is None and not accept_unprotected:
+            raise WrongState(UNPROTECTED)
+        if expired:
+            raise WrongState("the session's answers are no longer kept")
+        if record.state is RoundState.OPEN:
+            salt = self._salt(session_id, analyst, salt)
+            conductor: Conductor | None = self._conductor(record)
+        else:
+            conductor = None
+        with self._base.store.read() as connection:
+            salt = answers.salt_in_force(connection, session_id, analyst) or salt
+            last = answers.last_of(connection, session_id, analyst, self._base.clock())
+        answered = 0 if last is None else last.sequence
+        if not 0 <= after_sequence <= answered:
+            raise OutOfRange(f"after_sequence: the answers end at {answered}")
+        return Attachment(self._base, session_id, analyst, answered, salt, conductor, record.terms.close_time)
+
+    # The service itself
+
+    def look_after(self) -> None:
+        """Start and end workers as the store says; to be called about twice a second. Raises `Unavailable`."""
+        with self._base.store.read() as connection:
+            query = select(rounds.c.id, rounds.c.terms).where(rounds.c.state == RoundState.OPEN.value, IS_SESSION)
+            going = {row.id: session_from_json(row.terms) for row in connection.execute(query)}
+        lost = self._claims.lost()
+        with self._lock:
+            over = [each for each in self._conductors if each not in going]
+            gone = [each for each in self._conductors if _claim(each) in lost]
+        for session_id in over:
+            self._end(session_id, None)
+        for session_id in gone:
+            self._end(session_id, Unavailable(OTHER_SERVER))
+        for session_id, terms in going.items():
+            if terms is not None and terms.turn_seconds:
+                self._start_waiting(session_id)
+
+    def stop(self) -> None:
+        """End every worker. Sessions stay as they are in the store."""
+        with self._lock:
+            self._stopped = True
+            running = list(self._conductors)
+        for session_id in running:
+            self._end(session_id, Unavailable(STOPPING))
+        self._claims.close()
+
+    def process_id(self, session_id: str) -> int | None:
+        """The process id of the session's worker, where this server has one."""
+        with self._lock:
+            conductor = self._conductors.get(session_id)
+            return None if conductor is None or conductor.ended else conductor.process_id
+
+    def _start_waiting(self, session_id: str) -> None:
+        """Start the worker of a session by turns, again from time to time where it cannot be started."""
+        with self._lock:
+            known = self._conductors.get(session_id)
+            waits = time.monotonic() < self._not_before.get(session_id, 0.0)
+            if waits or (known is not None and not known.ended):
+                return
+            self._not_before[session_id] = time.monotonic() + RETRY_SECONDS
+        try:
+            with self._base.store.read() as connection:
+                record = read_round(connection, session_id)
+            self._conductor(record)
+        except EquipoiseError as error:
+            log.error("session_not_started", session_id=session_id, problem=error.message)
+
+    def _conductor(self, record: RoundRecord) -> Conductor:
+        """The session's conductor on this server, started where it has none."""
+        with self._lock:
+            known = self._conductors.get(record.id)
+            if known is not None and isinstance(known.problem, DataLoss):
+                raise DataLoss(known.problem.message)
+            if known is not None and not known.ended:
+                return known
+            if self._stopped:
+                raise Unavailable(STOPPING)
+            self._make_room()
+            if not self._claims.take(_claim(record.id)):
+                raise Unavailable(OTHER_SERVER)
+            # Whoever has opened it, or answered in it, may have died before the guard knew.
+            self._rounds.remember()
+            conductor = Conductor(self._open_session(record), self._base, self._rounds.remember)
+            self._conductors[record.id] = conductor
+            return conductor
+
+    def _make_room(self) -> None:
+        """See that one more worker may be started: that of a session in which nobody is may go."""
+        going = {each: conductor for each, conductor in self._conductors.items() if not conductor.ended}
+        if len(going) < self._most:
+            return
+        for session_id, conductor in going.items():
+            if conductor.idle:
+                del self._conductors[session_id]
+                conductor.end(Unavailable(NOT_NOW))
+                self._claims.give_back(_claim(session_id))
+                return
+        raise Unavailable(NO_ROOM)
+
+    def _end(self, session_id: str, problem: EquipoiseError | None) -> None:
+        with self._lock:
+            conductor = self._conductors.pop(session_id, None)
+        if conductor is not None:
+            conductor.end(problem)
+            self._claims.give_back(_claim(session_id))
+
+    def _salt(self, session_id: str, analyst: str, salt: bytes) -> bytes:
+        """The salt in force, which is this one if there was none."""
+        with self._base.store.read() as connection:
+            known = answers.salt_in_force(connection, session_id, analyst)
+        if known is not None:
+            return known
+        with self._base.store.write() as connection:
+            return answers.keep_salt(connection, session_id, analyst, salt)
+
+    def _open_session(self, record: RoundRecord) -> OpenSession:
+        try:
+            with self._base.store.read() as connection:
+                dataset = read_dataset(connection, record.terms.dataset)
+                seed = read_seed(connection, record, self._base.storage_key)
+                digest = registered_digest(connection, dataset.name)
+            table = self._base.tables.table(dataset.source)
+        except InvalidArgument as error:
+            log.error("session_not_started", session_id=record.id, problem=error.message)
+            raise Unavailable(NOT_NOW) from None
+        assert record.terms.session is not None
+        job = SessionJob(
+            session_id=record.id,
+            table=table,
+            schema=dataset.schema.to_json(),
+            setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema.sizes),
+            plan=record.plan,
+            seed=seed,
+            data_digest=digest,
+            stops=record.terms.session.ending is Ending.STOP,
+        )
+        return OpenSession(record, dataset.schema, job, pace_of(record))
+
+
+def pace_of(record: RoundRecord) -> Pace:
+    """How a session's statements are taken."""
+    session, close_time = record.terms.session, record.terms.close_time
+    assert session is not None
+    if not session.turn_seconds:
+        return AtOnce(session.length)
+    assert close_time is not None
+    turn = timedelta(seconds=session.turn_seconds)
+    return ByTurns(record.open_time, turn, (close_time - record.open_time) // turn, len(record.terms.shares))
+
+
+def _session(record: RoundRecord) -> RoundRecord:
+    if record.terms.session is None:
+        raise NotFound(NO_ROUND)
+    return record
+
+
+def _claim(session_id: str) -> str:
+    """Under which it is claimed: by another name than its run, which another part of the server claims."""
+    return f"session {session_id}"

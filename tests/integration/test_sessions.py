@@ -1,0 +1,389 @@
+"""Sessions from their opening to their release, on both stores: charged at once, answered for good."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from integration.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench, HandClock
+from integration.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, ask, ask_all, attached
+from sqlalchemy import select, text
+from stores import allow_changes, back_up, restore
+
+from equipoise.errors import (
+    AlreadyExists,
+    BudgetExhausted,
+    DataLoss,
+    InvalidArgument,
+    NotFound,
+    OutOfRange,
+    Unavailable,
+    WrongState,
+)
+from equipoise.keepsakes import read_session_receipt
+from equipoise.queries import Marginal, Statement, attribute
+from equipoise.times import to_microseconds
+from equipoise.wire import (
+    ResultColumns,
+    answers_from_chunk,
+    chunk_from_bytes,
+    statement_to_bytes,
+    workload_to_bytes,
+)
+from equipoise_server.mechanisms.interface import Budget, Share
+from equipoise_server.rounds.records import Ending, SessionTerms, Terms
+from equipoise_server.rounds.states import RoundState
+from equipoise_server.sessions.attachment import Attachment
+from equipoise_server.sessions.records import AnsweredRecord
+from equipoise_server.storage.tables import asked, submissions
+from equipoise_server.storage.tables import attached as attached_table
+
+DATA = "data/shop"
+
+
+@pytest.fixture
+def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
+    bench = Bench(tmp_path, store_url)
+    yield bench
+    bench.stop()
+
+
+@pytest.fixture
+def on_sqlite(tmp_path: Path) -> Iterator[Bench]:
+    """Where nothing depends on the store: a worker starts in a second or two."""
+    bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}")
+    yield bench
+    bench.stop()
+
+
+def answered(bench: Bench) -> list[tuple[str, int, bytes]]:
+    """Every answer in the store."""
+    with bench.store.read() as connection:
+        query = select(asked.c.analyst, asked.c.sequence, asked.c.chunk).order_by(asked.c.slot)
+        return [tuple(row) for row in connection.execute(query)]
+
+
+def columns(chunks: Sequence[ResultColumns]) -> list[list[int]]:
+    """Values, ways and bounds of some messages together."""
+    return [
+        [int(number) for chunk in chunks for number in getattr(chunk, name)]
+        for name in ("values", "methods", "bounds")
+    ]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(bench: Bench) -> None:
+    opened = bench.sessions.open(ONLINE, "open", "olga")
+    assert bench.sessions.open(ONLINE, "open", "olga") == opened
+    session_id = opened.id
+    assert opened.terms.session == SessionTerms(length=8, turn_seconds=0, ending=Ending.HYPOTHESIS)
+    charged = bench.charged()
+    assert set(charged) == {DATA}  # what is not protected is not accounted for
+    assert charged[DATA][0] == 0 < charged[DATA][1] <= ONLINE.data_budget.epsilon
+    actions = [entry.action for entry in bench.rounds.account_history(DATA)[0]]
+    assert actions == ["open-account", "reserve", "run"]
+
+    told = ask_all(bench, session_id)
+    assert [[each.sequence for each in records] for records in told.values()] == [[1, 2, 3], [1, 2]]
+    assert [each.slot for records in told.values() for each in records] == [0, 1, 2, 3, 4]
+    again = attached(bench, "ann", session_id, after=1)
+    assert (again.answered, again.salt, again.open) == (3, SALT, True)
+    assert again.stored(1, 1) == told["ann"][1:2]
+    assert again.stored(0, 10) == told["ann"]
+    assert ask(again, 2, ASKED["ann"][1]) == told["ann"][1]
+    payload = read_session_receipt(told["ann"][2].envelope)
+    assert (payload.session, payload.analyst, payload.sequence) == (session_id, "ann", 3)
+
+    closed = bench.sessions.close(session_id, "close", "olga")
+    assert closed.state is RoundState.SEALED
+    assert again.ended.result(PATIENCE) is None
+    with pytest.raises(WrongState, match="no longer answers"):
+        again.ask(4, statement_to_bytes(COLOUR == "red"))
+    late = attached(bench, "ann", session_id)
+    assert (late.answered, late.open) == (3, False)
+    assert late.ended.result(0) is None
+    assert late.stored(0, 10) == told["ann"]
+    assert bench.charged() == charged
+
+    bench.rounds.run(session_id, "run")
+    assert bench.wait(session_id).complete
+    bench.rounds.release(session_id, "release")
+    bench.clock.move(60)
+    assert bench.charged() == {DATA: (charged[DATA][1], charged[DATA][1])}
+    for analyst, records in told.items():
+        live = [answers_from_chunk(each.chunk) for each in records]
+        released = [chunk_from_bytes(each) for each in bench.rounds.results(analyst, session_id, 0, 10)]
+        assert columns(live) == columns(released)
+    assert [each.id for each in bench.sessions.list_for_analyst("ann")[0]] == [session_id]
+    with bench.store.read() as connection:
+        assert {row.analyst: row.statements for row in connection.execute(select(submissions))} == {
+            "ann": 3,
+            "bob": 2,
+        }
+
+    bench.rounds.delete_analyst("bob", "delete")
+    with bench.store.read() as connection:
+        assert set(connection.execute(select(asked.c.analyst)).scalars()) == {"ann"}
+        assert set(connection.execute(select(attached_table.c.analyst)).scalars()) == {"ann"}
+    bench.clock.move(31 * 86_400)
+    bench.rounds.keep_schedule()
+    assert answered(bench) == []
+    with pytest.raises(WrongState, match="no longer kept"):
+        attached(bench, "ann", session_id)
+
+
+def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:
+    bench = on_sqlite
+    plain = bench.opened()
+    with pytest.raises(NotFound):
+        attached(bench, "ann", plain)
+    with pytest.raises(NotFound):
+        bench.sessions.close(plain, "close")
+    bench.rounds.abort(plain, "not needed", "abort")
+    session_id = bench.sessions.open(ONLINE, "open").id
+    before = bench.charged()
+    with pytest.raises(NotFound):
+        attached(bench, "cyd", session_id)
+    with pytest.raises(WrongState, match="does not protect"):
+        bench.sessions.attach("ann", session_id, 0, SALT, accept_unprotected=False)
+    with pytest.raises(InvalidArgument, match="commitment_salt"):
+        bench.sessions.attach("ann", session_id, 0, b"short", accept_unprotected=True)
+    with pytest.raises(OutOfRange):
+        attached(bench, "ann", session_id, after=1)
+    workload = workload_to_bytes([COLOUR == "red"])
+    for call in (
+        lambda: bench.rounds.submit("ann", session_id, "1", workload, SALT),
+        lambda: bench.rounds.dry_run("ann", session_id, workload),
+        lambda: bench.rounds.withdraw("ann", session_id, "2"),
+        lambda: bench.rounds.set_audit_nonce(session_id, bytes(32), "3", "auditor"),
+    ):
+        with pytest.raises(WrongState, match="session"):
+            call()
+    stream = attached(bench, "ann", session_id)
+    with pytest.raises(InvalidArgument, match=r"^statement.*no attribute 'shape'"):
+        stream.ask(1, statement_to_bytes(attribute("shape") == "round"))  # of another dataset
+    with pytest.raises(InvalidArgument, match=r"^statement"):
+        stream.ask(1, b"no statement")
+    with pytest.raises(OutOfRange):
+        stream.ask(2, statement_to_bytes(COLOUR == "red"))
+    bob = attached(bench, "bob", session_id)
+    ask(bob, 1, Marginal(("colour", "size")))
+    with pytest.raises(BudgetExhausted, match="allows 4 more"):
+        bob.ask(2, statement_to_bytes(Marginal(("colour", "size"))))
+    assert ask(bob, 2, COLOUR == "red").sequence == 2
+    with pytest.raises(AlreadyExists):
+        bob.ask(2, statement_to_bytes(COLOUR == "green"))
+    assert ask(bob, 3, COLOUR == "green").sequence == 3
+    with pytest.raises(BudgetExhausted, match="3 statements"):
+        bob.ask(4, statement_to_bytes(COLOUR == "green"))
+    assert [(analyst, sequence) for analyst, sequence, _ in answered(bench)] == [("bob", 1), ("bob", 2), ("bob", 3)]
+    newer = attached(bench, "bob", session_id)
+    with pytest.raises(WrongState, match="attached elsewhere"):
+        bob.ended.result(PATIENCE)
+    with pytest.raises(WrongState, match="attached elsewhere"):
+        bob.ask(3, statement_to_bytes(COLOUR == "green"))
+    assert newer.answered == 3
+    assert bench.charged() == before
+    aborted = bench.rounds.abort(session_id, "a public reason", "abort it")
+    bench.sessions.look_after()
+    assert newer.ended.result(PATIENCE) is None
+    assert aborted.state is RoundState.ABORTED
+    assert bench.charged() == {**before, DATA: (before[DATA][1], before[DATA][1])}
+
+
+@pytest.mark.parametrize(
+    ("terms", "field"),
+    [
+        (replace(ONLINE, mechanism="equilibrium"), "mechanism"),
+        (replace(TERMS, mechanism="online"), "mechanism"),
+        (replace(TERMS, analyst_budget=None), "analyst_budget"),
+        (replace(ONLINE, analyst_budget=Budget(1.0, 1e-4)), "analyst_budget"),
+        (replace(ONLINE, session=SessionTerms(turn_seconds=1)), "session.turn_seconds"),
+        (replace(BY_TURNS, session=SessionTerms(length=6)), "session.turn_seconds"),
+        (replace(BY_TURNS, analyst_budget=None), "analyst_budget"),
+        (replace(BY_TURNS, close_time=HandClock().now + timedelta(seconds=9)), "close_time"),
+        (replace(BY_TURNS, close_time=HandClock().now + timedelta(seconds=71)), "close_time"),
+        (replace(ONLINE, session=SessionTerms(length=1 << 41)), "session.length"),
+        (replace(ONLINE, options={"length": 3}), "options"),
+        (replace(ONLINE, shares=(Share("ann", 1, 2, sensitivity=1),)), "shares[0].sensitivity"),
+    ],
+)
+def test_terms_that_make_no_session_are_refused_by_name(bench_once: Bench, terms: Terms, field: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        bench_once.rounds.open(terms, "open")
+    assert refused.value.field == field
+    assert bench_once.charged() == {DATA: (0.0, 0.0)}
+
+
+@pytest.fixture(scope="module")
+def bench_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    place = tmp_path_factory.mktemp("bench")
+    bench = Bench(place, f"sqlite:///{place / 'equipoise.db'}")
+    yield bench
+    bench.stop()
+
+
+def test_a_session_goes_on_after_any_death_with_the_same_answers(bench: Bench) -> None:
+    session_id = bench.sessions.open(replace(ONLINE, session=SessionTerms(length=6)), "open").id
+    charged = bench.charged()
+    told = ask_all(bench, session_id)
+    process_id = bench.sessions.process_id(session_id)
+    assert process_id is not None
+    stream = attached(bench, "ann", session_id)
+    os.kill(process_id, signal.SIGKILL)
+    with pytest.raises(Unavailable):
+        ask(stream, 4, COLOUR == "green")
+    with pytest.raises(Unavailable):
+        stream.ended.result(PATIENCE)
+    stored = answered(bench)
+    bench.restart()
+    stream = attached(bench, "ann", session_id)
+    assert stream.stored(0, 10) == told["ann"]
+    assert ask(stream, 4, COLOUR == "green").slot == 5
+    with pytest.raises(WrongState, match="length"):
+        stream.ask(5, statement_to_bytes(COLOUR == "green"))
+    assert answered(bench)[:5] == stored
+    assert bench.charged() == charged
+
+
+def test_a_changed_answer_is_data_loss_while_it_is_open_and_when_it_is_run(on_sqlite: Bench) -> None:
+    bench = on_sqlite
+    session_id = bench.sessions.open(ONLINE, "open").id
+    ask_all(bench, session_id)
+    bench.stop()
+    bench.start()
+    with bench.store.write() as connection:
+        for statement in ("UPDATE asked SET slot = 9", "DELETE FROM asked"):
+            with pytest.raises(Exception, match="append-only"), connection.begin_nested():
+                connection.execute(text(statement))
+        allow_changes(connection, "asked")
+        other = select(asked.c.statement).where(asked.c.slot == 2).scalar_subquery()
+        connection.execute(asked.update().where(asked.c.slot == 0).values(statement=other))
+    stream = attached(bench, "bob", session_id)
+    with pytest.raises(DataLoss):
+        ask(stream, 3, COLOUR == "green")
+    with pytest.raises(DataLoss):
+        attached(bench, "ann", session_id)
+    bench.sessions.close(session_id, "close")
+    bench.rounds.run(session_id, "run")
+    assert "are not those that were given" in bench.wait(session_id).phase
+
+
+def test_an_older_copy_of_the_store_is_not_asked_once_more(on_sqlite: Bench) -> None:
+    bench = on_sqlite
+    session_id = bench.sessions.open(ONLINE, "open").id
+    bench.stop()
+    copy = back_up(bench.url)
+    bench.start()
+    bench.rounds.recover()
+    stream = attached(bench, "ann", session_id)
+    ask(stream, 1, SIZE == "s")
+    bench.stop()
+    restore(bench.url, copy)
+    bench.start()
+    with pytest.raises(DataLoss, match="0 answers of sessions, but 1 had been given"):
+        bench.rounds.recover()
+    with pytest.raises(DataLoss):
+        attached(bench, "ann", session_id)
+
+
+def test_turns_alone_say_when_anything_is_answered(on_sqlite: Bench) -> None:
+    bench, begin = on_sqlite, on_sqlite.clock.now
+    close_time = begin + timedelta(seconds=64)
+    opened = bench.sessions.open(replace(BY_TURNS, close_time=close_time), "open")
+    assert opened.terms.close_time == begin + timedelta(seconds=60)  # where a turn ends
+    session_id = opened.id
+    # Before anybody attaches, so that nobody's first answer is the later for it.
+    assert bench.sessions.process_id(session_id) is not None
+    charged = bench.charged()
+    assert set(charged) == {DATA, "analyst/shop/query/ann", "analyst/shop/query/bob"}
+    assert all(spent == 0 < held for spent, held in charged.values())
+
+    ann, bob = (attached(bench, name, session_id) for name in ("ann", "bob"))
+    asked_first = [ann.ask(i, statement_to_bytes(each)) for i, each in enumerate(ASKED["ann"][:2], start=1)]
+    bobs = bob.ask(1, statement_to_bytes(ASKED["bob"][0]))
+    bench.clock.move(10)
+    until(lambda: len(answered(bench)) == 2)
+    # They are stored, but it is not time: nobody sees when they were.
+    assert not any(each.done() for each in (*asked_first, bobs))
+    assert ann.stored(0, 10) == []
+    assert attached(bench, "bob", session_id).answered == 0
+    bench.clock.move(10)
+    first = asked_first[0].result(PATIENCE)
+    assert (first.slot, bobs.result(PATIENCE).slot) == (0, 1)
+    assert read_session_receipt(first.envelope).time == to_microseconds(begin + timedelta(seconds=20))
+    until(lambda: len(answered(bench)) == 3)
+
+    bench.restart()
+    bench.sessions.look_after()
+    assert bench.sessions.process_id(session_id) is not None
+    ann = attached(bench, "ann", session_id)
+    assert ann.answered == 1
+    with pytest.raises(AlreadyExists):
+        ann.ask(2, statement_to_bytes(COLOUR == "green"))
+    second = ann.ask(2, statement_to_bytes(ASKED["ann"][1]))
+    assert not second.done()
+    bench.clock.move(10)
+    assert second.result(PATIENCE).slot == 2
+    # What is still waiting when its stream is let go of was never asked.
+    ann.ask(3, statement_to_bytes(COLOUR == "green"))
+    ann.detach()
+    assert ask_later(bench, attached(bench, "ann", session_id), 3, ASKED["ann"][2]).slot == 6
+    assert bench.charged() == charged
+
+
+def ask_later(bench: Bench, stream: Attachment, sequence: int, statement: Statement) -> AnsweredRecord:
+    """Ask in this turn, and let time pass until the answer is due."""
+    known = len(answered(bench))
+    asked = stream.ask(sequence, statement_to_bytes(statement))
+    bench.clock.move(10)
+    until(lambda: len(answered(bench)) > known)
+    bench.clock.move(10)
+    return asked.result(PATIENCE)
+
+
+def test_the_last_turn_is_answered_before_a_session_is_sealed_by_itself(on_sqlite: Bench) -> None:
+    bench = on_sqlite
+    session_id = bench.sessions.open(BY_TURNS, "open").id
+    charged = bench.charged()
+    ann, bob = (attached(bench, name, session_id) for name in ("ann", "bob"))
+    ask_later(bench, bob, 1, ASKED["bob"][0])
+    bench.clock.move(30)
+    last = ann.ask(1, statement_to_bytes(ASKED["ann"][2]))
+    too_late = ann.ask(2, statement_to_bytes(COLOUR == "green"))
+    bench.clock.move(10)
+    with pytest.raises(WrongState, match="no longer answers"):
+        ann.ask(3, statement_to_bytes(COLOUR == "green"))
+    until(lambda: len(answered(bench)) == 2)
+    bench.rounds.keep_schedule()
+    assert bench.state(session_id) is RoundState.OPEN
+    bench.clock.move(10)
+    assert last.result(PATIENCE).slot == 10
+    with pytest.raises(WrongState, match="no longer answers"):
+        too_late.result(PATIENCE)
+    told = {"ann": ann.stored(0, 10), "bob": bob.stored(0, 10)}
+    for state in (RoundState.SEALED, RoundState.RUNNING):
+        bench.rounds.keep_schedule()
+        assert bench.state(session_id) is state
+    bench.sessions.look_after()
+    assert ann.ended.result(PATIENCE) is None
+    assert bench.wait(session_id).complete
+    bench.rounds.keep_schedule()
+    bench.clock.move(60)
+    for name, records in told.items():
+        released = [chunk_from_bytes(each) for each in bench.rounds.results(name, session_id, 0, 10)]
+        assert columns([answers_from_chunk(each.chunk) for each in records]) == columns(released)
+    assert bench.charged() == {account: (held, held) for account, (_, held) in charged.items()}
