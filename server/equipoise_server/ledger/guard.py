@@ -185,8 +185,8 @@ class Guard:
             )
         if (given := answers_given(connection)) < mark.answered:
             return (
-                f"the store has {given} answers of sessions, but {mark.answered} had been given (see the guard): it "
-                "was restored from an older copy, and randomness would be used again"
+                f"the store has {given} answers of sessions, but {mark.answered} had been given (see the guard): "
+                "it was restored from an older copy, and randomness would be used again"
             )
         return (
             f"the store remembers {remembered(connection)} requests, but {mark.requests} had been answered "
