@@ -60,7 +60,7 @@ class Asker:
         return sum(number > self.stored for number in self.waiting)
 
     def known(self, sequence: int, statement: bytes) -> Waiting | None:
-        """The same statement, if it waits already. Raises `AlreadyExists`, `OutOfRange` if it cannot be next."""
+        """The same statement, if it waits already. Raises `AlreadyExists`, and `OutOfRange` beyond the next one."""
         if not 1 <= sequence <= self.asked + 1:
             raise OutOfRange(f"sequence: the next statement is number {self.asked + 1}")
         waits = self.waiting.get(sequence)
