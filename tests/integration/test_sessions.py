@@ -145,8 +145,14 @@ def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(benc
         attached(bench, "ann", session_id)
 
 
-def test_a_session_takes_neither_workloads_nor_nonces(on_sqlite: Bench) -> None:
+def test_a_session_takes_neither_workloads_nor_nonces_and_a_round_no_statements(on_sqlite: Bench) -> None:
     bench = on_sqlite
+    plain = bench.opened()
+    with pytest.raises(NotFound):
+        attached(bench, "ann", plain)
+    with pytest.raises(NotFound):
+        bench.sessions.close(plain, "close")
+    bench.rounds.abort(plain, "not needed", "abort")
     session_id = bench.sessions.open(ONLINE, "open").id
     workload = workload_to_bytes([COLOUR == "red"])
     for call in (
@@ -161,12 +167,6 @@ def test_a_session_takes_neither_workloads_nor_nonces(on_sqlite: Bench) -> None:
 
 def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:
     bench = on_sqlite
-    plain = bench.opened()
-    with pytest.raises(NotFound):
-        attached(bench, "ann", plain)
-    with pytest.raises(NotFound):
-        bench.sessions.close(plain, "close")
-    bench.rounds.abort(plain, "not needed", "abort")
     session_id = bench.sessions.open(ONLINE, "open").id
     before = bench.charged()
     with pytest.raises(NotFound):
