@@ -79,16 +79,8 @@ class Released:
 
 def release(place: Path, names: Iterable[str]) -> Released:
     """Live and release a round of each mechanism, that of the equilibrium with an auditor's nonce."""
-    state, key = place / "state", X25519PrivateKey.generate()
-    create_state(state)
-    write_private(state / "auditor.key", private_pem(key))
-    for file in ("equipoise.db", "guard"):
-        (state / file).unlink()
-    bench = Bench(state, f"sqlite:///{state / 'equipoise.db'}")
     rounds = {}
-    try:
-        with bench.store.write() as connection:
-            add(connection, PublicKey(Purpose.AUDITOR, key.public_key().public_bytes_raw(), bench.clock()))
+    with state_directory(place) as (bench, key):
         for name in names:
             terms = replace(TERMS, mechanism=name, options=OPTIONS[name], data_budget=Budget(2.0, 1e-4))
             rounds[name] = bench.opened(terms)
@@ -101,6 +93,21 @@ def release(place: Path, names: Iterable[str]) -> Released:
         for name, round_id in rounds.items():
             bench.wait(round_id)
             bench.rounds.release(round_id, f"release {name}")
+    return Released(bench.directory, rounds, key)
+
+
+@contextmanager
+def state_directory(place: Path) -> Iterator[tuple[Bench, X25519PrivateKey]]:
+    """A service on a new state directory, to be stopped; and the key of an auditor to whom its seeds are sealed."""
+    state, key = place / "state", X25519PrivateKey.generate()
+    create_state(state)
+    write_private(state / "auditor.key", private_pem(key))
+    for file in ("equipoise.db", "guard"):
+        (state / file).unlink()
+    bench = Bench(state, f"sqlite:///{state / 'equipoise.db'}")
+    try:
+        with bench.store.write() as connection:
+            add(connection, PublicKey(Purpose.AUDITOR, key.public_key().public_bytes_raw(), bench.clock()))
+        yield bench, key
     finally:
         bench.stop()
-    return Released(state, rounds, key)

@@ -122,7 +122,7 @@ class Bench:
             seeds=lambda: self.seed,
             guard=self.guard,
             sequencer=sequencer,
-            deployment=DEPLOYMENT,
+            deployment=self.signer.origin.removeprefix("equipoise/"),
             retention_days=30,
             audit_window_days=self.audit_window_days,
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from integration.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench
 
-from equipoise.queries import Marginal, Statement
+from equipoise.queries import CountDistinct, Marginal, Statement
 from equipoise.wire import statement_to_bytes
 from equipoise_server.mechanisms.interface import Share
 from equipoise_server.rounds.records import SessionTerms
@@ -28,6 +30,18 @@ BY_TURNS = replace(
     analyst_budget=TERMS.analyst_budget,
     session=SessionTerms(length=6, turn_seconds=10),
 )
+BY_TURNS_AMONG = replace(
+    BY_TURNS,
+    mechanism="low_sensitivity",
+    options={
+        "sensitivity": "1/400",
+        "candidates": [{"cells": [0, 7], "counts": [3, 1]}, {"cells": [1, 2, 3], "counts": [1, 1, 1]}],
+    },
+)
+COUNTED: dict[str, list[Statement]] = {
+    "ann": [CountDistinct(("colour", "size")), CountDistinct(("size",))],
+    "bob": [CountDistinct(("colour",))],
+}
 ASKED: dict[str, list[Statement]] = {
     "ann": [COLOUR == "red", Marginal(("colour", "size")), SIZE.isin(["s", "m"])],
     "bob": [Marginal(("size",)), (COLOUR == "red") | (SIZE == "xl")],
@@ -53,3 +67,29 @@ def ask_all(bench: Bench, session_id: str) -> dict[str, list[AnsweredRecord]]:
         answers[analyst] = [each.result(PATIENCE) for each in asked]
         stream.detach()
     return answers
+
+
+def ask_by_turns(bench: Bench, sessions: Mapping[str, Mapping[str, list[Statement]]]) -> None:
+    """What is asked in each session, by analyst; the clock goes on for as long as an answer is waited for."""
+    waiting = []
+    for session_id, asked in sessions.items():
+        for analyst, statements in asked.items():
+            stream = attached(bench, analyst, session_id)
+            waiting += [stream.ask(i, statement_to_bytes(each)) for i, each in enumerate(statements, start=1)]
+    end = time.monotonic() + PATIENCE
+    while not all(each.done() for each in waiting):
+        assert time.monotonic() < end
+        bench.clock.move(10)
+        time.sleep(0.05)
+
+
+def release(bench: Bench, session_ids: Iterable[str]) -> None:
+    """Closed, run and released, their results and records open."""
+    for session_id in session_ids:
+        bench.sessions.close(session_id, f"close {session_id}")
+        bench.rounds.run(session_id, f"run {session_id}")
+    for session_id in session_ids:
+        assert bench.wait(session_id).complete
+        bench.rounds.release(session_id, f"release {session_id}")
+    bench.clock.move(60)
+    bench.rounds.keep_schedule()

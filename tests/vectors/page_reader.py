@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import struct
 from hashlib import sha256
 from typing import Any
@@ -127,6 +128,7 @@ def chain_step(chain: bytes, i: int, slot: int, statement: bytes, answers: list[
 
 LINKS = {"round": "dataset_root", "seal": "opened_root", "release": "sealed_root", "abort": "previous_root"}
 RECEIPT = "application/vnd.equipoise.receipt+json"
+SESSION_RECEIPT = "application/vnd.equipoise.session-receipt+json"
 
 
 def bundle(text: str, key: str) -> dict[str, dict[str, Any]]:
@@ -154,18 +156,73 @@ def bundle(text: str, key: str) -> dict[str, dict[str, Any]]:
             assert fields.get(LINKS.get(fields["item"], ""), before) == before
             items[fields["item"]] = fields
         before = leaf["root"]
-    receipt = read(payload(evidence["receipt"], RECEIPT, [key]))
-    assert (receipt["round"], receipt["analyst"]) == (evidence["round"], evidence["analyst"])
     workload = base64.b64decode(evidence["salt"]) + base64.b64decode(whole["workload"])
-    commitment = sha256(b"equipoise workload v1\n" + workload).hexdigest()
-    assert receipt["commitment"] == items["workload"]["commitment"] == commitment
+    assert items["workload"]["commitment"] == sha256(b"equipoise workload v1\n" + workload).hexdigest()
+    if items["round"]["version"] == 1:
+        receipt = read(payload(evidence["receipt"], RECEIPT, [key]))
+        assert (receipt["round"], receipt["analyst"]) == (evidence["round"], evidence["analyst"])
+        assert receipt["commitment"] == items["workload"]["commitment"]
+    else:
+        receipt = read(payload(evidence["receipt"], SESSION_RECEIPT, [key]))
+        assert (receipt["session"], receipt["analyst"]) == (evidence["round"], evidence["analyst"])
+        assert receipt["chain"] == answers_chain(whole, items).hex()
     chain = sha256(b"equipoise stream v1\n" + evidence["round"].encode()).digest()
     for message in whole["stream"]:
         chain = sha256(chain + sha256(base64.b64decode(message)).digest()).digest()
     assert chain.hex() == items["result"]["stream"]["digest"]
-    cells = base64.b64decode(whole["synopsis"])
-    assert sha256(b"equipoise synopsis v1\n" + cells).hexdigest() == items["release"]["synopsis"]["digest"]
+    if items["release"]["synopsis"] is not None:
+        cells = base64.b64decode(whole["synopsis"])
+        assert sha256(b"equipoise synopsis v1\n" + cells).hexdigest() == items["release"]["synopsis"]["digest"]
     return items
+
+
+def answers_chain(whole: dict[str, Any], items: dict[str, dict[str, Any]]) -> bytes:
+    """Sections 8 and 9: the chain over the statements of a session's workload and the answers of its stream."""
+    evidence = whole["evidence"]
+    workload = fields(base64.b64decode(whole["workload"]))
+    statements = [value for number, value in workload if number == 2]
+    (packed,) = (value for number, value in workload if number == 3)
+    slots = []
+    while packed:
+        slot, packed = number_at(packed)
+        slots.append(slot)
+    answers: list[tuple[int, int, int]] = []
+    for message in whole["stream"]:
+        columns = dict(fields(base64.b64decode(message)))
+        count = len(columns[6])
+        values, bounds = (struct.unpack(f"<{count}q", columns[number]) for number in (5, 7))
+        answers += zip(values, columns[6], bounds, strict=True)
+    sizes = {each["name"]: len(each["categories"]) for each in items["dataset"]["schema"]["attributes"]}
+    names = evidence["deployment"], evidence["round"], evidence["analyst"]
+    chain = chain_start(*names, base64.b64decode(evidence["salt"]))
+    for i, (statement, slot) in enumerate(zip(statements, slots, strict=True), start=1):
+        ((kind, content),) = fields(statement)
+        cells = math.prod(sizes[name.decode()] for _, name in fields(content)) if kind == 2 else 1
+        chain = chain_step(chain, i, slot, statement, answers[:cells])
+        answers = answers[cells:]
+    assert answers == []
+    return chain
+
+
+def fields(message: bytes) -> list[tuple[int, Any]]:
+    """The fields of a message of Protocol Buffers, by their numbers: numbers, or the bytes of what has a length."""
+    found: list[tuple[int, Any]] = []
+    while message:
+        tag, message = number_at(message)
+        value, message = number_at(message)
+        if tag & 7 == 2:
+            found.append((tag >> 3, message[:value]))
+            message = message[value:]
+        else:
+            assert tag & 7 == 0
+            found.append((tag >> 3, value))
+    return found
+
+
+def number_at(data: bytes) -> tuple[int, bytes]:
+    """The number with which these bytes begin, seven bits a byte and the lowest first, and the bytes behind it."""
+    end = next(i for i, byte in enumerate(data) if byte < 128) + 1
+    return sum((byte & 127) << 7 * i for i, byte in enumerate(data[:end])), data[end:]
 
 
 def read(text: str) -> Any:

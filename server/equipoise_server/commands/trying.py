@@ -84,7 +84,25 @@ def plan(
     ] = 1.0,
     delta_analyst: Annotated[float, typer.Option(help="Delta of the analysts.")] = 1e-6,
     beta: Annotated[float, typer.Option(help="Bounds hold with at least one less this probability.")] = 0.05,
-    mechanism: Annotated[str, typer.Option(help="Plan this one only; auto compares all and chooses.")] = "auto",
+    mechanism: Annotated[
+        str, typer.Option(help="Plan this one only, also one of sessions; auto compares all of rounds and chooses.")
+    ] = "auto",
+    length: Annotated[
+        int | None,
+        typer.Option(
+            help="Of a session: how many turns it has, or statements in all where it has no turns. "
+            "[default: as the shares allow]",
+            show_default=False,
+        ),
+    ] = None,
+    forced: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="NAME=VALUE forces a parameter, such as rounds=100, or NAME=@FILE one that is JSON; repeat for "
+            "several.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare what every mechanism would promise, cost and take for a round, and show which one auto chooses.
@@ -107,6 +125,8 @@ def plan(
         delta_analyst=delta_analyst,
         beta=beta,
         mechanism=mechanism,
+        length=length,
+        forced=tuple(forced or ()),
     )
     setting = request.setting()
     with ERR.status("planning") as status:

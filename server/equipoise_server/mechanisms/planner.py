@@ -30,6 +30,7 @@ from equipoise.workload import CompiledWorkload
 from equipoise_server.data.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.interface import Mechanism, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.online.interface import SessionMechanism
 
 MOST_SECONDS = 3600.0  # predicted, on one ordinary core
 MOST_MEMORY = 16 * 2**30  # bytes
@@ -70,7 +71,9 @@ class Comparison:
         return self.chosen.plan
 
 
-def compare(setting: Setting, mechanisms: Mapping[str, Mechanism], told: Told = lambda name: None) -> Comparison:
+def compare(
+    setting: Setting, mechanisms: Mapping[str, Mechanism | SessionMechanism], told: Told = lambda name: None
+) -> Comparison:
     """Asks every mechanism for its plan and chooses. `told` hears each name before its turn.
 
     Raises `InvalidArgument` or `BudgetExhausted`, naming the field, for what no mechanism can do.
@@ -149,7 +152,7 @@ class Auto:
         return self.mechanisms[plan.mechanism].run(setting, plan, histogram, workloads, seed, progress)
 
 
-def _candidate(mechanism: Mechanism, setting: Setting) -> Candidate:
+def _candidate(mechanism: Mechanism | SessionMechanism, setting: Setting) -> Candidate:
     try:
         plan = mechanism.plan(setting)
     except (InvalidArgument, BudgetExhausted) as refusal:

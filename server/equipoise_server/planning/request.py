@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise_server.mechanisms.online.interface import SessionMechanism
 from equipoise_server.mechanisms.planner import Comparison, Told, compare
-from equipoise_server.mechanisms.registry import MECHANISMS, mechanism
-from equipoise_server.simulation.request import in_words_of_options, usual_delta
+from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
+from equipoise_server.simulation.request import forced_options, in_words_of_options, usual_delta
+from equipoise_server.simulation.session_simulate import of_session
 
 MOST_ANALYSTS = 1 << 17  # whose shares are planned for one by one
 MOST_SHOWN = 40  # characters of what is no number
@@ -25,6 +28,7 @@ OPTION_OF_FIELD = {
     "beta": "--beta",
     "data_budget": "--eps-data, --delta-data",
     "analyst_budget": "--eps-analyst, --delta-analyst",
+    "session.length": "--length",
 }
 
 _NUMBER = re.compile(r"(?P<base>[0-9]{1,13})(?:\^(?P<power>[0-9]{1,2}))?", re.ASCII)
@@ -37,7 +41,8 @@ class PlanRequest:
     `universe`: a number, or the sizes of attributes such as `16x7x15`. `queries` and `statements`: one number in
     all, dealt out as evenly as can be, or one for each analyst; without statements every query is one.
     `sensitivity`: one number for each analyst alike, or one for each; without it, what the statements allow.
-    `support`: likewise; without it, half of the universe.
+    `support`: likewise; without it, half of the universe. `length`: of a session, None for as long as the shares
+    allow. `forced`: parameters of the mechanism, such as `rounds=100`.
     """
 
     records: str
@@ -54,6 +59,13 @@ class PlanRequest:
     sensitivity: str | None = None
     support: str | None = None
     mechanism: str = "auto"
+    length: int | None = None
+    forced: Sequence[str] = ()
+
+    @property
+    def session(self) -> SessionMechanism | None:
+        """The mechanism, where it is one of sessions."""
+        return SESSION_MECHANISMS.get(self.mechanism)
 
     def setting(self) -> Setting:
         """What the mechanisms plan from. Raises `InvalidArgument` naming the option."""
@@ -69,7 +81,7 @@ class PlanRequest:
             raise InvalidArgument("--records", "must be at least 1")
         if 0 in sizes:
             raise InvalidArgument("--universe", "must be at least 1, and so must every attribute's size")
-        return Setting(
+        setting = Setting(
             records=records,
             universe_size=math.prod(sizes),
             shares=self.shares(math.prod(sizes)),
@@ -77,9 +89,14 @@ class PlanRequest:
             data_budget=Budget(self.eps_data, usual_delta(records) if self.delta_data is None else self.delta_data),
             analyst_budget=Budget(self.eps_analyst, self.delta_analyst),
             beta=self.beta,
-            options={},
+            options=forced_options(self.forced),
             attributes=tuple(sizes) if len(sizes) > 1 else (),
         )
+        if self.session is not None:
+            return of_session(setting, self.session.slotted, self.length)
+        if self.length is not None:
+            raise InvalidArgument("--length", "is of sessions; name one of their mechanisms")
+        return setting
 
     def shares(self, universe: int) -> tuple[Share, ...]:
         """What each analyst may ask. Raises `InvalidArgument` where the numbers do not fit together.
@@ -111,6 +128,8 @@ class PlanRequest:
 def compared(request: PlanRequest, setting: Setting, told: Told) -> Comparison:
     """The comparison of all mechanisms, or of the forced one alone. Raises in the words of options."""
     try:
+        if request.session is not None:
+            return compare(setting, {request.mechanism: request.session}, told)
         forced = {} if request.mechanism == "auto" else {request.mechanism: mechanism(request.mechanism)}
         return compare(setting, forced or MECHANISMS, told)
     except (InvalidArgument, BudgetExhausted) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import timedelta
 from functools import partial
@@ -12,7 +13,7 @@ from pathlib import Path
 import structlog
 from sqlalchemy import Connection, select
 
-from equipoise.errors import EquipoiseError, WrongState
+from equipoise.errors import DataLoss, EquipoiseError, WrongState
 from equipoise.schema import Schema
 from equipoise.times import to_microseconds
 from equipoise_server.ledger.caps import checked_cap
@@ -198,8 +199,7 @@ class Rounds:
             case Action.RELEASE:
                 return self._advanced(request, round_id, action, self._released, self._runner.forget)
             case Action.ABORT:
-                aborted = partial(discarded, reason)
-                return self._advanced(request, round_id, action, aborted, self._runner.forget)
+                return self._advanced(request, round_id, action, partial(_aborted, reason), self._runner.forget)
 
     def get(self, round_id: str) -> RoundRecord:
         """One round as operators and auditors see it. Raises `NotFound`."""
@@ -463,3 +463,12 @@ class Rounds:
         if self._problems.get(round_id) != problem:
             self._problems[round_id] = problem
             log.error("round_not_recovered", round_id=round_id, problem=problem)
+
+
+def _aborted(reason: str, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+    """A session that was open has answered: what was asked becomes its workloads, as when it is sealed."""
+    if record.state is RoundState.OPEN:
+        # Whatever is damaged does not keep it from ending; whose answers are missing will show by its receipts.
+        with suppress(DataLoss):
+            collected(connection, record)
+    return discarded(reason, connection, record)

@@ -114,9 +114,18 @@ def session_setting(task: SessionTask, request: Request, slotted: bool, length: 
     if length is not None and length < needed:
         kind = "turns" if slotted else "statements in all"
         raise InvalidArgument("session.length", f"is {length:,}, but {needed:,} {kind} are asked")
-    setting = request.setting(task)
+    return of_session(request.setting(task), slotted, length)
+
+
+def of_session(setting: Setting, slotted: bool, length: int | None) -> Setting:
+    """The setting of a session with these shares and this length; None: as long as the shares allow.
+
+    Several analysts who are not given slots are not protected from one another.
+    """
+    statements = [share.statements for share in setting.shares]
+    needed = max(statements) if slotted else sum(statements)
     options = {**setting.options, "length": needed if length is None else length}
-    if slotted or len(task.shares) == 1:
+    if slotted or len(statements) == 1:
         return replace(setting, options=options)
     return replace(setting, options=options, analyst_budget=Budget(math.inf, 0.0))
 

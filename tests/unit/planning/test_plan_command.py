@@ -180,3 +180,21 @@ def test_refusals_are_one_line_that_names_the_option(
     assert out == ""
     (line,) = [line for line in err.splitlines() if line.strip()]
     assert line.startswith(f"error: {named}")
+
+
+def test_sessions_are_planned_for_their_length(capsys: pytest.CaptureFixture[str]) -> None:
+    """By turns a share can ask once in each; at once statements count in all, and nobody is protected."""
+    by_turns = planned(capsys, statements="30", mechanism="online_private", length="40", eps_data="4")
+    assert by_turns["choice"] == "online_private"
+    assert by_turns["analyst_budget"] == {"epsilon": 1.0, "delta": 1e-6}
+    longer = planned(capsys, statements="30", mechanism="online_private", length="400000", eps_data="4")
+    assert longer["mechanisms"][0]["seconds"] > by_turns["mechanisms"][0]["seconds"]
+    at_once = planned(capsys, statements="30", mechanism="online", eps_data="4")
+    assert (at_once["choice"], at_once["analyst_budget"]) == ("online", None)
+    for problem, changes in (
+        ("--length: is of sessions", {"length": "40"}),
+        ("--length: must be a whole number", {"length": "0", "mechanism": "online"}),
+    ):
+        code, out, err = run(capsys, **changes)
+        assert code == 1
+        assert problem in out + err

@@ -1,0 +1,124 @@
+"""Sessions on a stream of Zipf-distributed marginals, beside noise on each statement alone.
+
+    python benchmarks/zipf.py [adult7.csv adult7-domain.json] [--statements 5000]
+
+One stream of tables of up to two attributes, popular ones more often; without a table one of 50,000 records is made
+up. `online` is asked by one analyst, `online_private` by ten, by turns. `low_sensitivity` answers statistics, not
+marginals, and has no row. All spend epsilon 1 at delta 1/n^2. Prints a table in Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from equipoise.errors import EquipoiseError
+from equipoise.queries import Marginal, Statement
+from equipoise.schema import Schema
+from equipoise_server.data.source import load_histogram
+from equipoise_server.randomness.stream import KeyedStream
+from equipoise_server.simulation.demand import WEIGHT_BITS, Urn
+from equipoise_server.simulation.measure import Errors, mean_errors
+from equipoise_server.simulation.request import Request
+from equipoise_server.simulation.session_simulate import AFRESH, CERTIFIED, UNCERTIFIED, alone, simulate_session
+from equipoise_server.simulation.session_task import SessionTask, compiled
+from equipoise_server.simulation.task import seed_bytes
+
+RECORDS, SIZES = 50_000, {"a": 16, "b": 8, "c": 8, "d": 8, "e": 4, "f": 2}
+FORCED = ("updates=64", "threshold=0.06")  # coarser tests, so that more is certified for longer
+COLUMNS = (
+    *("answered by", "analysts", "largest error", "99th percentile", "mean", "promised bound"),
+    *("certified", "afresh", "uncertified", "epsilon", "ms a statement"),
+)
+
+
+def main() -> None:
+    """Prints a row as soon as it is known."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    arguments.add_argument("table", type=Path, nargs="?")
+    arguments.add_argument("schema", type=Path, nargs="?")
+    arguments.add_argument("--statements", type=int, default=5000)
+    arguments.add_argument("--analysts", type=int, default=10)
+    options = arguments.parse_args()
+    if options.table is None:
+        schema = Schema.from_json(str(SIZES).replace("'", '"'))
+        histogram = made_histogram(schema)
+    else:
+        schema = Schema.from_json(options.schema.read_text(encoding="utf-8"))
+        histogram = load_histogram(options.table, schema).histogram
+    stream = zipf_stream(schema, options.statements, seed_bytes(1))
+    different, records = len(set(stream)), int(histogram.sum())
+    print(f"{len(stream):,} statements, {different:,} of them different, about {records:,} records")
+    print("| " + " | ".join(COLUMNS) + " |")
+    print("|" + "---|" * len(COLUMNS))
+    for row in rows(SessionTask(schema, histogram, {"analyst-1": compiled(stream, schema)}), options, stream):
+        print("| " + " | ".join(row) + " |", flush=True)
+
+
+def rows(task: SessionTask, options: argparse.Namespace, stream: Sequence[Statement]) -> Iterator[list[str]]:
+    """Noise on each alone first, asked again or not; then the mechanisms."""
+    request = Request("online", "query", 1.0, None, 1.0, 1e-6, 0.05, 0, 1)
+    setting = replace(request.setting(task), options={})
+    once = replace(task, statements={"analyst-1": compiled(tuple(dict.fromkeys(stream)), task.schema)})
+    for what, asked in (("each alone", task), ("each different one once", once)):
+        for name, errors in alone(asked, setting, asked.truth()).items():
+            yield [f"{name} noise on {what}", "1", *shown(errors), "", "", "100 %", "", "1", ""]
+    for name, analysts, forced in (
+        ("online", 1, ()),
+        ("online", 1, FORCED),
+        ("online_private", options.analysts, ()),
+    ):
+        dealt = {
+            f"analyst-{place + 1}": compiled(stream[place::analysts], task.schema) for place in range(analysts)
+        }
+        try:
+            wanted = replace(request, mechanism=name, forced=forced)
+            report = simulate_session(replace(task, statements=dealt), wanted, lambda _: lambda *_: None)
+        except EquipoiseError as error:
+            yield [name, str(analysts), error.message, *[""] * (len(COLUMNS) - 3)]
+            continue
+        (run,) = report.runs
+        parts = [f"{100 * run.statements[way] / len(stream):.1f} %" for way in (CERTIFIED, AFRESH, UNCERTIFIED)]
+        yield [
+            ", ".join((name, *forced)),
+            str(analysts),
+            *shown(mean_errors([run.delivered])),
+            f"{report.plan.promised_error:.4f}",
+            *parts,
+            f"{report.data_cost.epsilon:.3g}",
+            f"{1000 * run.seconds / len(stream):.2f}",
+        ]
+
+
+def zipf_stream(schema: Schema, count: int, seed: bytes) -> tuple[Statement, ...]:
+    """Tables of one and of two attributes, each drawn in proportion to 1/rank of a random ranking."""
+    chosen = itertools.chain.from_iterable(itertools.combinations(schema.names, ways) for ways in (1, 2))
+    tables = [Marginal(names) for names in chosen]
+    ranking = KeyedStream.derive(seed, "benchmark/ranking").permutation(len(tables)).tolist()
+    urn = Urn([(1 << WEIGHT_BITS) // rank for rank in range(1, len(tables) + 1)])
+    drawn = KeyedStream.derive(seed, "benchmark/stream")
+    return tuple(tables[ranking[urn.draw(drawn)]] for _ in range(count))
+
+
+def made_histogram(schema: Schema) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Records of correlated attributes: what is made up, but has something to learn."""
+    choose = np.random.default_rng(1)
+    hidden = choose.integers(0, 4, RECORDS)
+    columns = [np.minimum(size - 1, choose.poisson(1 + hidden * size / 8)) for size in schema.sizes]
+    cells = np.ravel_multi_index(tuple(columns), schema.sizes)
+    return np.bincount(cells, minlength=math.prod(schema.sizes)).astype(np.int64)
+
+
+def shown(errors: Errors | None) -> list[str]:
+    """Three columns."""
+    return ["none"] * 3 if errors is None else [f"{errors.max:.4f}", f"{errors.p99:.4f}", f"{errors.mean:.5f}"]
+
+
+if __name__ == "__main__":
+    main()
