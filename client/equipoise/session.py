@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from equipoise.connection import Connection, Conversation
 from equipoise.envelopes import open_cosigned
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, VerificationFailed, WrongState
-from equipoise.keepsakes import Keepsakes, read_session_receipt
+from equipoise.keepsakes import Keepsakes, check_answered, read_session_receipt
 from equipoise.queries import Statement
 from equipoise.records import SALT_BYTES
 from equipoise.results import Answer, AnswerMethod, Labels, Results
@@ -108,41 +108,55 @@ class _Dialogue:
         self._received = (0 if held is None else held.sequence) if asking.after is None else asking.after
         self._on_way: deque[tuple[Statement, bytes]] = deque()  # taken, and not answered yet
         self._sent = 0  # the last statement that needs no sending any more
+        self._skipped = 0  # so many stored answers are not sent by themselves, but once they are asked for again
+        self._sent_anew = False
         self._stored: int | None = None  # how many were answered before
         self._chain = held.chain if held is not None and held.sequence == self._received else None
-        self._about: tuple[str, str] | None = None if held is None else (held.deployment, held.analyst)
+        self._analyst = "" if held is None else held.analyst
         self._newest: bytes | None = None  # the last receipt, where it is not kept yet
         self._kept_time = 0.0
 
     def answers(self, connection: Connection) -> Iterator[StatementAnswer]:
         conversation = connection.converse(METHOD, self._opening, analyst_pb2.AskQueriesResponse)
         try:
-            self._attached(conversation.receive())
+            self._attached(conversation.receive(), conversation)
             while self._fill(conversation):
-                message = conversation.receive()
+                message = self._next(conversation)
                 if message is None:
                     raise WrongState("the session takes no more statements; the rest of yours was not asked")
                 if message.WhichOneof("part") == "attached":
-                    self._attached(message)
+                    self._attached(message, conversation)
                 elif (answer := self._read(message.answered)) is not None:
                     yield answer
             conversation.finish()
-        except InvalidArgument as error:
-            raise _renamed(error, self._received - (self._first or 0)) from None
         finally:
             conversation.close()
             self._keep()
 
+    def _next(
+        self, conversation: Conversation[analyst_pb2.AskQueriesResponse]
+    ) -> analyst_pb2.AskQueriesResponse | None:
+        try:
+            return conversation.receive()
+        except InvalidArgument as error:
+            raise _renamed(error, self._received - (self._first or 0)) from None
+
     def _opening(self) -> analyst_pb2.AskQueriesRequest:
+        after, self._skipped = self._skipped or self._received, 0
+        self._sent_anew = after > self._received
         attach = analyst_pb2.AttachSession(
             session_id=self._asking.session_id,
-            after_sequence=self._received,
+            after_sequence=after,
             commitment_salt=self._salt,
             accept_unprotected=self._asking.accept_unprotected,
         )
         return analyst_pb2.AskQueriesRequest(attach=attach)
 
-    def _attached(self, message: analyst_pb2.AskQueriesResponse | None) -> None:
+    def _attached(
+        self,
+        message: analyst_pb2.AskQueriesResponse | None,
+        conversation: Conversation[analyst_pb2.AskQueriesResponse],
+    ) -> None:
         if message is None or message.WhichOneof("part") != "attached":
             raise DataLoss("the server did not say what was answered so far")
         attached = message.attached
@@ -152,11 +166,15 @@ class _Dialogue:
         if len(attached.commitment_salt) != SALT_BYTES:
             raise DataLoss("the server did not say which salt is in force")
         self._salt = attached.commitment_salt
-        self._sent = attached.answered
+        self._sent = self._received if self._sent_anew else attached.answered
         if self._stored is None:
             self._stored = attached.answered
         if self._first is None:
             self._first = attached.answered
+        elif self._chain is None and 0 < self._received < self._sent:
+            # Nothing here tells whether those answers are to these statements: the server has to compare them.
+            self._skipped = attached.answered
+            conversation.close()
 
     def _fill(self, conversation: Conversation[analyst_pb2.AskQueriesResponse]) -> bool:
         """Takes statements and sends them, as many as may be on their way; whether any answer is to come."""
@@ -199,31 +217,22 @@ class _Dialogue:
         """
         if self._asking.keys:
             open_cosigned(answered.envelope, SESSION_RECEIPT_TYPE, self._asking.keys)
-        receipt = read_session_receipt(answered.envelope)
-        sequence = answered.sequence
-        if self._about is None:
-            self._about = receipt.deployment, receipt.analyst
-        about = (receipt.session, receipt.deployment, receipt.analyst, receipt.sequence)
-        if about != (self._asking.session_id, *self._about, sequence):
-            raise VerificationFailed(f"the receipt of answer {sequence} is of another one")
+        receipt, sequence = read_session_receipt(answered.envelope), answered.sequence
+        self._analyst = self._analyst or receipt.analyst
         before = self._chain
         if sequence == 1:
             before = chain_start(receipt.deployment, receipt.session, receipt.analyst, self._salt)
+        after = receipt.chain
         if before is not None and statement is not None:
-            after = chain_step(
-                before,
-                sequence,
-                answered.slot,
-                statement,
-                columns.values,
-                columns.methods,
-                columns.bounds,
-            )
-            if receipt.chain != after and sequence <= (self._stored or 0):
-                problem = f"statement {sequence} of this session was asked before, and not with these words"
-                raise AlreadyExists(f"{problem}; or its stored answer was changed")
-            if receipt.chain != after:
-                raise VerificationFailed(f"the receipt of answer {sequence} is for another statement or answer")
+            columns_told = columns.values, columns.methods, columns.bounds
+            after = chain_step(before, sequence, answered.slot, statement, *columns_told)
+        try:
+            check_answered(answered.envelope, self._asking.session_id, self._analyst, sequence, after)
+        except VerificationFailed:
+            if receipt.chain == after or sequence > (self._stored or 0):
+                raise
+            problem = f"statement {sequence} of this session was asked before, and not with these words"
+            raise AlreadyExists(f"{problem}; or its stored answer was changed") from None
         self._chain = receipt.chain
         self._received = sequence
         self._newest = answered.envelope

@@ -82,6 +82,8 @@ def ask(
     What has its answer is never asked twice: after a break, or with the same file again, it goes on where it was.
     The newest receipt is kept in the profile. With --json each answer is an object on a line of its own.
     """
+    if not as_json:
+        print_line(f"{'number':>8} {'value':>9} {'bound':>9}  {'method':<12}  cell")
     with Client.from_profile(profile) as client:
         if statements != TYPED:
             asked = read_statements(statements)
@@ -130,8 +132,6 @@ class _Typed:
 
 
 def _show(answers: Iterable[StatementAnswer], as_json: bool) -> None:
-    if not as_json:
-        print_line(f"{'number':>8} {'value':>9} {'bound':>9}  {'method':<12}  cell")
     for answer in answers:
         if as_json:
             rows = [{name: row[name] for name in SHOWN} for row in answer.results.to_dicts()]

@@ -101,20 +101,26 @@ class Store:
         """A server that breaks each stream off after so many messages, the first one counted."""
 
         def serve(requests: Iterator[Any], context: Any) -> Iterator[Any]:
-            for number, part in enumerate(self._parts(requests, told), start=1):
+            for number, part in enumerate(self._parts(requests, context, told), start=1):
                 yield part
                 if number == breaks:
                     context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
 
         return serve
 
-    def _parts(self, requests: Iterator[Any], told: Any) -> Iterator[Any]:
+    def _parts(self, requests: Iterator[Any], context: Any, told: Any) -> Iterator[Any]:
         yield self.attach(requests)
         yield from self.answers[self.attached[-1] :]
         for request in requests:
-            self.asked.append((request.asked.sequence, request.asked.statement))
-            assert request.asked.sequence == len(self.answers) + 1
-            yield self.answer(request.asked.statement, **told)
+            sequence, statement = request.asked.sequence, request.asked.statement
+            if sequence <= len(self.answers):
+                if self.asked[sequence - 1] != (sequence, statement):
+                    refuse(context, AlreadyExists("sequence: was asked before with another statement"))
+                yield self.answers[sequence - 1]
+                continue
+            self.asked.append((sequence, statement))
+            assert sequence == len(self.answers) + 1
+            yield self.answer(statement, **told)
 
 
 def handlers(ask: Handler) -> dict[str, Callable[[Any, Any], Any]]:
@@ -231,6 +237,17 @@ def test_other_words_for_what_was_asked_before_are_refused() -> None:
     with pytest.raises(AlreadyExists, match="statement 2 of this session was asked before"):
         asked_of(store.handler(), (STATEMENTS[0], SIZE == "xl"))
     assert len(store.asked) == 2
+
+
+@pytest.mark.parametrize("breaks", [2, 3, 10**9])
+def test_statements_after_some_that_are_not_known_here_are_compared_by_the_server(breaks: int) -> None:
+    store = Store()
+    first = asked_of(store.handler(), STATEMENTS[:3])
+    rest = asked_of(store.handler(breaks), STATEMENTS[1:], after=1, window=2)
+    assert [each.receipt for each in rest[:2]] == [each.receipt for each in first[1:]]
+    assert [sequence for sequence, _ in store.asked] == [1, 2, 3, 4, 5]
+    with pytest.raises(AlreadyExists, match="was asked before"):
+        asked_of(store.handler(), (SIZE == "xl",), after=2)
 
 
 def other_answer(store: Store) -> Handler:

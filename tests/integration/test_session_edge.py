@@ -1,0 +1,58 @@
+"""What ends a session's stream besides its analyst: nothing asked, a revocation, a server that stops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from abuse.place import SCHEMA, admitted, connection, session_terms
+from abuse.test_sessions import RED, Talk, asked, attach
+from integration.server_process import HURRIED, Refusal, ServerProcess, make_state, running, wait_for_exit
+
+from equipoise.operator_client import Operator
+from equipoise.views import Budget, SessionTerms
+
+REVOKED = Refusal("UNAUTHENTICATED", "IDENTITY", "the certificate is not, or no longer, in force")
+STOP_SECONDS = 60
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    state = make_state(tmp_path / "state", ["asking_idle_seconds = 2", "asked_at_once = 2", *HURRIED])
+    rows = [f"{('red', 'green')[row % 2]},{row % 20 / 10}" for row in range(400)]
+    (state / "data" / "shop.csv").write_text("\n".join(["colour,price", *rows]) + "\n")
+    with running(state) as made:
+        yield made
+
+
+def test_streams_end_for_the_reason_that_there_is(server: ServerProcess) -> None:
+    ann, bob = admitted(server, "ann"), admitted(server, "bob")
+    budget = Budget(4.0, 1e-5)
+    by_turns = session_terms(
+        "ann", "bob", mechanism="online_private", analyst_budget=budget, session=SessionTerms(20, 3600)
+    )
+    with connection(server, server.operator()) as way:
+        operator = Operator(way)
+        cap = Budget(50.0, 1e-3)
+        operator.register_dataset("shop", "shop.csv", SCHEMA, cap, cap)
+        session_id = operator.open_session(by_turns).round.id
+        with server.blocking_channel(ann) as anns, server.blocking_channel(bob) as bobs:
+            # Nothing is asked, and nothing waits.
+            idle = Talk(anns)
+            idle.say(attach(session_id))
+            end = idle.end()
+            assert (end.status, "nothing was asked for too long" in end.message) == ("UNAVAILABLE", True)
+            # What waits for its turn may wait for hours; the third statement is not even read.
+            waiting, others = Talk(anns), Talk(bobs)
+            for stream in (waiting, others):
+                stream.say(attach(session_id), asked(1, RED), asked(2, RED), asked(3, b"\xff"))
+                assert stream.hear().attached.answered == 0
+            operator.revoke_analyst("ann")
+            assert waiting.end() == REVOKED
+            server.process.terminate()
+            end = others.end()
+            assert (end.status, "the server is stopping" in end.message) == ("UNAVAILABLE", True)
+            assert wait_for_exit(server, STOP_SECONDS) == 0
+    assert "Traceback" not in server.log()
+    assert '"unexpected"' not in server.log()
