@@ -34,7 +34,7 @@ SIZES = {"a": 16, "b": 8, "c": 8, "d": 8, "e": 4, "f": 2}
 FORCED = ("updates=64", "threshold=0.06")  # coarser tests, so that more is certified for longer
 COLUMNS = (
     *("answered by", "analysts", "largest error", "99th percentile", "mean", "promised bound"),
-    *("certified", "afresh", "uncertified", "epsilon", "ms a statement"),
+    *("certified", "afresh", "uncertified", "outside their bound", "epsilon", "ms a statement"),
 )
 
 
@@ -69,7 +69,7 @@ def rows(task: SessionTask, options: argparse.Namespace, stream: Sequence[Statem
     once = replace(task, statements={"analyst-1": compiled(tuple(dict.fromkeys(stream)), task.schema)})
     for what, asked in (("each alone", task), ("each different one once", once)):
         for name, errors in alone(asked, setting, asked.truth()).items():
-            yield [f"{name} noise on {what}", "1", *shown(errors), "", "", "100 %", "", "1", ""]
+            yield [f"{name} noise on {what}", "1", *shown(errors), "", "", "100 %", "", "", "1", ""]
     for name, analysts, forced in (
         ("online", 1, ()),
         ("online", 1, FORCED),
@@ -92,6 +92,7 @@ def rows(task: SessionTask, options: argparse.Namespace, stream: Sequence[Statem
             *shown(mean_errors([run.delivered])),
             f"{report.plan.promised_error:.4f}",
             *parts,
+            str(run.outside_bound),
             f"{report.data_cost.epsilon:.3g}",
             f"{1000 * run.seconds / len(stream):.2f}",
         ]
