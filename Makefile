@@ -60,6 +60,7 @@ bench: $(VENV)/base.stamp  ## ratios against straightforward references; never p
 	$(BIN)/python benchmarks/large_universe.py
 	$(BIN)/python benchmarks/game_rounds.py
 	$(BIN)/python benchmarks/sampled_rounds.py
+	$(BIN)/python benchmarks/sessions.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/service_throughput.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/recording.py
 

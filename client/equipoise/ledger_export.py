@@ -1,6 +1,6 @@
 """An account's charges for anybody's accountant: named parts, each with its proven guarantee, as one JSON object.
 
-    {"version": 2, "account": ..., "composition": "sum" | "worst", "cap": {"epsilon": ..., "delta": ...},
+    {"version": 3, "account": ..., "composition": "sum" | "worst", "cap": {"epsilon": ..., "delta": ...},
      "order": ..., "sums": [[{"round": ..., "state": ..., "mechanism": ..., "events": [...]}, ...], ...]}
 
 Charges within one of the `sums` compose; the account's total is the largest of them, as for composition "worst"
@@ -43,7 +43,7 @@ from equipoise.auditing.accounts import SUM, Accounts, Charge
 from equipoise.errors import DataLoss, NotFound
 from equipoise.views import JournalEntry
 
-VERSION = 2
+VERSION = 3
 
 
 def exported(account: str, history: Iterable[JournalEntry]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 Values are exact integers in units of 2^-40, rounded down once at the end. A record has a *place* in [0, 1] on the
 grid of a binned attribute: the middle of its bin within the range of the edges, so a place `p` stands for
-`edges[0] + p (edges[-1] - edges[0])`. A record without a value, in the category for missing or unknown ones, has
+`edges[0] + p (edges[-1] - edges[0])`. A record in no bin, but in a category for missing or unknown values, has
 place 0. Numbers that come as doubles are taken for the shortest decimals that stand for them, so 0.3 is 3/10.
 
 Each theorem, with its proof, stands with its class. There `n` is the number of records, `p_1 <= ... <= p_n` are

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +29,9 @@ from equipoise.operator_client import Operator
 from equipoise.queries import Marginal, Statement, attribute
 from equipoise.results import Results
 from equipoise.schema import Attribute, Schema
+from equipoise.session import StatementAnswer
 from equipoise.v1 import auditor_pb2
-from equipoise.views import Account, Budget, RoundState, Share, Terms
+from equipoise.views import Account, Budget, RoundState, SessionTerms, Share, Terms
 from equipoise_server.repairing import verify
 from equipoise_server.rounds.clock import system_clock
 from equipoise_server.state import open_deployment
@@ -50,6 +51,7 @@ TERMS = Terms(
     Budget(8.0, 1e-4),
     mechanism="equilibrium",  # which charges everybody and makes a synopsis
 )
+SESSION = replace(TERMS, mechanism="online", shares=TERMS.shares[:1], session=SessionTerms())
 SEED = bytes(range(32))
 AUDITOR = "/equipoise.v1.AuditorService"
 # These are reached while no server runs, by the command that writes off, in this order; then the guard's.
@@ -128,10 +130,12 @@ def play(server: DyingServer, profiles: Path) -> Played:
     bob.ask(lambda it: it.submit(second, ASKED["bob"], "4"))
     operator.ask(lambda it: it.seal(second, "seal again"))
     operator.ask(lambda it: it.abort(second, "a public reason", "abort"))
+    told = ask_in_a_session(operator, ann)
     operator.ask(lambda it: it.retire_dataset("shop", "retire"))
     results = {
         "ann": ann.ask(lambda it: it.results(first, ASKED["ann"])),
         "bob": bob.ask(lambda it: it.results(first, ASKED["bob"])),
+        **{f"ann's {each.sequence}": each.results for each in told},
     }
     synopsis = ann.ask(lambda it: it.synopsis(first))
     wanted = auditor_pb2.GetSealedSeedRequest(round_id=first)
@@ -146,6 +150,17 @@ def play(server: DyingServer, profiles: Path) -> Played:
     for caller in (operator, ann, bob, cyd, auditor):
         caller.close()
     return Played(results, synopsis, accounts, journal, recorded(server.state))
+
+
+def ask_in_a_session(operator: Persisting[Operator], ann: Persisting[Client]) -> list[StatementAnswer]:
+    """All that is answered in a session, which is charged for good, also where it comes to nothing."""
+    session = operator.ask(lambda it: it.open_session(SESSION, "open a session")).round.id
+    told, again = (ann.ask(lambda it: list(it.ask(session, ASKED["ann"], after=0))) for _ in range(2))
+    # Asked for once more, all is told from the store.
+    assert [each.receipt for each in again] == [each.receipt for each in told]
+    operator.ask(lambda it: it.close_session(session, "close"))
+    operator.ask(lambda it: it.abort(session, "a public reason", "abort the session"))
+    return told
 
 
 def recorded(state: Path) -> list[str]:

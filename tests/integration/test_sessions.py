@@ -177,8 +177,9 @@ def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:
         stream.ask(1, statement_to_bytes(attribute("shape") == "round"))  # of another dataset
     with pytest.raises(InvalidArgument, match=r"^statement"):
         stream.ask(1, b"no statement")
-    with pytest.raises(OutOfRange):
-        stream.ask(2, statement_to_bytes(COLOUR == "red"))
+    for sequence in (0, 2):
+        with pytest.raises(OutOfRange):
+            stream.ask(sequence, statement_to_bytes(COLOUR == "red"))
     bob = attached(bench, "bob", session_id)
     ask(bob, 1, Marginal(("colour", "size")))
     with pytest.raises(BudgetExhausted, match="allows 4 more"):
@@ -252,7 +253,10 @@ def test_a_session_goes_on_after_any_death_with_the_same_answers(bench: Bench) -
     bench.restart()
     stream = attached(bench, "ann", session_id)
     assert stream.stored(0, 10) == told["ann"]
-    assert ask(stream, 4, COLOUR == "green").slot == 5
+    last = stream.ask(4, statement_to_bytes(COLOUR == "green"))
+    with pytest.raises(WrongState, match="length"):
+        stream.ask(5, statement_to_bytes(COLOUR == "green"))
+    assert last.result(PATIENCE).slot == 5
     with pytest.raises(WrongState, match="length"):
         stream.ask(5, statement_to_bytes(COLOUR == "green"))
     assert answered(bench)[:5] == stored

@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import DEPLOYMENT, KEY, SEED, Bench, log_of
+from integration.rounds_bench import COLOUR, DEPLOYMENT, KEY, SALT, SEED, Bench, log_of
+from integration.session_terms import ONLINE, ask, attached
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from stores import Cluster
 
-from equipoise.errors import NotFound, WrongState
+from equipoise.errors import NotFound, Unavailable, WrongState
 from equipoise_server.ledger import journal
 from equipoise_server.rounds.runs import Runs
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
+from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables import result_chunks, runs
 
@@ -175,3 +177,16 @@ def test_a_round_whose_worker_failed_waits_for_an_operator_at_its_server(pair: P
         assert rounds._runner.process_id(round_id) is None
     pair.bench.rounds.run(round_id, "again")
     assert pair.bench.wait(round_id).complete
+
+
+def test_one_server_answers_a_session_and_another_goes_on_with_it(pair: Pair) -> None:
+    bench, other = pair.bench, Sessions(pair.other)
+    session_id = bench.sessions.open(ONLINE, "open").id
+    first = ask(attached(bench, "ann", session_id), 1, COLOUR == "red")
+    with pytest.raises(Unavailable, match="another server"):
+        other.attach("bob", session_id, 0, SALT, accept_unprotected=True)
+    bench.sessions.stop()
+    stream = other.attach("ann", session_id, 0, SALT, accept_unprotected=True)
+    assert stream.stored(0, 10) == [first]
+    assert ask(stream, 2, COLOUR == "green").slot == 1
+    other.stop()

@@ -112,3 +112,16 @@ def dry(round_id: str, workload: bytes) -> list[Message]:
     """What is sent to try a workload out."""
     header = analyst_pb2.SubmitHeader(round_id=round_id, workload_bytes=len(workload))
     return [analyst_pb2.DryRunWorkloadRequest(header=header), analyst_pb2.DryRunWorkloadRequest(piece=workload)]
+
+
+def asking(session_id: str, statements: Sequence[bytes] = (), after: int = 0) -> list[Message]:
+    """What is sent to attach to a session, and to ask in it."""
+    attach = analyst_pb2.AttachSession(session_id=session_id, after_sequence=after, commitment_salt=SALT)
+    asked = (
+        analyst_pb2.AskQueriesRequest.Asked(sequence=sequence, statement=statement)
+        for sequence, statement in enumerate(statements, start=after + 1)
+    )
+    return [
+        analyst_pb2.AskQueriesRequest(attach=attach),
+        *(analyst_pb2.AskQueriesRequest(asked=each) for each in asked),
+    ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import grpc
 from google.protobuf.message import Message
 from integration.rounds_bench import COLOUR, SIZE
-from noninterference.conducts import BEYOND, USUAL, dry, upload, withdrawal
+from noninterference.conducts import BEYOND, USUAL, asking, dry, upload, withdrawal
 from noninterference.wire_view import PATIENCE, Seen, View, ask, blanked, opened, without
 
 from equipoise.queries import Marginal, Statement
@@ -87,6 +87,7 @@ class Viewers:
         self._call(viewer, each, stage, "DownloadSynopsis", [synopsis])
         evidence = analyst_pb2.DownloadEvidenceRequest(round_id=each.round_id)
         self._call(viewer, each, stage, "DownloadEvidence", [evidence])
+        self._call(viewer, each, stage, "AskQueries", asking(each.round_id))
         own = workload_to_bytes(OWN.get(viewer, USUAL))
         self._call(viewer, each, stage, "DryRunWorkload", dry(each.round_id, own))
 
@@ -123,13 +124,7 @@ class Viewers:
         self._call(viewer, first, f"{stage}, no such round", "GetAnalystRound", [nowhere])
         self._call(viewer, first, stage, "GetIdentity", [analyst_pb2.GetIdentityRequest()])
         self._call(viewer, first, stage, "ListSessions", [analyst_pb2.ListSessionsRequest()])
-        self._call(
-            viewer,
-            first,
-            stage,
-            "AskQueries",
-            [analyst_pb2.AskQueriesRequest(attach=analyst_pb2.AttachSession(session_id=NOWHERE))],
-        )
+        self._call(viewer, first, f"{stage}, no such session", "AskQueries", asking(NOWHERE))
 
     def _call(self, viewer: str, each: Watched, about: str, method: str, requests: Sequence[Message]) -> None:
         self.keep(ask(self.channels[viewer], method, requests, f"{viewer}, {each.name}: {about}"), each)

@@ -102,7 +102,11 @@ def opened(seen: Seen) -> Seen:
         placeless = tuple(map(_without_places, seen.messages))
         lengths = tuple(len(message) for message in placeless)
         return replace(seen, messages=tuple(map(_open_evidence, placeless)), lengths=lengths)
-    reading = {"SubmitWorkload": _open_receipt, "WithdrawWorkload": _open_withdrawal}.get(seen.method)
+    reading = {
+        "SubmitWorkload": _open_receipt,
+        "WithdrawWorkload": _open_withdrawal,
+        "AskQueries": _open_session_receipt,
+    }.get(seen.method)
     return seen if reading is None else replace(seen, messages=tuple(map(reading, seen.messages)))
 
 
@@ -155,22 +159,46 @@ def _open_withdrawal(message: bytes) -> bytes:
     return response.SerializeToString(deterministic=True)
 
 
+def _open_session_receipt(message: bytes) -> bytes:
+    response = analyst_pb2.AskQueriesResponse.FromString(message)
+    if response.WhichOneof("part") == "answered":
+        response.answered.envelope = _said(response.answered.envelope)
+    return response.SerializeToString(deterministic=True)
+
+
 def _said(envelope: bytes) -> bytes:
     fields = json.loads(envelope)
     payload = json.loads(base64.b64decode(fields["payload"]))
     assert payload.pop("deployment")
+    if "chain" in payload:
+        payload["chain"] = len(payload["chain"])  # over the deployment's name and what may differ
     lengths = [{name: len(value) for name, value in each.items()} for each in fields["signatures"]]
     return canonical_json({**fields, "payload": payload, "signatures": lengths})
 
 
 def blanked(seen: Seen) -> Seen:
     """The same without values, ways of answering and bounds, or without the synopsis's records."""
-    blank = {"StreamResults": _blank_results, "DownloadSynopsis": _blank_synopsis}.get(seen.method)
+    blank = {
+        "StreamResults": _blank_results,
+        "DownloadSynopsis": _blank_synopsis,
+        "AskQueries": _blank_answers,
+    }.get(seen.method)
     return seen if blank is None else replace(seen, messages=tuple(map(blank, seen.messages)))
 
 
 def _blank_results(message: bytes) -> bytes:
-    chunk = types_pb2.ResultChunk.FromString(analyst_pb2.StreamResultsResponse.FromString(message).chunk)
+    return _blank(analyst_pb2.StreamResultsResponse.FromString(message).chunk)
+
+
+def _blank_answers(message: bytes) -> bytes:
+    response = analyst_pb2.AskQueriesResponse.FromString(message)
+    if response.WhichOneof("part") == "answered":
+        response.answered.chunk = _blank(response.answered.chunk)
+    return response.SerializeToString(deterministic=True)
+
+
+def _blank(data: bytes) -> bytes:
+    chunk = types_pb2.ResultChunk.FromString(data)
     chunk.values[:] = [0] * len(chunk.values)
     chunk.methods = bytes(len(chunk.methods))
     chunk.bounds[:] = [0] * len(chunk.bounds)

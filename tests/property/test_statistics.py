@@ -27,7 +27,7 @@ MIDDLES = (Fraction(1, 8), Fraction(1, 2), Fraction(7, 8), Fraction(0))  # withi
 UNIVERSE = SCHEMA.universe_size
 Records = tuple[int, ...]  # universe cells, ascending
 
-LEVELS = (0.0, 0.1, 0.5, 0.75, 1.0)
+LEVELS = (0.0, 0.5, 0.75)
 WINDOWS = (0.01, 0.3, 0.5, 1.0)
 STATISTICS: tuple[Statistic, ...] = (
     *(Quantile("size", level, window) for level in LEVELS for window in WINDOWS),

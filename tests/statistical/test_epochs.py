@@ -20,10 +20,12 @@ import pytest
 from numpy.typing import NDArray
 from statistical.audit_size import AuditSize
 from statistical.exact_epochs import EnumeratedEpochs, Remembered, session_law
-from statistical.exact_game import Law, hockey_stick, masks_workload, renyi
+from statistical.exact_game import Law, hockey_stick, masks_workload, renyi, schema
 
 from equipoise.accounting import Approximate, Concentrated, Part, ThresholdTests, repair_places_delta
 from equipoise.grid import on_grid
+from equipoise.queries import Marginal
+from equipoise.workload import compile_alone
 from equipoise_server.audit.clopper_pearson import Sampler, certify
 from equipoise_server.ledger.conversion import delta_of_rho, epsilon_of_rho
 from equipoise_server.mechanisms.answer_noise import GaussianNoise
@@ -43,9 +45,12 @@ SETTING = Setting(20, 4, (Share("a", 9, 9),), "query", Budget(5.0, 0.01), Budget
 Kind = type[EnumeratedEpochs]
 
 
+TABLE = compile_alone(Marginal(("x",)), schema(2))
+
+
 @dataclass(frozen=True)
 class DataCase:
-    """A session, and its data: every histogram of so many records over two or more."""
+    """A session, and its data: every histogram of so many records over two or more. Mask 0: the whole marginal."""
 
     parameters: EpochParameters
     masks: tuple[int, ...]
@@ -58,7 +63,8 @@ class DataCase:
 
     def questions(self, histogram: tuple[int, ...]) -> list[Question | None]:
         data, records = np.array(histogram, dtype=np.int64), sum(histogram)
-        return [LinearQuestion(masks_workload([mask], self.universe), data, records) for mask in self.masks]
+        asked = [masks_workload([mask], self.universe) if mask else TABLE for mask in self.masks]
+        return [LinearQuestion(statement, data, records) for statement in asked]
 
     @cache  # noqa: B019
     def laws(self, kind: Kind = EnumeratedEpochs, played: EpochParameters | None = None) -> list[tuple[Law, Law]]:
@@ -113,10 +119,13 @@ ANSWERS = DataCase(
     (1, 1),
     2,
 )
+TABLES = replace(ANSWERS, masks=(0,))
 
 
 @pytest.mark.parametrize(
-    ("case", "fraction"), [(WHOLE, 0.4), (TESTS, 0.9), (ANSWERS, 0.9)], ids=["whole", "tests", "answers"]
+    ("case", "fraction"),
+    [(WHOLE, 0.4), (TESTS, 0.9), (ANSWERS, 0.9), (TABLES, 0.9)],
+    ids=["whole", "tests", "answers", "tables"],
 )
 def test_a_record_costs_at_most_its_charge(case: DataCase, fraction: float) -> None:
     orders = [1.5, 2.0, 3.0]
@@ -156,6 +165,11 @@ def test_half_the_sensitivity_is_caught() -> None:
     halved = property(lambda each: DiscreteLaplace(each.test_epsilon / (1 << 15)))
     with patch.object(EpochParameters, "test_noise", halved):
         assert replace(TESTS, masks=TESTS.masks[1:]).used(2.0) > 1
+
+
+def test_the_norm_of_a_column_for_a_marginal_is_caught() -> None:
+    with patch.object(LinearQuestion, "moved", property(lambda _: 1)):
+        assert TABLES.used(2.0, played=replace(TABLES.parameters, guard=1)) > 1  # laws are kept by what is played
 
 
 def test_a_charge_for_the_target_instead_of_the_cap_is_caught() -> None:

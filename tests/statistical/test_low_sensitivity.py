@@ -97,8 +97,7 @@ def test_the_charge_is_less_than_twice_what_shows() -> None:
 
 
 @pytest.mark.usefixtures("coarse")
-@pytest.mark.parametrize("other", [MIDDLE, EXACT_MEDIAN])
-def test_a_replaced_statement_shows_no_more_than_is_charged_and_shows(other: CompiledStatistic) -> None:
+def test_a_replaced_statement_shows_no_more_than_is_charged_and_shows() -> None:
     # Tests without noise, so that one statement is answered afresh and the other is not.
     parameters = replace(
         parameters_of(Fraction(1, 16)),
@@ -107,7 +106,7 @@ def test_a_replaced_statement_shows_no_more_than_is_charged_and_shows(other: Com
         threshold=2 << 16,
     )
     laws = [
-        law_on(TABLES[0], [hidden, SPREAD], parameters, listed(CANDIDATES), hidden=0) for hidden in (SPREAD, other)
+        law_on(TABLES[0], [hidden, SPREAD], parameters, listed(CANDIDATES), hidden=0) for hidden in (SPREAD, MIDDLE)
     ]
     for delta in DELTAS:
         assert told_apart(laws[0], laws[1], analyst_epsilon(parameters, 2, delta)) <= delta + ROUNDING

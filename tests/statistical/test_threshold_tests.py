@@ -141,3 +141,4 @@ def test_an_auditor_refuses_a_pair_that_does_not_follow(order: float | None) -> 
     assert not counted([replace(made, epsilon=made.epsilon * Fraction(99, 100))])
     assert not counted([replace(made, delta=made.delta / 2)])
     assert not counted([replace(made, positives=made.positives + 1)])
+    assert not made_of((replace(made, test_epsilon=Fraction(10**400)),), charge_of([made]), order)

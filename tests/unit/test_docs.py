@@ -41,7 +41,10 @@ def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 ALL = [pair for name, command in COMMANDS.items() for pair in walk(name, command)]
 ENROLMENT = (ROOT / "docs" / "enrolment.md").read_text(encoding="utf-8")
-SHELL = [line for page in (README, ENROLMENT) for block in blocks("sh", page) for line in block.splitlines()]
+SESSIONS = (ROOT / "docs" / "sessions.md").read_text(encoding="utf-8")
+SHELL = [
+    line for page in (README, ENROLMENT, SESSIONS) for block in blocks("sh", page) for line in block.splitlines()
+]
 
 
 @pytest.mark.parametrize(("name", "command"), ALL, ids=[name for name, _ in ALL])
@@ -78,13 +81,14 @@ def test_the_readme_s_make_targets_exist(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-def test_the_readme_s_python_runs_up_to_the_server() -> None:
-    (block,) = blocks("python")
+@pytest.mark.parametrize("page", [README, SESSIONS], ids=["README", "sessions"])
+def test_the_pages_python_runs_up_to_the_server(page: str) -> None:
+    (block,) = blocks("python", page)
     for node in ast.walk(ast.parse(block)):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             module = importlib.import_module(node.module)
             assert all(hasattr(module, alias.name) for alias in node.names)
-    exec(compile(block, "README.md", "exec"), {})
+    exec(compile(block, "a page", "exec"), {})
 
 
 def test_the_readme_s_files_are_read() -> None:
@@ -94,7 +98,7 @@ def test_the_readme_s_files_are_read() -> None:
     assert statements_from_json(statements_to_json(asked)) == asked
 
 
-@pytest.mark.parametrize("path", re.findall(r"`((?:server|client|docs|protos)/[\w./-]+)`", README))
+@pytest.mark.parametrize("path", re.findall(r"[`(]((?:server|client|docs|protos)/[\w./-]+)[`)]", README))
 def test_the_readme_s_paths_exist(path: str) -> None:
     assert (ROOT / path).exists()
 

@@ -163,7 +163,7 @@ class Diverging:
         return self.bound, Fraction(0)
 
 
-_WRITTEN = re.compile(r"-?[0-9]{1,2000}/[1-9][0-9]{0,1999}", re.ASCII)
+_WRITTEN = re.compile(r"[0-9]{1,2000}/[1-9][0-9]{0,1999}", re.ASCII)
 
 Part = Concentrated | Pure | Approximate | Mixture | ThresholdTests | Diverging
 

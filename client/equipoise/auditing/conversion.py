@@ -63,10 +63,13 @@ def fits(total: Cost, epsilon: float, delta: float, order: float | None) -> bool
 
 def pair_holds(part: ThresholdTests) -> bool:
     """Whether the pair of a part follows from what the part is made of, by some order of its curve."""
-    curve = threshold_tests_curve(float(part.test_epsilon), part.positives, float(part.answer_rho))
+    try:
+        curve = threshold_tests_curve(float(part.test_epsilon), part.positives, float(part.answer_rho))
+        delta, most = float(part.delta), float(part.epsilon) * (1 + TOLERANCE)
+    except OverflowError:
+        return False  # numbers that no double holds prove nothing
     found = zip(CURVE_ORDERS, curve.divergences, strict=True)
-    epsilon = min(_epsilon_at(order, divergence, float(part.delta)) for order, divergence in found)
-    return epsilon <= float(part.epsilon) * (1 + TOLERANCE)
+    return min(_epsilon_at(order, divergence, delta) for order, divergence in found) <= most
 
 
 def in_units(amount: float, unit: int) -> int:

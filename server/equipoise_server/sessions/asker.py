@@ -54,9 +54,14 @@ class Asker:
         """The sequence number of the last statement that was accepted."""
         return max(self.stored, *self.waiting) if self.waiting else self.stored
 
+    @property
+    def unstored(self) -> int:
+        """How many statements were accepted whose answers are not stored yet."""
+        return sum(number > self.stored for number in self.waiting)
+
     def known(self, sequence: int, statement: bytes) -> Waiting | None:
-        """The same statement, if it waits already. Raises `AlreadyExists`, `OutOfRange` beyond the next one."""
-        if sequence > self.asked + 1:
+        """The same statement, if it waits already. Raises `AlreadyExists`, and `OutOfRange` beyond the next one."""
+        if not 1 <= sequence <= self.asked + 1:
             raise OutOfRange(f"sequence: the next statement is number {self.asked + 1}")
         waits = self.waiting.get(sequence)
         if waits is not None and waits.statement != statement:

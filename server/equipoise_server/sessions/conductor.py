@@ -36,7 +36,7 @@ from equipoise_server.rounds.states import RoundState, closed
 from equipoise_server.sessions import answers
 from equipoise_server.sessions.answers import Answered
 from equipoise_server.sessions.asker import OTHER_STATEMENT, Asker, Waiting
-from equipoise_server.sessions.pace import POLL_SECONDS, Pace
+from equipoise_server.sessions.pace import POLL_SECONDS, AtOnce, Pace
 from equipoise_server.sessions.process import NOT_NOW, Answerer
 from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.sessions.worker import Question, SessionJob
@@ -99,9 +99,9 @@ class Conductor:
 
     @property
     def idle(self) -> bool:
-        """Whether nobody is attached and nothing waits."""
+        """Whether nobody would notice that it is started again later; of a session by turns everybody would."""
         with self._changed:
-            return not self._held and not self._waiting and not self._due
+            return isinstance(self._session.pace, AtOnce) and not (self._held or self._waiting or self._due)
 
     @property
     def process_id(self) -> int | None:
@@ -180,7 +180,7 @@ class Conductor:
         if closed(self._session.record.terms.close_time, now):
             raise WrongState(CLOSED)
         asker.check_room(compiled.query_count)
-        if self._session.pace.full(self._slots, len(self._waiting)):
+        if self._session.pace.full(self._slots, sum(each.unstored for each in self._askers.values())):
             raise WrongState(FULL)
         waits = Waiting(asker.share.analyst, asker.place, sequence, statement, compiled.query_count, now)
         asker.waiting[sequence] = waits
@@ -343,7 +343,7 @@ class Conductor:
             for (_, each), answered in zip(taken, told, strict=False):
                 _advance(self._askers[each.analyst], answered, each.cells)
                 self._due.append((answered.due, each, answered.record))
-            due = self._session.pace.due(self._base.clock())
+            due = told[-1].due if told else self._session.pace.due(self._base.clock())
             self._due += [(due, each, WrongState(USED_UP)) for _, each in taken[len(found) :]]
             if told:
                 self._answered += len(told)

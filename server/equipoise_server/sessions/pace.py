@@ -33,8 +33,8 @@ Waits = TypeVar("Waits", bound=Arrived)
 class Pace(Protocol):
     """How a session's statements are taken."""
 
-    def full(self, slots: int, waiting: int) -> bool:
-        """Whether no slot is left for one more statement, after `slots` were given and while some wait."""
+    def full(self, slots: int, accepted: int) -> bool:
+        """Whether no slot is left for one more statement, after `slots` were given and some more accepted."""
         ...
 
     def take(
@@ -57,8 +57,8 @@ class AtOnce:
 
     length: int
 
-    def full(self, slots: int, waiting: int) -> bool:
-        return slots + waiting >= self.length
+    def full(self, slots: int, accepted: int) -> bool:
+        return slots + accepted >= self.length
 
     def take(
         self,
@@ -82,7 +82,7 @@ class ByTurns:
     turns: int
     shares: int
 
-    def full(self, slots: int, waiting: int) -> bool:  # noqa: ARG002
+    def full(self, slots: int, accepted: int) -> bool:  # noqa: ARG002
         # The closing time says when statements come too late.
         return False
 

@@ -47,8 +47,8 @@ class Answerer:
             log.warning("session_worker_ended", session_id=self._session_id, exit_code=self._process.exitcode)
             raise Unavailable(NOT_NOW) from None
         if isinstance(reply, Failed):
-            # Its words, which may count records, are for operators.
-            log.error("session_worker_failed", session_id=self._session_id, kind=reply.kind, problem=reply.problem)
+            # Its words may count records. Operators read them where the sealed session cannot be run either.
+            log.error("session_worker_failed", session_id=self._session_id, kind=reply.kind)
             raise DataLoss(NOT_NOW) if reply.kind == DataLoss.__name__ else Unavailable(NOT_NOW)
         return reply
 

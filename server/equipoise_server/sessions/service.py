@@ -171,6 +171,8 @@ class Sessions:
             waits = time.monotonic() < self._not_before.get(session_id, 0.0)
             if waits or (known is not None and not known.ended):
                 return
+            if not self._claims.take(_claim(session_id)):
+                return  # another server's, as long as that lives
             self._not_before[session_id] = time.monotonic() + RETRY_SECONDS
         try:
             with self._base.store.read() as connection:

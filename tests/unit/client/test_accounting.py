@@ -180,6 +180,7 @@ def test_parts_read_back_and_have_one_spelling() -> None:
         '{"events":3}',
         '{"events":[{"event":"ZCDpEvent","name":"game","rho":"1e-99999999","times":1}]}',
         '{"events":[{"event":"ZCDpEvent","name":"game","rho":"1/0","times":1}]}',
+        '{"events":[{"event":"ZCDpEvent","name":"game","rho":"-1/9","times":1}]}',
         '{"events":[{"event":"ZCDpEvent","name":"game","rho":0.5,"times":1}]}',
         '{"events":[{"event":"x","name":"y","times":1}]}',
     ):

@@ -20,6 +20,7 @@ from equipoise_server.mechanisms.interface import NO_BOUND, Budget, Plan, Settin
 from equipoise_server.mechanisms.online.interface import joined, linear, play
 from equipoise_server.mechanisms.online.online import Online
 from equipoise_server.mechanisms.online.online_plan import MOST_UPDATES, OnlineParameters, most_updates
+from equipoise_server.mechanisms.registry import mechanism
 
 SCHEMA = Schema(tuple(Attribute(name, tuple("0123"[:size])) for name, size in zip("abc", (4, 3, 2), strict=True)))
 RECORDS = 200_000
@@ -106,7 +107,7 @@ def test_a_session_is_played_again_to_the_byte_from_wherever_it_stopped() -> Non
 @pytest.mark.parametrize("options", [{}, {"updates": 12, "threshold": 0.02}, {"updates": 3, "answers": "laplace"}])
 def test_every_certified_answer_is_within_its_bound(options: dict[str, object]) -> None:
     """In 15 sessions, each of which may fail with probability 10^-6."""
-    each = TWO[0]
+    each = asked(30)
     public = replace(setting(each, **options), beta=1e-6)
     plan = ONLINE.plan(public)
     for run in range(5):
@@ -188,14 +189,36 @@ def test_a_short_session_may_answer_every_statement_afresh() -> None:
     assert (plan.uncertified_at_most, plan.analyst_cost) == (0, None)
 
 
-def test_a_long_session_promises_as_much_as_noise_for_every_statement() -> None:
+def test_a_long_session_promises_twice_what_noise_for_every_statement_would() -> None:
     many = replace(setting(), shares=(Share("a", 20_000, 20_000),), options={"length": 20_000})
     plan = ONLINE.plan(many)
-    alone = 4.2 * math.sqrt(2 * 20_000 / 0.02) / RECORDS  # a bound that is no better than the real one
+    alone = gaussian(many)
     parameters = parameters_of(plan)
     assert parameters.threshold > 0
     assert 8 <= parameters.updates < MOST_UPDATES
-    assert plan.promised_error < 2 * alone
+    assert alone < plan.promised_error <= 2.001 * alone
+
+
+def test_with_very_many_statements_it_promises_less_error_than_noise() -> None:
+    many = replace(setting(), shares=(Share("a", 10**7, 10**7),), options={"length": 10**7})
+    assert ONLINE.plan(many).promised_error < gaussian(many) / 4
+
+
+def test_a_forced_threshold_gets_updates_whose_tests_are_quieter() -> None:
+    many = replace(setting(), shares=(Share("a", 20_000, 20_000),), options={"length": 20_000, "threshold": 0.05})
+    parameters = parameters_of(ONLINE.plan(many))
+    assert parameters.threshold == (RECORDS << 16) // 20
+    assert (
+        parameters.threshold / 2
+        < parameters.certified_bound * (RECORDS << 16) / 2**40
+        <= 2.001 * parameters.threshold
+    )
+    assert parameters.updates > 1
+
+
+def gaussian(public: Setting) -> float:
+    """What the mechanism `gaussian` promises for the same statements, all of which may be marginals."""
+    return mechanism("gaussian").plan(replace(public, options={})).promised_error
 
 
 def test_the_only_analyst_may_have_a_budget_which_costs_nothing() -> None:

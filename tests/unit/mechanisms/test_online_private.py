@@ -44,6 +44,7 @@ SETTING = Setting(
 )
 # Two analysts who protect nothing from each other learn fast.
 UNPROTECTED = replace(SETTING, analyst_budget=Budget(math.inf, 0.0))
+LONG = (Share("alice", 200, 200),)
 LEARNING = {"length": 80, "epochs": 6, "target": 10, "beyond": 5, "records": 4096, "rate": 1.0, "threshold": 0.02}
 MECHANISM = OnlinePrivate()
 
@@ -243,6 +244,7 @@ def test_fewer_places_are_charged_for_tests_against_a_public_threshold() -> None
         ({"options": {"length": 80, "threshold": math.nan}}, "options.threshold"),
         ({"options": {"length": 80, "ending_epsilon": 0.0}}, "options.ending_epsilon"),
         ({"universe_size": 2**30}, "universe_size"),
+        ({"options": {"length": 200, "epochs": 500, "target": 1, "rate": 64.0}, "shares": LONG}, "options.rate"),
     ],
 )
 def test_what_cannot_be_planned_is_named(changed: dict[str, object], at: str) -> None:

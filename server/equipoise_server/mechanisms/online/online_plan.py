@@ -22,8 +22,10 @@ from equipoise_server.mechanisms.repair.statement_repair_plan import choose_nois
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.mechanisms.weights.hypothesis import gain_slack
 
-MOST_UPDATES = 2048
+MOST_UPDATES = 512
 FEWEST_UPDATES = 8  # that teach anything worth the tests
+USUAL_UPDATES = 128  # in sessions of very many statements
+AIM = 2  # times the error that noise for every statement would promise
 DETECTION_SHARES = tuple(Fraction(part, 16) for part in range(1, 16))  # of the budget
 FALSE_POSITIVES = Fraction(1, 4)  # of all updates, where the hypothesis is right
 UPWARD = 1 + 1e-9
@@ -122,11 +124,10 @@ def plan_online(setting: Setting) -> OnlineParameters:
         raise BudgetExhausted("data_budget: too little for so many updates; allow more, or force fewer updates")
     if "threshold" in setting.options:
         threshold = math.floor(real(setting.options, "threshold", 0.0) * (setting.records << SCORE_BITS))
-        found = [each.with_threshold(setting, length, threshold) for each in divisions]
-        return min(found, key=lambda each: (not each.proven, abs(each.updates - FEWEST_UPDATES), each.promise))
+        return _forced(setting, length, divisions, threshold)
     found = [each.with_threshold(setting, length, proving_threshold(setting, length, each)) for each in divisions]
     unproven = _usual(setting, length, divisions)
-    return min([unproven, *(each for each in found if each.proven)], key=lambda each: each.promise)
+    return min([*(each for each in found if each.proven), unproven], key=lambda each: each.promise)
 
 
 def divided(setting: Setting, length: int, updates: int) -> list[Division]:
@@ -147,17 +148,35 @@ def divided(setting: Setting, length: int, updates: int) -> list[Division]:
     return found
 
 
-def _usual(setting: Setting, length: int, divisions: list[Division]) -> OnlineParameters:
-    """Updates and a threshold with which a session promises as much as noise for every statement would.
+def _forced(setting: Setting, length: int, divisions: list[Division], threshold: int) -> OnlineParameters:
+    """What suits a forced threshold: enough updates, or else as many as keep the tests' noise below it."""
+    found = [each.with_threshold(setting, length, threshold) for each in divisions]
+    proven = [each for each in found if each.proven]
+    if proven:
+        return min(proven, key=lambda each: each.promise)
+    quiet = [each for each, division in zip(found, divisions, strict=True) if division.tested <= threshold]
+    if quiet:
+        return min(quiet, key=lambda each: (-each.updates, each.promise))
+    return min(found, key=lambda each: each.promise)
 
-    So nobody loses by asking here. Of these the one with the greatest `updates threshold^2`: how many updates are
-    needed falls with the square of the threshold (`most_updates`), if far below what is proven. Where only a few
-    updates are to be had so, the session is short and every statement may be answered afresh; or, if it is too long
-    for that, few updates are made and less is promised.
+
+def _usual(setting: Setting, length: int, divisions: list[Division]) -> OnlineParameters:
+    """Updates and a threshold that promise at most twice the error that noise for every statement would.
+
+    Where the hypothesis learns, answers are far better than that. Of all such parameters those with the greatest
+    `updates threshold^2` are taken, so that updates last: how many are needed falls with the threshold's square
+    (`most_updates`), if far below what is proven. Where not even a few updates are to be had so, the session is
+    short; then a few are made, and a greater error is promised. Where statements are so many that noise for all of
+    them promises little, no more is aimed at than the usual number of updates can keep.
     """
     everything = Fraction(usable_rho(setting.data_budget), RHO_UNIT * length)
     _, bounds = choose_noise(setting, everything, setting.beta / setting.queries)
-    aim = max(bounds) * (setting.records << SCORE_BITS) >> GRID_BITS
+    scale = setting.records << SCORE_BITS
+    aim = AIM * max(bounds) * scale >> GRID_BITS
+    most = max((each.updates for each in divisions if each.updates <= USUAL_UPDATES), default=0)
+    if most:
+        aim = min(aim, 2 * min(each.tested for each in divisions if each.updates == most))
+    loudest = min(max(bounds), (aim << GRID_BITS) // scale)
 
     def least(division: Division) -> int:
         """The threshold below which a hypothesis that is right would cause too many updates."""
@@ -168,12 +187,10 @@ def _usual(setting: Setting, length: int, divisions: list[Division]) -> OnlinePa
         return division.updates * (aim - division.tested) ** 2
 
     enough = [each for each in divisions if FEWEST_UPDATES <= each.updates < length]
-    roomy = [each for each in enough if aim - each.tested >= least(each) and max(each.noise_bounds) <= max(bounds)]
+    roomy = [each for each in enough if aim - each.tested >= least(each) and max(each.noise_bounds) <= loudest]
     if roomy:
         best = max(roomy, key=lasting)
         return best.with_threshold(setting, length, aim - best.tested)
-    for short in (each for each in divisions if each.updates == length):
-        return short.with_threshold(setting, length, _even_threshold(setting, short))
     few = enough or divisions
     found = [each.with_threshold(setting, length, least(each)) for each in few if each.updates == few[0].updates]
     return min(found, key=lambda each: each.promise)

@@ -36,6 +36,7 @@ MOST_RECORDS = 1 << 16  # of a hypothesis
 USUAL_EPOCHS = tuple(2**power for power in range(1, 9))
 RATES = tuple(2.0 ** (power / 2) for power in range(-12, 7))
 ENDING_PART = 1 / 4  # of the analysts' epsilon
+FARTHEST = 1 << 13  # nats that all directions together may move an exponent by, either way: within 64 bits
 USEFUL = 1 / 4  # an error that is worth certifying
 FEWEST_PLACES = 1 << 6
 # Of what may be forced: the least and the largest value; whole numbers where the least is 1.
@@ -133,6 +134,10 @@ def filled_in(setting: Setting, session: Session, ending: Fraction, learning: Le
     scale, beta, options = session.scale, Fraction(setting.beta), setting.options
     cap = learning.target + learning.beyond
     positives = min(session.statements, learning.epochs * cap)
+    step = exponent_step(learning.rate, learning.target)
+    if positives * step > FARTHEST << (UNIT_BITS - DIRECTION_BITS):
+        problem = f"could move exponents by more than {FARTHEST} nats; use less, or a larger target"
+        raise InvalidArgument("options.rate", problem)
     epsilon, noise = private_cost.tests_and_answers(setting, session, positives)
     if "variance" in options:
         noise = GaussianNoise(Fraction(real(options, "variance", 1)))
@@ -146,7 +151,7 @@ def filled_in(setting: Setting, session: Session, ending: Fraction, learning: Le
         cap=cap,
         ending_epsilon=ending,
         records=learning.records,
-        step=exponent_step(learning.rate, learning.target),
+        step=step,
         threshold=0,
         test_epsilon=on_epsilon_grid(real(options, "test_epsilon", float(epsilon))),
         noise=noise,

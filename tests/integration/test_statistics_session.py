@@ -1,0 +1,84 @@
+"""A session of statistics on a real store: refused by name before anything is charged, answered, and released."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from integration.rounds_bench import COLOUR, RECORDS, SCHEMA, Bench
+from integration.session_terms import BY_TURNS, PATIENCE, attached
+from integration.test_sessions import answered, until
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries import CountDistinct, Marginal, Statement, Variance
+from equipoise.wire import answers_from_chunk, chunk_from_bytes, statement_to_bytes
+
+CANDIDATES = [
+    {"cells": list(range(SCHEMA.universe_size)), "counts": [1] * SCHEMA.universe_size},
+    {"cells": [0, 5], "counts": [30, 10]},
+]
+STATISTICS = replace(
+    BY_TURNS, mechanism="low_sensitivity", options={"candidates": CANDIDATES, "sensitivity": f"1/{RECORDS}"}
+)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}")
+    yield bench
+    bench.stop()
+
+
+def test_a_session_answers_statistics_and_is_released_as_it_was_answered(bench: Bench) -> None:
+    for options, field in (
+        ({"candidates": [], "sensitivity": "1/400"}, "options.candidates"),
+        ({"candidates": [{"cells": [8], "counts": [1]}], "sensitivity": "1/400"}, "options.candidates[0].cells[0]"),
+        ({"candidates": CANDIDATES}, "options.sensitivity"),
+    ):
+        with pytest.raises(InvalidArgument) as refused:
+            bench.sessions.open(replace(STATISTICS, options=options), "refused")
+        assert refused.value.field == field
+    assert bench.charged() == {"data/shop": (0.0, 0.0)}
+
+    session_id = bench.sessions.open(STATISTICS, "open").id
+    charged = bench.charged()
+    stream = attached(bench, "ann", session_id)
+    unanswerable: dict[str, Statement] = {
+        "is a table": Marginal(("size",)),
+        "'size' has no bins": Variance("size"),
+        "no attribute 'shape'": CountDistinct(("size", "shape")),
+    }
+    for problem, statement in unanswerable.items():
+        with pytest.raises(InvalidArgument, match=problem):
+            stream.ask(1, statement_to_bytes(statement))
+    asked: list[Statement] = [CountDistinct(("colour", "size")), COLOUR == "red"]
+    assert bench.sessions.process_id(session_id) is not None
+    waiting = [stream.ask(i, statement_to_bytes(each)) for i, each in enumerate(asked, start=1)]
+    for turn in range(len(asked)):
+        bench.clock.move(10)
+        until(lambda: len(answered(bench)) > turn)  # noqa: B023 - called before the next turn
+    bench.clock.move(10)
+    told = [answers_from_chunk(each.result(PATIENCE).chunk) for each in waiting]
+    assert bench.charged() == charged
+
+    bench.sessions.close(session_id, "close")
+    bench.rounds.run(session_id, "run")
+    assert bench.wait(session_id).complete
+    bench.rounds.release(session_id, "release")
+    bench.clock.move(60)
+    (released,) = (chunk_from_bytes(each) for each in bench.rounds.results("ann", session_id, 0, 10))
+    for column in ("values", "methods", "bounds"):
+        assert getattr(released, column).tolist() == [int(getattr(each, column)[0]) for each in told]
+
+
+def test_a_delta_above_the_declared_one_is_refused_and_nothing_is_charged_for_it(bench: Bench) -> None:
+    session_id = bench.sessions.open(
+        replace(STATISTICS, options={"candidates": CANDIDATES, "sensitivity": "1/500"}), "open"
+    ).id
+    charged, stream = bench.charged(), attached(bench, "ann", session_id)
+    with pytest.raises(InvalidArgument, match=r"Delta = 0\.0025 .* 400 records .* declared sensitivity is 0\.002"):
+        stream.ask(1, statement_to_bytes(CountDistinct(("size",))))
+    assert bench.charged() == charged
+    assert attached(bench, "ann", session_id).answered == 0
