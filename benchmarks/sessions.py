@@ -24,7 +24,8 @@ from equipoise.queries import All, Among, Marginal, Statement
 from equipoise.schema import Attribute, Schema
 from equipoise.workload import compile_alone
 from equipoise_server.mechanisms.interface import Answers, Budget, Setting, Share
-from equipoise_server.mechanisms.online.online import HYPOTHESIS, Online
+from equipoise_server.mechanisms.online.interface import HYPOTHESIS
+from equipoise_server.mechanisms.online.online import Online
 from equipoise_server.mechanisms.online.online_plan import OnlineParameters
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, UNCERTIFIED
 

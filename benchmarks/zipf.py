@@ -1,10 +1,10 @@
 """Sessions on a stream of Zipf-distributed marginals, beside noise on each statement alone.
 
-    python benchmarks/zipf.py [adult7.csv adult7-domain.json] [--statements 5000]
+    python benchmarks/zipf.py [adult7.csv adult7-domain.json] [--statements 5000] [--records 50000]
 
-One stream of tables of up to two attributes, popular ones more often; without a table one of 50,000 records is made
-up. `online` is asked by one analyst, `online_private` by ten, by turns. `low_sensitivity` answers statistics, not
-marginals, and has no row. All spend epsilon 1 at delta 1/n^2. Prints a table in Markdown.
+One stream of tables of up to two attributes, popular ones more often; without a table one is made up. `online` is
+asked by one analyst, `online_private` by ten, by turns. `low_sensitivity` answers statistics, not marginals: it has
+no row. All spend epsilon 1 at delta 1/n^2. Prints a table in Markdown.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from equipoise_server.simulation.session_simulate import AFRESH, CERTIFIED, UNCE
 from equipoise_server.simulation.session_task import SessionTask, compiled
 from equipoise_server.simulation.task import seed_bytes
 
-RECORDS, SIZES = 50_000, {"a": 16, "b": 8, "c": 8, "d": 8, "e": 4, "f": 2}
+SIZES = {"a": 16, "b": 8, "c": 8, "d": 8, "e": 4, "f": 2}
 FORCED = ("updates=64", "threshold=0.06")  # coarser tests, so that more is certified for longer
 COLUMNS = (
     *("answered by", "analysts", "largest error", "99th percentile", "mean", "promised bound"),
-    *("certified", "afresh", "uncertified", "epsilon", "ms a statement"),
+    *("certified", "afresh", "uncertified", "outside their bound", "epsilon", "ms a statement"),
 )
 
 
@@ -45,10 +45,11 @@ def main() -> None:
     arguments.add_argument("schema", type=Path, nargs="?")
     arguments.add_argument("--statements", type=int, default=5000)
     arguments.add_argument("--analysts", type=int, default=10)
+    arguments.add_argument("--records", type=int, default=50_000, help="of the table that is made up")
     options = arguments.parse_args()
     if options.table is None:
         schema = Schema.from_json(str(SIZES).replace("'", '"'))
-        histogram = made_histogram(schema)
+        histogram = made_histogram(schema, options.records)
     else:
         schema = Schema.from_json(options.schema.read_text(encoding="utf-8"))
         histogram = load_histogram(options.table, schema).histogram
@@ -68,7 +69,7 @@ def rows(task: SessionTask, options: argparse.Namespace, stream: Sequence[Statem
     once = replace(task, statements={"analyst-1": compiled(tuple(dict.fromkeys(stream)), task.schema)})
     for what, asked in (("each alone", task), ("each different one once", once)):
         for name, errors in alone(asked, setting, asked.truth()).items():
-            yield [f"{name} noise on {what}", "1", *shown(errors), "", "", "100 %", "", "1", ""]
+            yield [f"{name} noise on {what}", "1", *shown(errors), "", "", "100 %", "", "", "1", ""]
     for name, analysts, forced in (
         ("online", 1, ()),
         ("online", 1, FORCED),
@@ -91,6 +92,7 @@ def rows(task: SessionTask, options: argparse.Namespace, stream: Sequence[Statem
             *shown(mean_errors([run.delivered])),
             f"{report.plan.promised_error:.4f}",
             *parts,
+            str(run.outside_bound),
             f"{report.data_cost.epsilon:.3g}",
             f"{1000 * run.seconds / len(stream):.2f}",
         ]
@@ -106,10 +108,10 @@ def zipf_stream(schema: Schema, count: int, seed: bytes) -> tuple[Statement, ...
     return tuple(tables[ranking[urn.draw(drawn)]] for _ in range(count))
 
 
-def made_histogram(schema: Schema) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def made_histogram(schema: Schema, records: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Records of correlated attributes: what is made up, but has something to learn."""
     choose = np.random.default_rng(1)
-    hidden = choose.integers(0, 4, RECORDS)
+    hidden = choose.integers(0, 4, records)
     columns = [np.minimum(size - 1, choose.poisson(1 + hidden * size / 8)) for size in schema.sizes]
     cells = np.ravel_multi_index(tuple(columns), schema.sizes)
     return np.bincount(cells, minlength=math.prod(schema.sizes)).astype(np.int64)

@@ -42,6 +42,7 @@ from equipoise_server.rpc.limits import call_limit
 from equipoise_server.rpc.methods import Serving, bind
 from equipoise_server.rpc.metrics import Metrics
 from equipoise_server.rpc.operator import OperatorMethods
+from equipoise_server.rpc.refusals import Refusals
 from equipoise_server.rpc.sessions import Asking
 from equipoise_server.rpc.shield import hide_errors
 from equipoise_server.rpc.synopsis import Synopses
@@ -261,7 +262,13 @@ def _server(
     guards = (
         hide_errors,
         metrics.guard(),
-        authentication(registry, config.deployment, clock, authenticating),
+        authentication(
+            registry,
+            config.deployment,
+            clock,
+            authenticating,
+            Refusals(config.refusals_per_second, config.burst_seconds),
+        ),
         # Before the role: calls that are refused for it cost the server, and lines of the log, as others do.
         call_limit(call_limits(config)),
         check_role,

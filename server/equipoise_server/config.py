@@ -114,6 +114,12 @@ class Config(BaseSettings):
         le=1_000_000,
         description="How often one caller may change or plan something otherwise, on average.",
     )
+    refusals_per_second: int = Field(
+        default=1,
+        ge=1,
+        le=1_000_000,
+        description="How often one certificate that is refused may be shown again, on average.",
+    )
     asked_per_second: int = Field(
         default=1000,
         ge=1,

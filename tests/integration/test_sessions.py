@@ -145,7 +145,7 @@ def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(benc
         attached(bench, "ann", session_id)
 
 
-def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:
+def test_a_session_takes_neither_workloads_nor_nonces_and_a_round_no_statements(on_sqlite: Bench) -> None:
     bench = on_sqlite
     plain = bench.opened()
     with pytest.raises(NotFound):
@@ -153,6 +153,20 @@ def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:
     with pytest.raises(NotFound):
         bench.sessions.close(plain, "close")
     bench.rounds.abort(plain, "not needed", "abort")
+    session_id = bench.sessions.open(ONLINE, "open").id
+    workload = workload_to_bytes([COLOUR == "red"])
+    for call in (
+        lambda: bench.rounds.submit("ann", session_id, "1", workload, SALT),
+        lambda: bench.rounds.dry_run("ann", session_id, workload),
+        lambda: bench.rounds.withdraw("ann", session_id, "2"),
+        lambda: bench.rounds.set_audit_nonce(session_id, bytes(32), "3", "auditor"),
+    ):
+        with pytest.raises(WrongState, match="session"):
+            call()
+
+
+def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:
+    bench = on_sqlite
     session_id = bench.sessions.open(ONLINE, "open").id
     before = bench.charged()
     with pytest.raises(NotFound):
@@ -163,15 +177,6 @@ def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:
         bench.sessions.attach("ann", session_id, 0, b"short", accept_unprotected=True)
     with pytest.raises(OutOfRange):
         attached(bench, "ann", session_id, after=1)
-    workload = workload_to_bytes([COLOUR == "red"])
-    for call in (
-        lambda: bench.rounds.submit("ann", session_id, "1", workload, SALT),
-        lambda: bench.rounds.dry_run("ann", session_id, workload),
-        lambda: bench.rounds.withdraw("ann", session_id, "2"),
-        lambda: bench.rounds.set_audit_nonce(session_id, bytes(32), "3", "auditor"),
-    ):
-        with pytest.raises(WrongState, match="session"):
-            call()
     stream = attached(bench, "ann", session_id)
     with pytest.raises(InvalidArgument, match=r"^statement.*no attribute 'shape'"):
         stream.ask(1, statement_to_bytes(attribute("shape") == "round"))  # of another dataset
@@ -203,6 +208,11 @@ def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:
     assert newer.ended.result(PATIENCE) is None
     assert aborted.state is RoundState.ABORTED
     assert bench.charged() == {**before, DATA: (before[DATA][1], before[DATA][1])}
+    # What was answered can be read as long as results are kept.
+    assert len(attached(bench, "bob", session_id).stored(0, 10)) == 3
+    bench.clock.move(31 * 86_400)
+    bench.rounds.keep_schedule()
+    assert answered(bench) == []
 
 
 @pytest.mark.parametrize(

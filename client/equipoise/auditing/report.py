@@ -145,7 +145,7 @@ def _round(round_id: str, held: RecordedRound) -> dict[str, Any]:
         "opened": from_microseconds(held.terms["open_time"]),
         "shares": len(held.analysts),
         "session": held.session,
-        "protects_analysts": held.terms["analyst_budget"] is not None,
+        "protects_analysts": held.protects_analysts,
         "nonce": None if held.sealed is None else held.sealed.first["seal"]["nonce"],
         "seed_read": [{"auditor": each["auditor"], "time": from_microseconds(each["time"])} for each in held.reads],
         "seed_destroyed": None if held.destroyed is None else from_microseconds(held.destroyed["time"]),
@@ -160,7 +160,7 @@ def _round_row(round_id: str, held: RecordedRound) -> Sequence[object]:
         _time(from_microseconds(held.terms["open_time"])),
         held.state,
         len(held.analysts),
-        "protected" if held.terms["analyst_budget"] is not None else "not protected from one another",
+        "protected" if held.protects_analysts else "not protected from one another",
         ", ".join(f"{each['auditor']} {_time(from_microseconds(each['time']))}" for each in held.reads),
         "" if held.destroyed is None else _time(from_microseconds(held.destroyed["time"])),
     )

@@ -30,6 +30,11 @@ class RecordedRound:
         return self.terms.get("session")
 
     @property
+    def protects_analysts(self) -> bool:
+        """Whether there is a budget for what its analysts may learn of one another, or only one of them."""
+        return self.terms["analyst_budget"] is not None or len(self.analysts) == 1
+
+    @property
     def analysts(self) -> list[str]:
         """Who has a share, in order."""
         return [share["analyst"] for share in self.opened.first["plan"]["terms"]["shares"]]

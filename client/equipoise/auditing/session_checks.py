@@ -46,7 +46,7 @@ def unprotected(recorded: Recorded) -> list[str]:
         f"the session {round_id} ({held.terms['mechanism']}) does not protect its {len(held.analysts)} analysts "
         "from one another: nothing bounds what one of them can learn of what the others ask"
         for round_id, held in recorded.rounds.items()
-        if held.terms["analyst_budget"] is None
+        if not held.protects_analysts
     ]
 
 

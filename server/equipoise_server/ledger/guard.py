@@ -35,7 +35,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -109,6 +109,20 @@ class Guard:
             self.check(connection)
             self._move(connection)
 
+    def count(self, answered: int) -> None:
+        """Let the guard know how many answers of sessions a store has, which it has accepted before.
+
+        Quicker than `advance`, which looks at all of the store: somebody waits for each answer. Raises `DataLoss`,
+        `Unavailable`.
+        """
+        with self._locked():
+            mark = self.read()
+            if mark is None:
+                raise DataLoss(f"the guard {self.path} is missing; {REPAIR}")
+            if answered > mark.answered:
+                self._write(replace(mark, answered=answered))
+            self._settle()
+
     def set(self, store: Store) -> None:
         """Set the guard to the journal's head, wherever it was; only after what is missing was written off."""
         with self._locked(), store.read() as connection:
@@ -169,10 +183,10 @@ class Guard:
                 f"the log's first {mark.log.size} entries are not those that had been shown (see the guard): the "
                 "store is a copy that went another way, and records may be missing"
             )
-        if _answered(connection) < mark.answered:
+        if (given := answers_given(connection)) < mark.answered:
             return (
-                f"the store has {_answered(connection)} answers of sessions, but {mark.answered} had been given "
-                "(see the guard): it was restored from an older copy, and randomness would be used again"
+                f"the store has {given} answers of sessions, but {mark.answered} had been given (see the guard): "
+                "it was restored from an older copy, and randomness would be used again"
             )
         return (
             f"the store remembers {remembered(connection)} requests, but {mark.requests} had been answered "
@@ -182,7 +196,7 @@ class Guard:
     def _move(self, connection: Connection) -> None:
         # The head first: amounts that are newer than it can only count more.
         head, kept, log = journal.head(connection), remembered(connection), tree_heads.newest(connection)
-        mark, now = self.read(), (head.sequence, head.digest, kept, log, _answered(connection))
+        mark, now = self.read(), (head.sequence, head.digest, kept, log, answers_given(connection))
         if mark is None or (mark.sequence, mark.digest, mark.requests, mark.log, mark.answered) != now:
             committed, orders = accounts.all_committed(connection), accounts.all_orders(connection)
             self._write(Mark(head.sequence, head.digest, committed, orders, *now[2:]))
@@ -255,7 +269,7 @@ def compare(connection: Connection, mark: Mark | None) -> Finding:
     if mark is None:
         return Finding.MISSING if head.sequence or tree_heads.newest(connection).size else Finding.CONTAINED
     contained = journal.digest_at(connection, mark.sequence) == mark.digest
-    counted = remembered(connection) >= mark.requests and _answered(connection) >= mark.answered
+    counted = remembered(connection) >= mark.requests and answers_given(connection) >= mark.answered
     if contained and counted and _in_log(connection, mark.log):
         return Finding.CONTAINED
     # A crash came between the write-off and the setting of the guard: nothing happened in between.
@@ -264,7 +278,7 @@ def compare(connection: Connection, mark: Mark | None) -> Finding:
     return Finding.BEHIND if contained or head.sequence < mark.sequence else Finding.FORKED
 
 
-def _answered(connection: Connection) -> int:
+def answers_given(connection: Connection) -> int:
     """How many statements sessions have answered. It never falls, whatever is removed."""
     return int(connection.execute(select(func.coalesce(func.sum(sessions.c.answered), 0))).scalar_one())
 

@@ -324,6 +324,10 @@ class Rounds:
         """Let the guard know of all that was done, so that no copy of the store from before it is accepted."""
         self._guard.advance(self._store)
 
+    def remember_answers(self, answered: int) -> None:
+        """Let the guard know that the store has so many answers of sessions, before any more of them is told."""
+        self._guard.count(answered)
+
     # Budgets
 
     def accounts(self, dataset: str, page_size: int = 0, page_token: str = "") -> AccountPage:

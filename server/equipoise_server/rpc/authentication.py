@@ -23,13 +23,15 @@ from equipoise_server.rpc.threads import SharedThreads
 _CALLER: ContextVar[Caller] = ContextVar("caller")
 
 
-def authentication(registry: Registry, deployment: str, clock: Clock, threads: SharedThreads) -> Guard:
+def authentication(
+    registry: Registry, deployment: str, clock: Clock, threads: SharedThreads, refusals: Refusals
+) -> Guard:
     """The guard that finds the caller, and ends the call where its certificate is good no longer.
 
     That the chain leads to our authority is checked by TLS before. Looking the name up comes before any limit of
     calls, so names take turns in `threads`: whoever floods the server delays only calls under its own name.
     """
-    open_calls, refusals = OpenCalls(registry, clock), Refusals()
+    open_calls = OpenCalls(registry, clock)
 
     @asynccontextmanager
     async def authenticate(call: Call) -> AsyncIterator[None]:

@@ -19,8 +19,6 @@ from equipoise.errors import NotAuthenticated, TooFast
 from equipoise_server.identity.registry import serial_of
 from equipoise_server.rpc.buckets import TOO_OFTEN, Bucket, once_a_minute
 
-A_SECOND, AT_ONCE = 1.0, 10.0  # calls; enough to see why
-
 _log = structlog.get_logger("equipoise.rpc")
 
 
@@ -31,9 +29,13 @@ class _Refused:
 
 
 class Refusals:
-    """Of one server. Belongs to the event loop that answers calls."""
+    """Of one server: so many a second on average, `burst_seconds` of them at once. Belongs to its event loop."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, per_second: float, burst_seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._per_second = per_second
+        self._at_once = max(1, per_second * burst_seconds)
         self._clock = clock
         # By serial number, which is signed: there are no more than certificates that the authority has issued.
         self._known: dict[str, _Refused] = {}
@@ -50,7 +52,10 @@ class Refusals:
         try:
             yield
         except NotAuthenticated:
-            self._known.setdefault(serial, _Refused(Bucket(A_SECOND, AT_ONCE - 1, now), once_a_minute(now)))
+            if known is None:
+                known = _Refused(Bucket(self._per_second, self._at_once, now), once_a_minute(now))
+                known.calls.take(now)
+                self._known.setdefault(serial, known)
             raise
         # What was wrong, such as a clock, is so no longer; from here on its holder's own limits count.
         self._known.pop(serial, None)

@@ -27,6 +27,7 @@ from equipoise.schema import Schema
 from equipoise.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.times import to_microseconds
 from equipoise.wire import ANSWERS_TO_STATEMENT, answers_from_chunk, answers_to_chunk
+from equipoise_server.ledger.guard import answers_given
 from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.rounds.foundation import Foundation
@@ -65,7 +66,7 @@ class OpenSession:
 class Conductor:
     """Safe to use from several threads. `session` must be this server's, and the guard must know of its opening."""
 
-    def __init__(self, session: OpenSession, foundation: Foundation, remember: Callable[[], None]) -> None:
+    def __init__(self, session: OpenSession, foundation: Foundation, remember: Callable[[int], None]) -> None:
         self._session = session
         self._id = session.record.id
         self._base = foundation
@@ -335,8 +336,6 @@ class Conductor:
         """Have some statements answered, store the answers, and put down when to tell them."""
         found = self._answerer.answers([Question(slot, each.statement) for slot, each in taken])
         told = self._stored(taken[: len(found)], found)
-        # Not before the guard counts them: a copy of the store without them would be answered once more.
-        self._remember()
         with self._changed:
             if self._ended is not None:
                 return
@@ -363,8 +362,11 @@ class Conductor:
                 made.append(self._receipted(connection, answered))
                 _advance(asker, answered, each.cells)
             answers.insert(connection, self._id, self._answered, made)
+            given = answers_given(connection)
             reached(CrashPoint.ANSWERS_WRITTEN)
         reached(CrashPoint.ANSWERS_COMMITTED)
+        # Told only when the guard counts them: a copy of the store without them would be asked once more.
+        self._remember(given)
         return made
 
     def _deliver(self) -> None:

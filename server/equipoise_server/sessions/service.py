@@ -196,7 +196,7 @@ class Sessions:
                 raise Unavailable(OTHER_SERVER)
             # Whoever has opened it, or answered in it, may have died before the guard knew.
             self._rounds.remember()
-            conductor = Conductor(self._open_session(record), self._base, self._rounds.remember)
+            conductor = Conductor(self._open_session(record), self._base, self._rounds.remember_answers)
             self._conductors[record.id] = conductor
             return conductor
 

@@ -50,6 +50,7 @@ def test_every_honest_session_is_in_order(custodian: Custodian) -> None:
 
 def test_analysts_who_are_not_protected_are_named_in_words(custodian: Custodian) -> None:
     custodian.play_session("a2", protected=False)
+    custodian.open_session("a3", analysts=("ann",), protected=False)  # there is nobody to protect her from
     audit = verify(custodian.archive(), custodian.trusted)
     (remark,) = audit.remarks
     assert remark.startswith("the session a2 (equilibrium) does not protect its 2 analysts from one another")
@@ -57,7 +58,7 @@ def test_analysts_who_are_not_protected_are_named_in_words(custodian: Custodian)
     assert remark in report
     assert "not protected from one another" in report
     told = {each["round"]: each["protects_analysts"] for each in as_json(audit)["rounds"]}
-    assert told == {HELD: True, "a2": False}
+    assert told == {HELD: True, "a2": False, "a3": True}
 
 
 def opened_before_it_was_charged(custodian: Custodian) -> None:

@@ -18,8 +18,8 @@ from equipoise.queries import Among, Marginal
 from equipoise.schema import Attribute, Schema
 from equipoise.workload import compile_alone
 from equipoise_server.mechanisms.interface import NO_BOUND, Answers, Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.online.epochs import BLOCK, HYPOTHESIS, EpochParameters, Epochs, pulls
-from equipoise_server.mechanisms.online.interface import play
+from equipoise_server.mechanisms.online.epochs import BLOCK, EpochParameters, Epochs, pulls
+from equipoise_server.mechanisms.online.interface import HYPOTHESIS, play
 from equipoise_server.mechanisms.online.private import LinearSession, OnlinePrivate
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 

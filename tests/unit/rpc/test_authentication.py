@@ -20,6 +20,7 @@ from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rpc.authentication import authentication, current_caller
 from equipoise_server.rpc.guards import Call, Context
+from equipoise_server.rpc.refusals import Refusals
 from equipoise_server.rpc.threads import SharedThreads
 from equipoise_server.storage.requests import make_request
 from equipoise_server.storage.store import open_store
@@ -40,7 +41,8 @@ class Deployment:
     now: datetime = NOW
 
     def __post_init__(self) -> None:
-        self.guard = authentication(self.registry, "here", lambda: self.now, self.threads)
+        refusals = Refusals(1, 10)
+        self.guard = authentication(self.registry, "here", lambda: self.now, self.threads, refusals)
 
     async def caller(self, presented: Iterable[bytes]) -> Caller:
         context = cast(Context, FakeContext({"x509_pem_cert": presented}))

@@ -11,8 +11,9 @@ from structlog.testing import capture_logs
 from equipoise.errors import NotAuthenticated, TooFast, Unavailable
 from equipoise_server.identity.authority import Authority, new_key
 from equipoise_server.identity.registry import serial_of
-from equipoise_server.rpc.refusals import AT_ONCE, Refusals
+from equipoise_server.rpc.refusals import Refusals
 
+AT_ONCE = 10
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AUTHORITY = Authority.create("here", NOW)
 THEIRS, ANOTHER = (AUTHORITY.issue_identity("mal", new_key().public_key(), NOW) for _ in range(2))
@@ -35,7 +36,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def refusals(clock: Clock) -> Refusals:
-    return Refusals(clock)
+    return Refusals(per_second=1, burst_seconds=AT_ONCE, clock=clock)
 
 
 def refuse(refusals: Refusals, times: int = 1) -> None:
@@ -45,7 +46,7 @@ def refuse(refusals: Refusals, times: int = 1) -> None:
 
 
 def test_some_refusals_at_once_then_one_a_second_for_each_certificate(refusals: Refusals, clock: Clock) -> None:
-    refuse(refusals, int(AT_ONCE))
+    refuse(refusals, AT_ONCE)
     looked_up = False
     with pytest.raises(TooFast) as limited, refusals.counted(THEIRS):
         looked_up = True
@@ -59,21 +60,21 @@ def test_some_refusals_at_once_then_one_a_second_for_each_certificate(refusals: 
 
 
 def test_whoever_is_let_in_is_not_limited_here(refusals: Refusals, clock: Clock) -> None:
-    refuse(refusals, int(AT_ONCE))
+    refuse(refusals, AT_ONCE)
     clock.now += 1.0
-    for _ in range(2 * int(AT_ONCE)):
+    for _ in range(2 * AT_ONCE):
         with refusals.counted(THEIRS):
             pass
 
 
 def test_a_store_that_says_nothing_refuses_nobody(refusals: Refusals) -> None:
-    for _ in range(2 * int(AT_ONCE)):
+    for _ in range(2 * AT_ONCE):
         with pytest.raises(Unavailable), refusals.counted(THEIRS):
             raise Unavailable("the store is busy")
 
 
 def test_a_flood_is_one_line_a_minute(refusals: Refusals, clock: Clock) -> None:
-    refuse(refusals, int(AT_ONCE))
+    refuse(refusals, AT_ONCE)
     with capture_logs() as logged:
         for _ in range(300):
             clock.now += 0.3

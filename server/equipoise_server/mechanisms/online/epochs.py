@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from equipoise.grid import on_grid
 from equipoise_server.mechanisms.answer_noise import GaussianNoise, Law
 from equipoise_server.mechanisms.interface import NO_BOUND, Answers
+from equipoise_server.mechanisms.online.interface import HYPOTHESIS, alike
 from equipoise_server.mechanisms.online.question import Question, Scale
 from equipoise_server.mechanisms.repair.private_weights import answer_scores
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, UNCERTIFIED
@@ -30,7 +31,6 @@ from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import draw_exponential
 
-HYPOTHESIS = 9  # the wire's AnswerMethod
 BLOCK = 1 << 8  # slots whose count noise is drawn together
 
 
@@ -115,7 +115,7 @@ class Epochs:
             raise ValueError(f"slot {slot} is over, or there is none")
         self._pass(slot)
         held = question.held(self._multiset)
-        answers = _alike(held, UNCERTIFIED, NO_BOUND) if self.used_up else self._tested(slot, question, held)
+        answers = alike(held, UNCERTIFIED, NO_BOUND) if self.used_up else self._tested(slot, question, held)
         self._pass(slot + 1)
         return answers
 
@@ -129,12 +129,12 @@ class Epochs:
     def _tested(self, slot: int, question: Question, held: NDArray[np.int64]) -> Answers:
         parameters, units, truth = self._parameters, self._parameters.scale.units, question.truth()
         if not self._positive(slot, int(answer_scores(truth, units, held).max())):
-            return _alike(held, HYPOTHESIS, parameters.certified_bound)
+            return alike(held, HYPOTHESIS, parameters.certified_bound)
         noisy = truth + self._answer_noise(slot, parameters.answer_noise(question.moved), len(truth))
         answers = on_grid(np.clip(noisy, 0, units), units)
         self._afresh += 1
         self._learnt += question.direction(pulls(answers - held, parameters.guard))
-        return _alike(answers, parameters.noise.method, parameters.noise_bounds[question.moved - 1])
+        return alike(answers, parameters.noise.method, parameters.noise_bounds[question.moved - 1])
 
     def _pass(self, stop: int) -> None:
         """Tests the count after every slot before `stop`."""
@@ -201,8 +201,3 @@ def pulls(gaps: NDArray[np.int64], guard: int) -> NDArray[np.int64]:
         alone[worst] = np.sign(gaps[worst])
         return alone
     return (sides[0] > 0).astype(np.int64) if sums[0] >= sums[1] else -(sides[1] > 0).astype(np.int64)
-
-
-def _alike(values: NDArray[np.int64], method: int, bound: int) -> Answers:
-    """Answers that were all found one way."""
-    return Answers(values, np.full(len(values), method, np.uint8), np.full(len(values), bound, np.int64))

@@ -21,6 +21,7 @@ from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, Setting
 
 LONGEST_SESSION = 1 << 32  # turns, or statements in all
+HYPOTHESIS = 9  # the wire\'s AnswerMethod
 
 
 class Session(Protocol):
@@ -123,6 +124,12 @@ def play(
     synopsis = session.finish()
     progress("answer", len(order), len(order))
     return Outcome({analyst: joined(each) for analyst, each in answers.items()}, synopsis)
+
+
+def alike(values: NDArray[np.int64], method: int, bound: int) -> Answers:
+    """The cells of a statement, which are all answered in one way."""
+    cells = len(values)
+    return Answers(values, np.full(cells, method, np.uint8), np.full(cells, bound, np.int64))
 
 
 def joined(answers: list[Answers]) -> Answers:

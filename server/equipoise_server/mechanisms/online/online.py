@@ -16,7 +16,7 @@ from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.answer_noise import fresh_answers
 from equipoise_server.mechanisms.checking import check_costs
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Plan, Setting
-from equipoise_server.mechanisms.online.interface import linear
+from equipoise_server.mechanisms.online.interface import HYPOTHESIS, alike, linear
 from equipoise_server.mechanisms.online.online_plan import OnlineParameters, data_parts, plan_online, uncertified
 from equipoise_server.mechanisms.repair.private_weights import answer_scores, rounding_error
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
@@ -25,7 +25,6 @@ from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
 from equipoise_server.mechanisms.weights.hypothesis import Hypothesis, gain_slack
 from equipoise_server.randomness.stream import KeyedStream
 
-HYPOTHESIS = 9  # the wire's AnswerMethod
 NO_SYNOPSIS = np.zeros(0, dtype=np.int64)
 
 
@@ -114,23 +113,17 @@ class OnlineSession:
         asked = linear(statement)
         held = self._hypothesis.answers(asked)
         if self.used_up:
-            return _alike(held, UNCERTIFIED, NO_BOUND)
+            return alike(held, UNCERTIFIED, NO_BOUND)
         counts = asked.counts(self._histogram)
         score = int(answer_scores(counts, self._records, held).max())
         if not self._tests.positive(slot, score):
-            return _alike(held, HYPOTHESIS, self._parameters.certified_bound)
+            return alike(held, HYPOTHESIS, self._parameters.certified_bound)
         noise, moved = self._parameters.noise, asked.statement_sensitivity(0)
         stream = KeyedStream.derive(self._seed, "online", "answers", str(slot))
         published = fresh_answers(noise, moved, counts, self._records, stream)
         self._hypothesis.measured(asked, 0, published / 2.0**GRID_BITS)
-        return _alike(published, noise.method, self._parameters.noise_bounds[moved - 1])
+        return alike(published, noise.method, self._parameters.noise_bounds[moved - 1])
 
     def finish(self) -> NDArray[np.int64]:
         """There is no synopsis of records: the hypothesis is known by its answers only."""
         return NO_SYNOPSIS
-
-
-def _alike(values: NDArray[np.int64], method: int, bound: int) -> Answers:
-    """Cells that are all answered in one way."""
-    cells = len(values)
-    return Answers(values, np.full(cells, method, np.uint8), np.full(cells, bound, np.int64))
