@@ -334,6 +334,16 @@ NO_SESSIONS: dict[str, tuple[Terms, str]] = {
     "no budget": (session_terms("mal", data_budget=Budget(0.0, 1e-5)), "INVALID"),
     "more than is left": (session_terms("mal", data_budget=Budget(49.9, 1e-3)), "BUDGET"),
     "nobody": (session_terms(), "INVALID"),
+    "an empty list of candidates": (
+        session_terms(
+            "mal",
+            mechanism="low_sensitivity",
+            analyst_budget=Budget(4.0, 1e-5),
+            session=SLOTTED,
+            options='{"candidates": [], "sensitivity": "1/100"}',
+        ),
+        "INVALID",
+    ),
 }
 
 

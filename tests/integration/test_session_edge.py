@@ -19,7 +19,7 @@ STOP_SECONDS = 60
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    state = make_state(tmp_path / "state", ["asking_idle_seconds = 2", "asked_at_once = 2", *HURRIED])
+    state = make_state(tmp_path / "state", ["asking_idle_seconds = 5", "asked_at_once = 2", *HURRIED])
     rows = [f"{('red', 'green')[row % 2]},{row % 20 / 10}" for row in range(400)]
     (state / "data" / "shop.csv").write_text("\n".join(["colour,price", *rows]) + "\n")
     with running(state) as made:
