@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from equipoise.auditing.archive import Own
 from equipoise.encoding import from_hex
-from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.errors import AlreadyExists, InvalidArgument, NotFound, VerificationFailed, WrongState
 from equipoise.keepsakes import write_whole
 from equipoise.profile import read_file, read_settings
 from equipoise.seeds import NONCE_BYTES
 
 NONCES, READS = "nonces", "reads"
+REFUSALS = (AlreadyExists, InvalidArgument, NotFound, WrongState)  # after which a nonce is certainly in no round
 _ROUND = re.compile(r"[0-9a-f]{1,64}")
 
 
@@ -32,12 +35,22 @@ def own_acts(profile: Path) -> Own:
     return Own(name, nonces, reads)
 
 
-def nonce_for(profile: Path, round_id: str) -> bytes:
-    """The nonce of a round: the one that was drawn before, or a fresh one, on disk before anybody gets it."""
+@contextmanager
+def offered_nonce(profile: Path, round_id: str) -> Iterator[bytes]:
+    """The nonce of a round: the one that was drawn before, or a fresh one, on disk before anybody gets it.
+
+    A fresh one that is refused within the context is forgotten: it is in no round, and no audit may look for it.
+    """
     path = _place(profile / NONCES, round_id)
-    if not path.exists():
+    fresh = not path.exists()
+    if fresh:
         write_whole(path, secrets.token_bytes(NONCE_BYTES).hex().encode() + b"\n")
-    return _nonce(path)
+    try:
+        yield _nonce(path)
+    except REFUSALS:
+        if fresh:
+            path.unlink()
+        raise
 
 
 def note_read(profile: Path, round_id: str, time: str) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from equipoise.auditing.archive import read_archive, write_archive
 from equipoise.auditing.download import download
-from equipoise.auditing.notebook import nonce_for, note_read, own_acts
+from equipoise.auditing.notebook import note_read, offered_nonce, own_acts
 from equipoise.auditing.report import as_json as audit_to_json
 from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
@@ -165,10 +165,10 @@ def nonce(
 ) -> None:
     """Add randomness of your own to a round that is open, so that the custodian cannot have chosen all of it.
 
-    It is drawn once, kept in the profile, and looked for on record by the next audit.
+    It is drawn once, kept in the profile, and looked for on record by the next audit. Sessions take none: they answer
+    from their opening on.
     """
-    drawn = nonce_for(profile, round_id)
-    with Auditor.from_profile(profile) as auditor:
+    with Auditor.from_profile(profile) as auditor, offered_nonce(profile, round_id) as drawn:
         auditor.set_nonce(round_id, drawn, request_id)
     if as_json:
         print_json({"round": round_id, "nonce": drawn})

@@ -17,11 +17,11 @@ from unit.client.custodian import DATA_PARTS, Custodian, rechained
 
 from equipoise.accounting import Approximate, Cost, charge_at, charge_of, parts_to_json
 from equipoise.auditing.archive import Archive, Own, read_archive, write_archive
-from equipoise.auditing.notebook import nonce_for, note_read, own_acts
+from equipoise.auditing.notebook import note_read, offered_nonce, own_acts
 from equipoise.auditing.report import as_json, as_markdown
 from equipoise.auditing.verify import QUESTIONS, Audit, Outcome, verify
 from equipoise.commands.printing import plain
-from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.errors import InvalidArgument, Unavailable, VerificationFailed, WrongState
 from equipoise.signed_notes import SigningKey, sign_note
 
 ROUND, OTHER = "aa", "bb"
@@ -593,11 +593,26 @@ def test_a_table_with_two_budgets_is_remarked(custodian: Custodian) -> None:
 
 def test_an_auditor_draws_a_nonce_once(tmp_path: Path) -> None:
     (tmp_path / "profile.toml").write_text('target = "here:1"\nname = "eve"\n')
-    drawn = nonce_for(tmp_path, ROUND)
-    assert nonce_for(tmp_path, ROUND) == drawn != nonce_for(tmp_path, OTHER)
+    with offered_nonce(tmp_path, ROUND) as drawn:
+        pass
+    with offered_nonce(tmp_path, ROUND) as again, offered_nonce(tmp_path, OTHER) as other:
+        assert again == drawn != other
     note_read(tmp_path, ROUND, "now")
     note_read(tmp_path, ROUND, "later")
     own = own_acts(tmp_path)
     assert (own.name, own.nonces[ROUND], own.reads) == ("eve", drawn.hex(), {ROUND: 2})
     with pytest.raises(InvalidArgument, match="is not the identifier of a round"):
-        nonce_for(tmp_path, "../elsewhere")
+        with offered_nonce(tmp_path, "../elsewhere"):
+            pass
+
+
+def test_a_nonce_that_was_refused_is_looked_for_in_no_round(tmp_path: Path) -> None:
+    (tmp_path / "profile.toml").write_text('target = "here:1"\nname = "eve"\n')
+    for lost in (Unavailable("no answer"), WrongState("the round is sealed")):
+        with pytest.raises(type(lost)), offered_nonce(tmp_path, ROUND) as drawn:
+            raise lost
+        # It may have arrived, where nothing came back; and then a later refusal is of the second time.
+        assert own_acts(tmp_path).nonces == {ROUND: drawn.hex()}
+    with pytest.raises(WrongState), offered_nonce(tmp_path, OTHER):
+        raise WrongState("a session takes none")
+    assert set(own_acts(tmp_path).nonces) == {ROUND}
