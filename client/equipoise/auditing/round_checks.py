@@ -289,7 +289,9 @@ def check_seeds(recorded: Recorded, own: Own) -> None:
         held = recorded.rounds.get(round_id)
         if held is None:
             raise VerificationFailed(f"the round {round_id} got a nonce of the auditor's, but is not recorded")
-        if held.sealed is not None and held.sealed.first["seal"]["nonce"] != nonce:
+        # A session takes none: the server refused it, and the auditor's own copy means nothing.
+        taken = held.sealed is not None and held.session is None
+        if taken and held.sealed is not None and held.sealed.first["seal"]["nonce"] != nonce:
             raise VerificationFailed(f"{held.sealed}: does not name the nonce that the auditor gave")
     for round_id, times in own.reads.items():
         held = recorded.rounds.get(round_id)

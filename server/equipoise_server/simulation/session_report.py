@@ -10,6 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from equipoise.accounting import Cost
 from equipoise_server.simulation.measure import mean_errors
 from equipoise_server.simulation.report import error_row, mean_counts, pair
 from equipoise_server.simulation.session_simulate import AFRESH, CERTIFIED, UNCERTIFIED, SessionReport
@@ -84,7 +85,9 @@ def _lines(report: SessionReport) -> Iterator[tuple[str, str]]:
         f"{counts[UNCERTIFIED] / asked:.1%} uncertified",
     )
     yield "costs", f"{pair(report.data_cost)} the people in the table, of {pair(setting.data_budget)}"
-    if report.analyst_cost is None:
+    if len(setting.shares) == 1 and report.plan.analyst_cost in (None, Cost()):
+        yield "", "there is one analyst, and nobody to protect it from"
+    elif report.analyst_cost is None:
         yield "", "the analysts are not protected from one another"
     else:
         unit = "one statement of an analyst" if setting.unit == "query" else "all that one analyst asks"
