@@ -14,7 +14,7 @@
     |-- Unavailable           the server or its store cannot be reached; try again
     |-- DataLoss              stored records are damaged
     |   `-- VerificationFailed    a record, proof or signature is not what it must be; no server sends it
-    |-- NotServed             the server's version does not offer this yet
+    |-- NotServed             the server's version does not offer this
     `-- InternalError         anything unexpected; carries a random reference and no detail
 
 Each class fixes its gRPC status and a machine-readable reason, so that the server's error shield and the
@@ -151,7 +151,7 @@ class VerificationFailed(DataLoss):
 
 
 class NotServed(EquipoiseError):
-    """The server's version knows the method but does not offer it yet."""
+    """The server's version does not know the method."""
 
     status = "UNIMPLEMENTED"
     reason = "UNIMPLEMENTED"

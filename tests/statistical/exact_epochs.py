@@ -118,9 +118,9 @@ class EnumeratedEpochs(Epochs):
             self._targets = {z: self._targets[z] * (1 - ends[z] * self.tested) / (1 - chance) for z in ends}
         return np.full(BLOCK, FAR if ended else -FAR)
 
-    def _pass(self, stop: int) -> None:
+    def pass_to(self, stop: int) -> None:
         assert stop <= self._next + 1, "slots are passed one by one here"
-        super()._pass(stop)
+        super().pass_to(stop)
 
     @property
     def tested(self) -> bool:
@@ -171,7 +171,7 @@ def session_law(
         shown: list[int] = []
         for slot, question in enumerate(known):
             if question is None:
-                session._pass(slot + 1)
+                session.pass_to(slot + 1)
             else:
                 session.truth = question.truth()
                 answers = session.answer(slot, question)

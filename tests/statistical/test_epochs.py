@@ -340,7 +340,7 @@ def shipped_view(
     shown: list[int] = []
     for slot, question in enumerate(questions):
         if question is None:
-            session._pass(slot + 1)
+            session.pass_to(slot + 1)
         else:
             answers = session.answer(slot, question)
             if slot != hidden:

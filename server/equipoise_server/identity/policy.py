@@ -35,14 +35,13 @@ class Row:
     """The policy of one method.
 
     `event` is the name under which each call is logged with its caller, empty where it is not: looking leaves no
-    trace. What is not served yet answers UNIMPLEMENTED, after the role is checked.
+    trace.
     """
 
     roles: frozenset[Role]
     owned: Ownership
     rate: Rate
     event: str = ""
-    served: bool = True
 
 
 _ANYONE = frozenset(Role)

@@ -26,7 +26,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from equipoise.errors import InvalidArgument, NotServed, Unavailable
+from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.identity.names import Caller
 from equipoise_server.identity.policy import POLICY, Row, check_policy
 from equipoise_server.rpc.audit import Entry, recorded
@@ -54,16 +54,16 @@ def bind(
 ) -> list[grpc.GenericRpcHandler]:
     """The handlers of some services. Raises `InvalidArgument` unless the policy has a row for each method.
 
-    Raises `AttributeError` where a served method has nothing to answer it.
+    Raises `AttributeError` where a method has nothing to answer it.
     """
     check_policy((full_name(method) for service in services for method in service.methods), policy)
     return [
         grpc.method_handlers_generic_handler(
             service.full_name,
             {
-                method.name: _handler(method, getattr(implementation, _snake(method.name)), row, serving)
-                if (row := policy[full_name(method)]).served
-                else _unserved(method)
+                method.name: _handler(
+                    method, getattr(implementation, _snake(method.name)), policy[full_name(method)], serving
+                )
                 for method in service.methods
             },
         )
@@ -137,14 +137,6 @@ def _handler(method: MethodDescriptor, answer: Any, row: Row, serving: Serving) 
     if method.server_streaming:
         return _made(grpc.unary_stream_rpc_method_handler, stream)
     return _made(grpc.unary_unary_rpc_method_handler, unary)
-
-
-def _unserved(method: MethodDescriptor) -> Handler:
-    async def answer(_: Any, __: Context) -> None:
-        raise NotServed(f"{method.name} is not served by this version")
-
-    # On the wire a unary call is a stream of one message, so one kind stands for all four.
-    return _made(grpc.stream_unary_rpc_method_handler, answer)
 
 
 def _made(make: Any, behaviour: Any) -> Handler:

@@ -79,6 +79,6 @@ def _started(job: SessionJob, schema: Schema) -> Session:
 
 def _answers(session: Session, schema: Schema, questions: Sequence[Question], stops: bool) -> Iterator[Answers]:
     for question in questions:
-        if stops and session.used_up:
+        if stops and session.used_up_at(question.slot):
             return
         yield session.answer(question.slot, compile_statement(question.statement, schema))

@@ -601,9 +601,11 @@ def test_an_auditor_draws_a_nonce_once(tmp_path: Path) -> None:
     note_read(tmp_path, ROUND, "later")
     own = own_acts(tmp_path)
     assert (own.name, own.nonces[ROUND], own.reads) == ("eve", drawn.hex(), {ROUND: 2})
-    with pytest.raises(InvalidArgument, match="is not the identifier of a round"):
-        with offered_nonce(tmp_path, "../elsewhere"):
-            pass
+    with (
+        pytest.raises(InvalidArgument, match="is not the identifier of a round"),
+        offered_nonce(tmp_path, "../elsewhere"),
+    ):
+        pass
 
 
 def test_a_nonce_that_was_refused_is_looked_for_in_no_round(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_after_the_last_update_the_table_is_not_read(monkeypatch: pytest.MonkeyP
     session = ONLINE.start(public, plan, skewed().view(Guarded), SEED)
     answers = []
     for slot, statement in enumerate(everything.statements):
-        if session.used_up:
+        if session.used_up_at(slot):
             monkeypatch.setattr(Guarded, "closed", True)
         answers.append(session.answer(slot, statement))
     methods = [int(answer.methods[0]) for answer in answers]

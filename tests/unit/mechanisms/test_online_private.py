@@ -115,12 +115,41 @@ def test_empty_slots_pass_alike_one_by_one_and_all_at_once() -> None:
     parameters = EpochParameters.from_json(plan.parameters)
     at_once, one_by_one = (Epochs(parameters, 16, 8 * BLOCK, seed(4)) for _ in range(2))
     for slot in range(8 * BLOCK):
-        one_by_one._pass(slot + 1)
+        one_by_one.pass_to(slot + 1)
         if slot % 517 == 0:
-            at_once._pass(slot + 1)
+            at_once.pass_to(slot + 1)
             assert (at_once._epoch, at_once._next) == (one_by_one._epoch, one_by_one._next)
             assert np.array_equal(at_once._multiset, one_by_one._multiset)
     assert one_by_one.used_up  # noise alone has ended every epoch
+
+
+def test_where_a_session_ends_does_not_show_who_asked_before() -> None:
+    """Statements that are served well change nothing of another's view, also where the session then stops."""
+    options = LEARNING | {
+        "length": 30,
+        "epochs": 2,
+        "target": 1,
+        "ending_epsilon": 0.3,
+        "records": 16,
+        "threshold": 0.9,
+    }
+    setting = replace(UNPROTECTED, options=options)
+    ends = set()
+    for number in range(20):
+        views = []
+        for asks in (False, True):
+            _, session = started(setting, number)
+            view: list[tuple[bool, list[int]]] = []
+            for turn in range(30):
+                if asks and not session.used_up_at(2 * turn):
+                    session.answer(2 * turn, PREDICATES[0])
+                stopped = session.used_up_at(2 * turn + 1)
+                methods = [] if stopped else session.answer(2 * turn + 1, PREDICATES[1]).methods.tolist()
+                view.append((stopped, methods))
+            views.append(view)
+        assert views[0] == views[1]
+        ends.add(sum(not stopped for stopped, _ in views[0]))
+    assert len(ends) > 3
 
 
 def test_certified_answers_keep_to_their_bounds() -> None:
@@ -183,7 +212,7 @@ def test_after_the_last_epoch_nothing_is_drawn_from_the_data() -> None:
     assert 1 <= methods.count(GAUSSIAN) <= parameters.epochs * parameters.cap
     first = methods.index(UNCERTIFIED)
     assert set(methods[first:]) == {UNCERTIFIED}
-    assert session.used_up
+    assert session.used_up_at(100)
     answers = session.epochs.answer(100, Untouchable())
     assert (answers.methods[0], answers.bounds[0]) == (UNCERTIFIED, NO_BOUND)
 

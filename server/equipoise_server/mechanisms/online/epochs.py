@@ -113,15 +113,15 @@ class Epochs:
         """The answer in this slot; those between it and the last one are passed as empty. Slots ascend."""
         if not self._next <= slot < self._slots:
             raise ValueError(f"slot {slot} is over, or there is none")
-        self._pass(slot)
+        self.pass_to(slot)
         held = question.held(self._multiset)
         answers = alike(held, UNCERTIFIED, NO_BOUND) if self.used_up else self._tested(slot, question, held)
-        self._pass(slot + 1)
+        self.pass_to(slot + 1)
         return answers
 
     def finish(self) -> NDArray[np.int64]:
         """Passes what is left; the elements of the last hypothesis, none where it is still the uniform one."""
-        self._pass(self._slots)
+        self.pass_to(self._slots)
         if self._epoch == 1 or self._parameters.epochs == 1:
             return np.zeros(0, dtype=np.int64)
         return np.repeat(np.arange(len(self._multiset)), self._multiset)
@@ -136,8 +136,8 @@ class Epochs:
         self._learnt += question.direction(pulls(answers - held, parameters.guard))
         return alike(answers, parameters.noise.method, parameters.noise_bounds[question.moved - 1])
 
-    def _pass(self, stop: int) -> None:
-        """Tests the count after every slot before `stop`."""
+    def pass_to(self, stop: int) -> None:
+        """Tests the count after every slot before `stop` that was not passed yet."""
         while self._next < stop and not self.used_up:
             block, start = divmod(self._next, BLOCK)
             noise = self._count_noise(block)[start : start + stop - self._next]

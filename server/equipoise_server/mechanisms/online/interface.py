@@ -27,11 +27,11 @@ HYPOTHESIS = 9  # the wire\'s AnswerMethod
 class Session(Protocol):
     """A session while it runs: a function of setting, plan, histogram, seed and what was asked so far."""
 
-    @property
-    def used_up(self) -> bool:
-        """Whether nothing more is learnt from the data: all statements from here on are answered uncertified.
+    def used_up_at(self, slot: int) -> bool:
+        """Whether nothing more is learnt from the data, so that statements from this slot on are uncertified.
 
-        Another analyst's statements decide that, so it must not show where analysts are protected.
+        Passes the slots before it that were empty, as `answer` does: they count like others, and an end that came
+        in one of them must not show later than one that came in a slot that was asked in.
         """
         ...
 

@@ -122,9 +122,9 @@ class LowSensitivitySession:
     scale: Scale
     epochs: Epochs
 
-    @property
-    def used_up(self) -> bool:
-        """Whether all epochs have ended, which the analysts are charged for."""
+    def used_up_at(self, slot: int) -> bool:
+        """Whether all epochs have ended before this slot, which the analysts are charged for."""
+        self.epochs.pass_to(slot)
         return self.epochs.used_up
 
     def answer(self, slot: int, statement: CompiledStatement) -> Answers:

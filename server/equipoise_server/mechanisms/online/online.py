@@ -103,8 +103,7 @@ class OnlineSession:
         self._hypothesis = Hypothesis(setting.universe_size, parameters.reach / 2.0**GRID_BITS, slack)
         self._tests = SequentialSparseVector(parameters.vector, seed, "online")
 
-    @property
-    def used_up(self) -> bool:
+    def used_up_at(self, slot: int) -> bool:  # noqa: ARG002
         """Whether the last update is made: from here on the table is not read any more."""
         return self._tests.used_up
 
@@ -112,7 +111,7 @@ class OnlineSession:
         """The answer to the statement in this slot; slots ascend."""
         asked = linear(statement)
         held = self._hypothesis.answers(asked)
-        if self.used_up:
+        if self.used_up_at(slot):
             return alike(held, UNCERTIFIED, NO_BOUND)
         counts = asked.counts(self._histogram)
         score = int(answer_scores(counts, self._records, held).max())
