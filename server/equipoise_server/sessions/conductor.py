@@ -180,7 +180,7 @@ class Conductor:
         now = self._base.clock()
         if closed(self._session.record.terms.close_time, now):
             raise WrongState(CLOSED)
-        asker.check_room(compiled.query_count)
+        asker.check_room(compiled.query_count, len(statement))
         if self._session.pace.full(self._slots, sum(each.unstored for each in self._askers.values())):
             raise WrongState(FULL)
         waits = Waiting(asker.share.analyst, asker.place, sequence, statement, compiled.query_count, now)
@@ -233,9 +233,11 @@ class Conductor:
         asker = self._unused(analyst)
         with self._base.store.read() as connection:
             last = answers.last_of(connection, self._id, analyst)
+            size = answers.size_of(connection, self._id, analyst)
         if last is not None:
             chunk = answers_from_chunk(last.chunk)
             _advance(asker, last, chunk.first_query + len(chunk.values))
+            asker.size = size
         return asker
 
     def _unused(self, analyst: str) -> Asker:
@@ -414,4 +416,4 @@ class Conductor:
 
 def _advance(asker: Asker, answered: Answered, cells: int) -> None:
     asker.stored, asker.chain = answered.sequence, answered.chain
-    asker.cells += cells
+    asker.cells, asker.size = asker.cells + cells, asker.size + len(answered.statement)
