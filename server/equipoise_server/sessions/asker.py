@@ -38,7 +38,7 @@ class Waiting:
 
 @dataclass(eq=False)
 class Asker:
-    """One share of a session, and how far it is used: `stored` statements of `size` bytes with `cells`, and `chain`.
+    """One share of a session, and how far it is used: `stored` statements, `cells`, `chain`, `size` in bytes.
 
     `waiting`: what was accepted and not delivered, by sequence number, in order; stored or not.
     """
