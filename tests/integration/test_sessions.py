@@ -231,6 +231,8 @@ def test_no_analyst_can_ask_more_bytes_than_sealing_can_make_a_workload_of(
     ask(again, 2, COLOUR.isin(["red"] * 10_000))
     with pytest.raises(TooLarge, match="your statements in this session"):
         again.ask(3, statement_to_bytes(COLOUR == "red"))
+    with pytest.raises(TooLarge, match="the statement is larger than 65,536 bytes"):
+        again.ask(3, statement_to_bytes(COLOUR.isin(["red"] * 20_000)))
     ask(attached(on_sqlite, "bob", session_id), 1, COLOUR == "red")
 
 

@@ -22,7 +22,15 @@ from sqlalchemy.exc import IntegrityError
 
 from equipoise.asked import CompiledStatement
 from equipoise.asked_wire import compile_statement
-from equipoise.errors import AlreadyExists, DataLoss, EquipoiseError, InvalidArgument, Unavailable, WrongState
+from equipoise.errors import (
+    AlreadyExists,
+    DataLoss,
+    EquipoiseError,
+    InvalidArgument,
+    TooLarge,
+    Unavailable,
+    WrongState,
+)
 from equipoise.schema import Schema
 from equipoise.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.times import to_microseconds
@@ -44,6 +52,7 @@ from equipoise_server.sessions.worker import Question, SessionJob
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.tables import rounds
 
+LARGEST_STATEMENT = 1 << 16  # bytes: many of them wait at once
 CLOSED = "the session no longer answers"
 ELSEWHERE = "attached elsewhere: another stream of yours has taken the session over"
 FULL = "the session has taken as many statements as its length allows"
@@ -167,6 +176,8 @@ class Conductor:
         return self._askers[analyst]
 
     def _compiled(self, statement: bytes) -> CompiledStatement:
+        if len(statement) > LARGEST_STATEMENT:
+            raise TooLarge(f"the statement is larger than {LARGEST_STATEMENT:,} bytes")
         compiled = compile_statement(statement, self._session.schema)
         if compiled.query_count > ANSWERS_TO_STATEMENT:
             raise InvalidArgument(
