@@ -13,7 +13,7 @@ from equipoise.times import from_microseconds, to_microseconds
 from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.storage.tables import asked, attached, sessions
 
-ROWS_AT_ONCE = 256
+ROWS_AT_ONCE = 32  # a row may hold a megabyte of cells
 
 
 @dataclass(frozen=True)
