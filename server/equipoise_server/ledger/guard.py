@@ -58,6 +58,7 @@ GUARD_FILE = "guard"
 VERSION = 1
 LOCK_SECONDS = 30.0  # more than a commit and a sync ever take; whoever holds it longer is not well
 LOCK_PAUSE_SECONDS = 0.01
+_ANSWERED = select(func.coalesce(func.sum(sessions.c.answered), 0))  # made once, as each answer needs it
 REPAIR = "the runbook says what to do; equipoise-server ledger write-off repairs it"
 
 
@@ -291,7 +292,7 @@ def compare(connection: Connection, mark: Mark | None) -> Finding:
 
 def answers_given(connection: Connection) -> int:
     """How many statements sessions have answered. It never falls, whatever is removed."""
-    return int(connection.execute(select(func.coalesce(func.sum(sessions.c.answered), 0))).scalar_one())
+    return int(connection.execute(_ANSWERED).scalar_one())
 
 
 def _in_log(connection: Connection, log: TreeHead) -> bool:
