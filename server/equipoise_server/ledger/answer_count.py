@@ -43,7 +43,12 @@ class AnswerCount:
 
     def follows(self, path: Path) -> bool:
         """Whether the file of this name is the one that was followed."""
-        return self._descriptor is not None and os.path.samestat(os.fstat(self._descriptor), path.lstat())
+        if self._descriptor is None:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), path.lstat())
+        except FileNotFoundError:
+            return False
 
     def follow(self, path: Path) -> None:
         """From here on overwrite this file, which has places and is durable under its name. Raises `OSError`."""
@@ -51,14 +56,14 @@ class AnswerCount:
         self._descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
 
     def put(self, answered: int) -> None:
-        """Durable when this returns. Raises `OSError`; then it is not known, and the file is not followed."""
+        """Durable when this returns, and never less than before. Raises `OSError`; then nothing is followed."""
         descriptor = self._descriptor
         if descriptor is None:
             raise ValueError("no file is followed")
         try:
             places = list(_places(os.fstat(descriptor).st_size))
             said = [_said(os.pread(descriptor, _RECORD_BYTES, place)) for place in places]
-            os.pwrite(descriptor, _record(answered), places[said.index(min(said))])
+            os.pwrite(descriptor, _record(max(answered, *said)), places[said.index(min(said))])
             os.fdatasync(descriptor)
         except BaseException:
             self.forget()

@@ -35,7 +35,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -119,16 +119,16 @@ class Guard:
         `Unavailable`.
         """
         with self._locked():
-            mark = self.read()
-            if mark is None:
-                raise DataLoss(f"the guard {self.path} is missing; {REPAIR}")
             try:
                 if not self._count.follows(self.path):
+                    mark = self.read()
+                    if mark is None:
+                        raise DataLoss(f"the guard {self.path} is missing; {REPAIR}")
                     # Anew, for after an error it is not known what of the old one is on the disk.
-                    self._write(mark)
+                    self._write(replace(mark, answered=max(answered, mark.answered)))
                     self._settle()
                     self._count.follow(self.path)
-                self._count.put(max(answered, mark.answered))
+                self._count.put(answered)
             except OSError as error:
                 raise Unavailable(f"the guard {self.path} cannot be written: {error.strerror}") from None
             reached(CrashPoint.GUARD_ADVANCED)
