@@ -61,6 +61,7 @@ bench: $(VENV)/base.stamp  ## ratios against straightforward references; never p
 	$(BIN)/python benchmarks/game_rounds.py
 	$(BIN)/python benchmarks/sampled_rounds.py
 	$(BIN)/python benchmarks/sessions.py
+	$(BIN)/python benchmarks/asking.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/service_throughput.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/recording.py
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -144,7 +144,7 @@ class Naive:
     def answer(self, slot: int, statement: Statement) -> Answers:
         """One statement, looked up at every record of the universe."""
         del slot
-        cells, count = self._cells(statement)
+        cells, count = cells_of(statement, self._columns)
         held = np.bincount(cells, weights=self._weights, minlength=count + 1)[1:]
         if not self._left:
             return answered(held, UNCERTIFIED)
@@ -158,22 +158,26 @@ class Naive:
         self._left, self._noisy = self._left - 1, self._fresh()
         return answered(noisy, 3)
 
-    def _cells(self, statement: Statement) -> tuple[NDArray[np.int64], int]:
-        """Which cell of the statement each record is in, from 1 on, and how many there are; 0: none."""
-        cells = np.ones(len(self._data), dtype=np.int64)
-        if isinstance(statement, Marginal):
-            inside = np.zeros(len(self._data), dtype=np.int64)
-            for name in statement.attributes:
-                inside = inside * CATEGORIES + self._columns[name]
-            return inside + 1, CATEGORIES ** len(statement.attributes)
-        assert isinstance(statement, All)
-        for part in statement.conditions:
-            assert isinstance(part, Among)
-            cells &= np.isin(self._columns[part.attribute], [int(value) for value in part.categories])
-        return cells, 1
-
     def _fresh(self) -> float:
         return self._threshold + float(self._choose.laplace(0, 2 * self._scale))
+
+
+def cells_of(statement: Statement, columns: Mapping[str, NDArray[np.intp]]) -> tuple[NDArray[np.int64], int]:
+    """Which cell of the statement each record is in, from 1 on, and how many there are; 0: none.
+
+    `columns`: the category of every record, by attribute.
+    """
+    cells = np.ones(len(next(iter(columns.values()))), dtype=np.int64)
+    if isinstance(statement, Marginal):
+        inside = np.zeros(len(cells), dtype=np.int64)
+        for name in statement.attributes:
+            inside = inside * CATEGORIES + columns[name]
+        return inside + 1, CATEGORIES ** len(statement.attributes)
+    assert isinstance(statement, All)
+    for part in statement.conditions:
+        assert isinstance(part, Among)
+        cells &= np.isin(columns[part.attribute], [int(value) for value in part.categories])
+    return cells, 1
 
 
 def answered(fractions: NDArray[Any], method: int) -> Answers:

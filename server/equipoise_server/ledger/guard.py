@@ -45,9 +45,10 @@ from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, Unavailable
 from equipoise.merkle import HASH_BYTES
 from equipoise_server.ledger import accounts, journal
+from equipoise_server.ledger.answer_count import AnswerCount, split, with_places
 from equipoise_server.storage import tree_heads
 from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.durable import sync_directory
+from equipoise_server.storage.durable import sync_directory, sync_file
 from equipoise_server.storage.requests import remembered
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import sessions
@@ -57,6 +58,7 @@ GUARD_FILE = "guard"
 VERSION = 1
 LOCK_SECONDS = 30.0  # more than a commit and a sync ever take; whoever holds it longer is not well
 LOCK_PAUSE_SECONDS = 0.01
+_ANSWERED = select(func.coalesce(func.sum(sessions.c.answered), 0))  # made once, as each answer needs it
 REPAIR = "the runbook says what to do; equipoise-server ledger write-off repairs it"
 
 
@@ -91,6 +93,7 @@ class Guard:
     """The guard file of one deployment. Safe to use from several threads and processes."""
 
     path: Path
+    _count: AnswerCount = field(default_factory=AnswerCount, repr=False, compare=False)
 
     def check(self, connection: Connection) -> None:
         """Raises `DataLoss` saying why, unless the store is the one that was left, or has gone on from there."""
@@ -116,12 +119,19 @@ class Guard:
         `Unavailable`.
         """
         with self._locked():
-            mark = self.read()
-            if mark is None:
-                raise DataLoss(f"the guard {self.path} is missing; {REPAIR}")
-            if answered > mark.answered:
-                self._write(replace(mark, answered=answered))
-            self._settle()
+            try:
+                if not self._count.follows(self.path):
+                    mark = self.read()
+                    if mark is None:
+                        raise DataLoss(f"the guard {self.path} is missing; {REPAIR}")
+                    # Anew, for after an error it is not known what of the old one is on the disk.
+                    self._write(replace(mark, answered=max(answered, mark.answered)))
+                    self._settle()
+                    self._count.follow(self.path)
+                self._count.put(answered)
+            except OSError as error:
+                raise Unavailable(f"the guard {self.path} cannot be written: {error.strerror}") from None
+            reached(CrashPoint.GUARD_ADVANCED)
 
     def set(self, store: Store) -> None:
         """Set the guard to the journal's head, wherever it was; only after what is missing was written off."""
@@ -131,7 +141,8 @@ class Guard:
     def read(self) -> Mark | None:
         """What the file says; None where there is no file. Raises `DataLoss` for one that is damaged."""
         try:
-            fields = json.loads(self.path.read_text(encoding="utf-8"))
+            document, counted = split(self.path.read_bytes())
+            fields = json.loads(document)
             if fields["version"] != VERSION:
                 raise DataLoss(
                     f"the guard {self.path} has version {fields['version']}, this server knows {VERSION}"
@@ -140,7 +151,7 @@ class Guard:
             # A guard that was written before accounts could have an order has none, nor a count of requests; one
             # that was written before there were sessions has no count of answers.
             orders = {name: float(order) for name, order in fields.get("orders", {}).items()}
-            requests, answered = int(fields.get("requests", 0)), int(fields.get("answered", 0))
+            requests, answered = int(fields.get("requests", 0)), max(int(fields.get("answered", 0)), counted)
             sequence, digest = int(fields["sequence"]), bytes.fromhex(fields["digest"])
             # Nor did one from before there was a log know of any.
             log = EMPTY
@@ -217,8 +228,8 @@ class Guard:
         prepared = self.path.with_name(f"{self.path.name}.new")
         try:
             descriptor = os.open(prepared, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(json.dumps(fields, sort_keys=True) + "\n")
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(with_places(json.dumps(fields, sort_keys=True).encode()))
                 file.flush()
                 os.fsync(file.fileno())
             reached(CrashPoint.GUARD_PREPARED)
@@ -229,6 +240,7 @@ class Guard:
     def _settle(self) -> None:
         """Also where nothing was written: what is read may be of a crash, or an error, before it was durable."""
         try:
+            sync_file(self.path)
             sync_directory(self.path.parent)
         except OSError as error:
             raise Unavailable(f"the guard {self.path} cannot be synced: {error.strerror}") from None
@@ -280,7 +292,7 @@ def compare(connection: Connection, mark: Mark | None) -> Finding:
 
 def answers_given(connection: Connection) -> int:
     """How many statements sessions have answered. It never falls, whatever is removed."""
-    return int(connection.execute(select(func.coalesce(func.sum(sessions.c.answered), 0))).scalar_one())
+    return int(connection.execute(_ANSWERED).scalar_one())
 
 
 def _in_log(connection: Connection, log: TreeHead) -> bool:

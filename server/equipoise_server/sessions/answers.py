@@ -7,13 +7,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, bindparam, func, select
 
 from equipoise.times import from_microseconds, to_microseconds
 from equipoise_server.sessions.records import AnsweredRecord
-from equipoise_server.storage.tables import asked, attached, sessions
+from equipoise_server.storage.tables import asked, attached, rounds, sessions
 
 ROWS_AT_ONCE = 32  # a row may hold a megabyte of cells
+
+# Each answer needs these: they are made once, as making them takes longer than what SQLite does for them.
+_STANDING = (
+    select(rounds.c.state, sessions.c.answered)
+    .join_from(sessions, rounds, rounds.c.id == sessions.c.round_id)
+    .where(sessions.c.round_id == bindparam("session"))
+)
+_INSERTED = asked.insert()
+_COUNTED = sessions.update().where(sessions.c.round_id == bindparam("session")).values(answered=bindparam("now"))
 
 
 @dataclass(frozen=True)
@@ -50,10 +59,10 @@ def keep_salt(connection: Connection, session_id: str, analyst: str, salt: bytes
     return known or salt
 
 
-def answered_in_all(connection: Connection, session_id: str) -> int:
-    """How many statements of a session were ever answered."""
-    query = select(sessions.c.answered).where(sessions.c.round_id == session_id)
-    return int(connection.execute(query).scalar_one())
+def standing(connection: Connection, session_id: str) -> tuple[str, int]:
+    """The session's state, and how many of its statements were ever answered."""
+    row = connection.execute(_STANDING, {"session": session_id}).one()
+    return row.state, row.answered
 
 
 def insert(connection: Connection, session_id: str, before: int, answers: Sequence[Answered]) -> None:
@@ -72,9 +81,8 @@ def insert(connection: Connection, session_id: str, before: int, answers: Sequen
         }
         for each in answers
     ]
-    connection.execute(asked.insert(), rows)
-    counted = sessions.update().where(sessions.c.round_id == session_id)
-    connection.execute(counted.values(answered=before + len(rows)))
+    connection.execute(_INSERTED, rows)
+    connection.execute(_COUNTED, {"session": session_id, "now": before + len(rows)})
 
 
 def last_of(connection: Connection, session_id: str, analyst: str, now: datetime | None = None) -> Answered | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from equipoise.asked import CompiledStatement
@@ -50,7 +50,6 @@ from equipoise_server.sessions.process import NOT_NOW, Answerer
 from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.sessions.worker import Question, SessionJob
 from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.tables import rounds
 
 LARGEST_STATEMENT = 1 << 16  # bytes: many of them wait at once
 CLOSED = "the session no longer answers"
@@ -88,7 +87,7 @@ class Conductor:
         self._due: list[tuple[datetime, Waiting, AnsweredRecord | EquipoiseError]] = []
         with foundation.store.read() as connection:
             # How many answers there are, and the first slot after them.
-            self._answered = answers.answered_in_all(connection, self._id)
+            _, self._answered = answers.standing(connection, self._id)
             self._slots = answers.slots_given(connection, self._id)
         self._ended: EquipoiseError | None = None
         self._answerer = Answerer(session.job)
@@ -424,10 +423,10 @@ class Conductor:
         return replace(answered, envelope=envelope)
 
     def _check_open(self, connection: Connection) -> None:
-        state = connection.execute(select(rounds.c.state).where(rounds.c.id == self._id)).scalar_one()
+        state, answered = answers.standing(connection, self._id)
         if state != RoundState.OPEN.value:
             raise WrongState(CLOSED)
-        if answers.answered_in_all(connection, self._id) != self._answered:
+        if answered != self._answered:
             # By another server, which took this one for dead.
             raise Unavailable(NOT_NOW)
 

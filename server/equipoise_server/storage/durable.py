@@ -11,11 +11,16 @@ def sync_directory(directory: Path) -> None:
     _sync(directory, os.O_RDONLY | os.O_DIRECTORY)
 
 
+def sync_file(path: Path) -> None:
+    """Make what a file says durable. Raises `OSError`."""
+    _sync(path, os.O_RDONLY | os.O_NOFOLLOW)
+
+
 def sync_tree(directory: Path) -> None:
     """Make a directory durable with all that is below it. Raises `OSError`."""
     for path, _, names in os.walk(directory, topdown=False):
         for name in names:
-            _sync(Path(path) / name, os.O_RDONLY | os.O_NOFOLLOW)
+            sync_file(Path(path) / name)
         sync_directory(Path(path))
 
 

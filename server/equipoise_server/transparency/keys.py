@@ -13,13 +13,16 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from equipoise.errors import AlreadyExists, NotFound, WrongState
 from equipoise.records import Audience, Item, Kind, key_id, make_item
 from equipoise.times import from_microseconds, to_microseconds
 from equipoise_server.storage.tables import keys, record_items, records
 from equipoise_server.transparency.recording import record
+
+# Made once, as every receipt needs the keys in force.
+_KEYS = select(keys).where(keys.c.purpose == bindparam("purpose")).order_by(keys.c.added, keys.c.id)
 
 
 class Purpose(StrEnum):
@@ -46,8 +49,7 @@ class PublicKey:
 
 def all_keys(connection: Connection, purpose: Purpose) -> list[PublicKey]:
     """Every key that was ever in force, the oldest first."""
-    query = select(keys).where(keys.c.purpose == purpose.value).order_by(keys.c.added, keys.c.id)
-    return [_key(row) for row in connection.execute(query)]
+    return [_key(row) for row in connection.execute(_KEYS, {"purpose": purpose.value})]
 
 
 def in_force(connection: Connection, purpose: Purpose) -> list[PublicKey]:

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stores import back_up, restore
@@ -16,6 +17,7 @@ from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, Unavailable
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.adjustments import write_off
+from equipoise_server.ledger.answer_count import BLOCK_BYTES, split
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.ledger.guard import Finding, Guard, compare
 from equipoise_server.storage.crash_points import CrashPoint, told
@@ -41,6 +43,64 @@ def store(store_url: str, guard: Guard) -> Iterator[Store]:
     guard.advance(store)
     yield store
     store.close()
+
+
+def document(guard: Guard) -> Any:
+    """What the guard's file says besides the count."""
+    return json.loads(split(guard.path.read_bytes())[0])
+
+
+def counted(guard: Guard) -> int:
+    """What another server reads."""
+    mark = Guard(guard.path).read()
+    assert mark is not None
+    return mark.answered
+
+
+def test_answers_are_counted_in_place_and_never_backwards(store: Store, guard: Guard) -> None:
+    other = Guard(guard.path)
+    for number in range(1, 6):
+        guard.count(number)
+        assert counted(guard) == number
+        file = guard.path.stat().st_ino
+        guard.count(number)
+        assert guard.path.stat().st_ino == file
+    guard.count(2)
+    assert counted(guard) == 5
+    before = document(guard)
+    other.count(7)  # by another server, which replaces the file
+    guard.count(8)
+    assert counted(other) == 8
+    assert document(guard) == before | {"answered": 8}
+    with pytest.raises(DataLoss, match="has 0 answers of sessions, but 8 had been given"):
+        guard.advance(store)
+    guard.set(store)  # as after a write-off
+    assert counted(guard) == 0
+    guard.count(1)
+    assert counted(guard) == 1
+
+
+@pytest.mark.parametrize("torn", [b"", b"\0" * 37, b"\xff" * 4096, b"9" * 20])
+def test_a_count_that_was_cut_off_leaves_the_one_before(store: Store, guard: Guard, torn: bytes) -> None:
+    del store
+    guard.count(6)
+    before = guard.path.read_bytes()
+    guard.count(7)
+    after = bytearray(guard.path.read_bytes())
+    place = next(at for at in range(len(after)) if after[at] != before[at]) // BLOCK_BYTES * BLOCK_BYTES
+    after[place : place + len(torn)] = torn
+    guard.path.write_bytes(after)
+    assert counted(guard) == (6 if torn else 7)
+    guard.count(8)
+    assert counted(guard) == 8
+
+
+def test_answers_are_not_counted_where_the_guard_is_gone(store: Store, guard: Guard) -> None:
+    del store
+    guard.count(1)
+    guard.path.unlink()
+    with pytest.raises(DataLoss, match="is missing"):
+        guard.count(2)
 
 
 def test_a_store_that_goes_on_is_accepted(store: Store, guard: Guard) -> None:
@@ -146,7 +206,7 @@ def test_a_damaged_guard_is_refused(store: Store, guard: Guard, content: str) ->
 def test_a_guard_from_before_there_was_a_log_is_accepted_and_a_damaged_size_of_it_is_not(
     store: Store, guard: Guard
 ) -> None:
-    fields = json.loads(guard.path.read_text())
+    fields = document(guard)
     for changed in ({"log_size": -1}, {"log_root": "00"}, {"log_size": "x"}, {"log_root": None}):
         guard.path.write_text(json.dumps(fields | changed))
         with pytest.raises(DataLoss, match="is damaged"):
@@ -157,7 +217,7 @@ def test_a_guard_from_before_there_was_a_log_is_accepted_and_a_damaged_size_of_i
 
 
 def test_a_newer_guard_is_refused(store: Store, guard: Guard) -> None:
-    guard.path.write_text(json.dumps(json.loads(guard.path.read_text()) | {"version": 2}))
+    guard.path.write_text(json.dumps(document(guard) | {"version": 2}))
     with pytest.raises(DataLoss, match="has version 2"):
         guard.advance(store)
 
