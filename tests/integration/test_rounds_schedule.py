@@ -14,8 +14,10 @@ from sqlalchemy import text
 from equipoise.errors import AlreadyExists, BudgetExhausted, InvalidArgument, NotFound, WrongState
 from equipoise.wire import workload_to_bytes
 from equipoise_server.mechanisms.interface import Budget
+from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.schedule import NO_BUDGET
-from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.states import Action, RoundState
+from equipoise_server.storage.requests import Request
 
 DATA = "data/shop"
 ANN_BYTES, BOB_BYTES = workload_to_bytes(ANN), workload_to_bytes(BOB)
@@ -106,6 +108,23 @@ def test_a_failed_run_waits_for_the_operator_and_others_go_on(bench: Bench) -> N
         assert bench.wait(round_id).complete
     bench.rounds.keep_schedule()
     assert [bench.state(each) for each in (failing, other)] == [RoundState.RELEASED] * 2
+
+
+def test_a_round_that_breaks_unexpectedly_keeps_no_other_from_its_steps(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing, other = scheduled(bench), scheduled(bench)
+    take = bench.rounds.take
+
+    def broken(request: Request, round_id: str, action: Action, reason: str = "") -> RoundRecord:
+        if round_id == failing:
+            raise ZeroDivisionError
+        return take(request, round_id, action, reason)
+
+    monkeypatch.setattr(bench.rounds, "take", broken)
+    bench.clock.now = CLOSE
+    bench.rounds.keep_schedule()
+    assert [bench.state(each) for each in (failing, other)] == [RoundState.OPEN, RoundState.SEALED]
 
 
 def test_an_operator_may_be_faster_than_the_clock(bench: Bench) -> None:

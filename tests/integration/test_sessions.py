@@ -23,6 +23,7 @@ from equipoise.errors import (
     InvalidArgument,
     NotFound,
     OutOfRange,
+    TooLarge,
     Unavailable,
     WrongState,
 )
@@ -39,6 +40,7 @@ from equipoise.wire import (
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds.records import Ending, SessionTerms, Terms
 from equipoise_server.rounds.states import RoundState
+from equipoise_server.sessions import asker
 from equipoise_server.sessions.attachment import Attachment
 from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.storage.tables import asked, submissions
@@ -213,6 +215,25 @@ def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:
     bench.clock.move(31 * 86_400)
     bench.rounds.keep_schedule()
     assert answered(bench) == []
+
+
+def test_no_analyst_can_ask_more_bytes_than_sealing_can_make_a_workload_of(
+    on_sqlite: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes count, not only statements: one that names its category ten thousand times has a single cell."""
+    session_id = on_sqlite.sessions.open(ONLINE, "open").id
+    long = statement_to_bytes(COLOUR.isin(["red"] * 10_000))
+    monkeypatch.setattr(asker, "MOST_BYTES", 2 * len(long))
+    stream = attached(on_sqlite, "ann", session_id)
+    ask(stream, 1, COLOUR.isin(["red"] * 10_000))
+    on_sqlite.restart()
+    again = attached(on_sqlite, "ann", session_id)
+    ask(again, 2, COLOUR.isin(["red"] * 10_000))
+    with pytest.raises(TooLarge, match="your statements in this session"):
+        again.ask(3, statement_to_bytes(COLOUR == "red"))
+    with pytest.raises(TooLarge, match="the statement is larger than 65,536 bytes"):
+        again.ask(3, statement_to_bytes(COLOUR.isin(["red"] * 20_000)))
+    ask(attached(on_sqlite, "bob", session_id), 1, COLOUR == "red")
 
 
 @pytest.mark.parametrize(

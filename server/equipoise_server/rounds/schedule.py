@@ -56,6 +56,9 @@ def take_due_step(service: Rounds, round_id: str, step: Action) -> None:
         service.take(request_for(round_id, Action.ABORT), round_id, Action.ABORT, NO_BUDGET)
     except EquipoiseError as error:
         log.error("step_not_taken", round_id=round_id, step=step.value, problem=error.message)
+    except Exception as error:
+        # Whatever it is, other rounds must not wait for this one. Its text may hold what nobody may read here.
+        log.error("step_not_taken", round_id=round_id, step=step.value, kind=type(error).__name__)
 
 
 def request_for(round_id: str, step: Action) -> Request:

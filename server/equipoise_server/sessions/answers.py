@@ -86,6 +86,13 @@ def last_of(connection: Connection, session_id: str, analyst: str, now: datetime
     return None if row is None else _answered(row)
 
 
+def size_of(connection: Connection, session_id: str, analyst: str) -> int:
+    """How many bytes the analyst's answered statements have together."""
+    mine = (asked.c.round_id == session_id) & (asked.c.analyst == analyst)
+    total = connection.execute(select(func.sum(func.length(asked.c.statement))).where(mine)).scalar()
+    return int(total or 0)
+
+
 def answer_to(connection: Connection, session_id: str, analyst: str, sequence: int) -> Answered | None:
     """The answer to one statement of the analyst."""
     mine = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence == sequence)

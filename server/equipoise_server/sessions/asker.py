@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from equipoise.errors import AlreadyExists, BudgetExhausted, EquipoiseError, OutOfRange
+from equipoise.errors import AlreadyExists, BudgetExhausted, EquipoiseError, OutOfRange, TooLarge
 from equipoise_server.mechanisms.interface import Share
 from equipoise_server.sessions.records import AnsweredRecord
 
 OTHER_STATEMENT = "sequence: was asked before with another statement"
+MOST_BYTES = 1 << 26  # of one analyst's statements: sealing makes one workload of them, which a store must hold
 
 
 @dataclass(eq=False)
@@ -37,7 +38,7 @@ class Waiting:
 
 @dataclass(eq=False)
 class Asker:
-    """One share of a session, and how far it is used: `stored` statements with `cells` and the `chain` so far.
+    """One share of a session, and how far it is used: `stored` statements, `cells`, `chain`, `size` in bytes.
 
     `waiting`: what was accepted and not delivered, by sequence number, in order; stored or not.
     """
@@ -47,6 +48,7 @@ class Asker:
     stored: int
     cells: int
     chain: bytes
+    size: int = 0
     waiting: dict[int, Waiting] = field(default_factory=dict)
 
     @property
@@ -68,14 +70,17 @@ class Asker:
             raise AlreadyExists(OTHER_STATEMENT)
         return waits
 
-    def check_room(self, cells: int) -> None:
-        """Raises `BudgetExhausted` where the share does not allow one more statement with so many cells."""
+    def check_room(self, cells: int, size: int) -> None:
+        """Raises `BudgetExhausted` or `TooLarge` unless a statement with so many cells and bytes has room."""
         if self.asked >= self.share.statements:
             raise BudgetExhausted(f"your share allows {self.share.statements} statements, and all were asked")
-        used = self.cells + sum(each.cells for number, each in self.waiting.items() if number > self.stored)
+        unstored = [each for number, each in self.waiting.items() if number > self.stored]
+        used = self.cells + sum(each.cells for each in unstored)
         if used + cells > self.share.queries:
             left = self.share.queries - used
             raise BudgetExhausted(f"the statement has {cells} queries, your share allows {left} more")
+        if self.size + sum(len(each.statement) for each in unstored) + size > MOST_BYTES:
+            raise TooLarge(f"your statements in this session are larger than {MOST_BYTES:,} bytes together")
 
     def forget_from(self, sequence: int) -> list[Waiting]:
         """Forget what waits from a sequence number on; what was stored is not forgotten, only not waited for."""

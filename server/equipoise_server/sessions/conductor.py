@@ -22,7 +22,15 @@ from sqlalchemy.exc import IntegrityError
 
 from equipoise.asked import CompiledStatement
 from equipoise.asked_wire import compile_statement
-from equipoise.errors import AlreadyExists, DataLoss, EquipoiseError, InvalidArgument, Unavailable, WrongState
+from equipoise.errors import (
+    AlreadyExists,
+    DataLoss,
+    EquipoiseError,
+    InvalidArgument,
+    TooLarge,
+    Unavailable,
+    WrongState,
+)
 from equipoise.schema import Schema
 from equipoise.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.times import to_microseconds
@@ -44,6 +52,7 @@ from equipoise_server.sessions.worker import Question, SessionJob
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.tables import rounds
 
+LARGEST_STATEMENT = 1 << 16  # bytes: many of them wait at once
 CLOSED = "the session no longer answers"
 ELSEWHERE = "attached elsewhere: another stream of yours has taken the session over"
 FULL = "the session has taken as many statements as its length allows"
@@ -167,6 +176,8 @@ class Conductor:
         return self._askers[analyst]
 
     def _compiled(self, statement: bytes) -> CompiledStatement:
+        if len(statement) > LARGEST_STATEMENT:
+            raise TooLarge(f"the statement is larger than {LARGEST_STATEMENT:,} bytes")
         compiled = compile_statement(statement, self._session.schema)
         if compiled.query_count > ANSWERS_TO_STATEMENT:
             raise InvalidArgument(
@@ -180,7 +191,7 @@ class Conductor:
         now = self._base.clock()
         if closed(self._session.record.terms.close_time, now):
             raise WrongState(CLOSED)
-        asker.check_room(compiled.query_count)
+        asker.check_room(compiled.query_count, len(statement))
         if self._session.pace.full(self._slots, sum(each.unstored for each in self._askers.values())):
             raise WrongState(FULL)
         waits = Waiting(asker.share.analyst, asker.place, sequence, statement, compiled.query_count, now)
@@ -233,9 +244,11 @@ class Conductor:
         asker = self._unused(analyst)
         with self._base.store.read() as connection:
             last = answers.last_of(connection, self._id, analyst)
+            size = answers.size_of(connection, self._id, analyst)
         if last is not None:
             chunk = answers_from_chunk(last.chunk)
             _advance(asker, last, chunk.first_query + len(chunk.values))
+            asker.size = size
         return asker
 
     def _unused(self, analyst: str) -> Asker:
@@ -414,4 +427,4 @@ class Conductor:
 
 def _advance(asker: Asker, answered: Answered, cells: int) -> None:
     asker.stored, asker.chain = answered.sequence, answered.chain
-    asker.cells += cells
+    asker.cells, asker.size = asker.cells + cells, asker.size + len(answered.statement)
