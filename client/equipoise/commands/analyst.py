@@ -51,7 +51,7 @@ def rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
 
 
 def show(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Show one round or session: its state, its budgets, your share in it, and in a session how much is answered."""
+    """Show one round or session: its state, its budgets, your share, and how much of a session is answered."""
     with Client.from_profile(profile) as client:
         shown = client.round(round_id)
     if as_json:

@@ -122,7 +122,7 @@ def test_tables_cut_nothing_off_and_read_no_markup(capsys: pytest.CaptureFixture
     assert "[red]y[/red]" in printed
 
 
-@pytest.mark.parametrize("text", ['[{"cells": [0],\n"counts": [NaN]}]', '[0,\n-Infinity]'])
+@pytest.mark.parametrize("text", ['[{"cells": [0],\n"counts": [NaN]}]', "[0,\n-Infinity]"])
 def test_a_number_that_json_does_not_have_is_named_with_its_line(text: str, tmp_path: Path) -> None:
     candidates = tmp_path / "candidates.json"
     candidates.write_text(text)
