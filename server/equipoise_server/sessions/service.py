@@ -19,9 +19,10 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.records import SALT_BYTES
+from equipoise.times import to_microseconds
 from equipoise_server.rounds.jobs import read_seed
 from equipoise_server.rounds.recorded import registered_digest
-from equipoise_server.rounds.records import Ending, RoundRecord, Terms
+from equipoise_server.rounds.records import Ending, ProgressRecord, RoundRecord, Terms
 from equipoise_server.rounds.rows import (
     IS_SESSION,
     NO_ROUND,
@@ -41,7 +42,7 @@ from equipoise_server.sessions.conductor import Conductor, OpenSession
 from equipoise_server.sessions.pace import AtOnce, ByTurns, Pace
 from equipoise_server.sessions.process import NOT_NOW
 from equipoise_server.sessions.worker import SessionJob
-from equipoise_server.storage.tables import rounds
+from equipoise_server.storage.tables import asked, rounds
 
 RETRY_SECONDS = 30.0
 STOPPING = "the server is stopping"
@@ -50,7 +51,8 @@ NO_ROOM = "as many sessions by turns are open as a server has room for; close on
 NO_LONGER_KEPT = "the session's answers are no longer kept"
 OTHER_SERVER = "the session is answered by another server"
 UNPROTECTED = (
-    "the session does not protect you from its other analysts: attach with accept_unprotected to say you know"
+    "the session does not protect you from its other analysts: say that you know with accept_unprotected=True, "
+    "or --accept-unprotected"
 )
 
 log = structlog.get_logger(__name__)
@@ -97,11 +99,27 @@ class Sessions:
         self.look_after()
         return sealed
 
+    def progress(self, record: RoundRecord) -> ProgressRecord:
+        """How many statements of an open session have answers, of those its shares allow; for operators."""
+        with self._base.store.read() as connection:
+            answered = answers.answered_in_all(connection, record.id)
+        return ProgressRecord(
+            "answering", answered, sum(share.statements for share in record.terms.shares), 0.0, False, 0
+        )
+
     # Analysts
 
     def list_for_analyst(self, analyst: str, page_size: int = 0, page_token: str = "") -> RoundPage:
         """The sessions in which the analyst has a share, newest first, as it may see them."""
         return self._submissions.page(analyst, page_size, page_token, IS_SESSION)
+
+    def answered(self, analyst: str, session_id: str) -> int:
+        """How many answers the analyst can read: those of its own that are due, so others do not show in it."""
+        mine = (asked.c.round_id == session_id) & (asked.c.analyst == analyst)
+        due = asked.c.due_time <= to_microseconds(self._base.clock())
+        with self._base.store.read() as connection:
+            newest = select(asked.c.sequence).where(mine & due).order_by(asked.c.sequence.desc()).limit(1)
+            return int(connection.execute(newest).scalar() or 0)
 
     def attach(
         self, analyst: str, session_id: str, after_sequence: int, salt: bytes, accept_unprotected: bool
@@ -132,7 +150,7 @@ class Sessions:
             last = answers.last_of(connection, session_id, analyst, self._base.clock())
         answered = 0 if last is None else last.sequence
         if not 0 <= after_sequence <= answered:
-            raise OutOfRange(f"after_sequence: the answers end at {answered}")
+            raise OutOfRange(f"after: the answers end at {answered:,}, {after_sequence:,} is beyond them")
         return Attachment(self._base, session_id, analyst, answered, salt, conductor, record.terms.close_time)
 
     # The service itself
