@@ -102,7 +102,7 @@ class Sessions:
     def progress(self, record: RoundRecord) -> ProgressRecord:
         """How many statements of an open session have answers, of those its shares allow; for operators."""
         with self._base.store.read() as connection:
-            answered = answers.answered_in_all(connection, record.id)
+            _, answered = answers.standing(connection, record.id)
         return ProgressRecord(
             "answering", answered, sum(share.statements for share in record.terms.shares), 0.0, False, 0
         )
