@@ -15,7 +15,7 @@ from equipoise.commands.asking import show_answers
 from equipoise.commands.printing import counted, plain, print_json, print_table
 from equipoise.commands.rounds import parse_shares
 from equipoise.errors import InvalidArgument
-from equipoise.queries import Quantile, Variance
+from equipoise.queries import Quantile, Statement, Variance
 from equipoise.results import AnswerMethod, Labels, Results
 from equipoise.schema import Schema
 from equipoise.session import StatementAnswer
@@ -137,7 +137,7 @@ def test_a_number_that_json_does_not_have_is_named_with_its_line(text: str, tmp_
 
 def test_a_quantile_is_shown_with_what_it_stands_for(capsys: pytest.CaptureFixture[str]) -> None:
     schema = Schema.from_json('{"version": 1, "attributes": [{"name": "age", "edges": [10, 20, 110]}]}')
-    asked = (Quantile("age", 0.5, 0.1), Variance("age"))
+    asked: tuple[Statement, ...] = (Quantile("age", 0.5, 0.1), Variance("age"))
     for sequence, statement in enumerate(asked, start=1):
         units = np.array([1 << 38], dtype=np.int64)
         methods = np.array([AnswerMethod.GAUSSIAN], dtype=np.uint8)
