@@ -34,6 +34,7 @@ from equipoise.synopsis import SynopsisPart
 from equipoise.v1 import analyst_pb2
 from equipoise.views import Dataset, DryRun, Identity, Receipt, Round, Withdrawal
 from equipoise.wire import ResultColumns
+from equipoise.wire_format import asked_from_bytes
 
 SERVICE = "/equipoise.v1.AnalystService"
 PIECE_BYTES = 1 << 20  # of a workload in one message; servers receive at most 4 MiB
@@ -202,7 +203,8 @@ class Client:
     def results(self, round_id: str, statements: Sequence[Statement] = ()) -> Results:
         """All results of the caller. Reading them again costs nothing and gives the same bytes.
 
-        With the `statements` that were submitted, every answer is labelled with its statement and cell.
+        With the `statements` that were submitted, or `asked` in a session, every answer is labelled with its
+        statement and cell.
         """
         labels = None
         if statements:
@@ -283,6 +285,15 @@ class Client:
             analyst_pb2.ListSessionsResponse,
         ):
             yield from map(messages.round_shown, page.sessions)
+
+    def asked(self, session_id: str) -> tuple[Statement, ...]:
+        """What the caller asked in a session that has ended, in order, as the custodian has kept it.
+
+        Raises `WrongState` before the session has ended. Whether it was asked so, `equipoise.verify` finds out.
+        """
+        _, workload = self.evidence(session_id)
+        asked = () if workload is None else asked_from_bytes(workload)[0]
+        return tuple(map(wire.statement_from_bytes, asked))
 
     def ask(
         self,

@@ -34,6 +34,7 @@ REASON_KEY = "equipoise-reason"
 RETRY_KEY = "equipoise-retry-seconds"
 DEADLINE_SECONDS = 120.0
 ATTEMPTS = 17  # in a row without any progress: about 15 seconds
+CONVERSATION_ATTEMPTS = 123  # for one that was begun: about two minutes, in which a server starts again
 FIRST_PAUSE_SECONDS = 0.2  # each is twice as long as the one before
 LONGEST_PAUSE_SECONDS = 1.0
 
@@ -111,7 +112,7 @@ class Connection:
                     yield message
                 return
             except grpc.RpcError as error:
-                failures = self._pause_or_raise(error, failures)
+                failures = self._pause_or_raise(error, failures, ATTEMPTS)
             except ValueError:
                 raise Unavailable("the connection was closed") from None
             finally:
@@ -132,15 +133,15 @@ class Connection:
             try:
                 return attempt()
             except grpc.RpcError as error:
-                failures = self._pause_or_raise(error, failures)
+                failures = self._pause_or_raise(error, failures, ATTEMPTS)
             except ValueError:
                 raise Unavailable("the connection was closed") from None
 
-    def _pause_or_raise(self, error: grpc.RpcError, failures: int) -> int:
+    def _pause_or_raise(self, error: grpc.RpcError, failures: int, attempts: int) -> int:
         ours = self._translated(error)
         told = ours.retry_seconds if isinstance(ours, TooFast) else 0.0
         again = isinstance(ours, Unavailable) or 0 < told <= self._deadline
-        if not again or _ended_here(error) or failures + 1 >= ATTEMPTS:
+        if not again or _ended_here(error) or failures + 1 >= attempts:
             raise ours from None
         time.sleep(max(told, min(FIRST_PAUSE_SECONDS * 2**failures, LONGEST_PAUSE_SECONDS)))
         return failures + 1
@@ -179,14 +180,15 @@ class Conversation(Generic[Response]):
     """Messages sent and received in turn, by one thread. Where the stream breaks, it is begun anew.
 
     The first message of each stream answers its opening; who receives it again knows that what was sent since then
-    may be lost. Given up when `ATTEMPTS` in a row bring nothing more than that.
+    may be lost. Given up when `CONVERSATION_ATTEMPTS` in a row bring nothing more than that, and where nothing was
+    ever received, when `ATTEMPTS` bring nothing.
     """
 
     def __init__(
         self,
         invoke: Callable[[Iterator[Message]], _Call],
         opening: Callable[[], Message],
-        pause_or_raise: Callable[[grpc.RpcError, int], int],
+        pause_or_raise: Callable[[grpc.RpcError, int, int], int],
     ) -> None:
         self._invoke = invoke
         self._opening = opening
@@ -194,6 +196,7 @@ class Conversation(Generic[Response]):
         self._call: _Call | None = None
         self._outgoing: SimpleQueue[Message | None] = SimpleQueue()
         self._received = self._failures = 0
+        self._attempts = ATTEMPTS
 
     def send(self, message: Message) -> None:
         """Sends a message after all others. Nothing says whether it arrives but what is received."""
@@ -207,11 +210,12 @@ class Conversation(Generic[Response]):
                 message = next(call, None)
             except grpc.RpcError as error:
                 self.close()
-                self._failures = self._pause_or_raise(error, self._failures)
+                self._failures = self._pause_or_raise(error, self._failures, self._attempts)
                 continue
             except ValueError:
                 raise Unavailable("the connection was closed") from None
             self._received += 1
+            self._attempts = CONVERSATION_ATTEMPTS
             if self._received > 1:
                 self._failures = 0
             return cast("Response | None", message)

@@ -109,7 +109,7 @@ class WrongState(EquipoiseError):
 
     status = "FAILED_PRECONDITION"
     reason = "STATE"
-    advice = "Look at the round's state."
+    advice = "Look at the state of the round or session."
 
 
 class AlreadyExists(EquipoiseError):
@@ -117,7 +117,7 @@ class AlreadyExists(EquipoiseError):
 
     status = "ALREADY_EXISTS"
     reason = "EXISTS"
-    advice = "Use a fresh request_id or another name."
+    advice = "Use a fresh request_id, another name, or the words that were used before."
 
 
 class OutOfRange(EquipoiseError):

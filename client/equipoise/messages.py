@@ -103,6 +103,7 @@ def round_shown(message: types_pb2.Round) -> Round:
         close_time=_time(message.close_time) if message.HasField("close_time") else None,
         release_grid_seconds=message.release_grid_seconds,
         session=_session(message.session) if message.HasField("session") else None,
+        answered=message.answered,
     )
 
 

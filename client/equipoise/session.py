@@ -18,7 +18,14 @@ from dataclasses import dataclass
 
 from equipoise.connection import Connection, Conversation
 from equipoise.envelopes import open_cosigned
-from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, VerificationFailed, WrongState
+from equipoise.errors import (
+    AlreadyExists,
+    DataLoss,
+    InvalidArgument,
+    Unavailable,
+    VerificationFailed,
+    WrongState,
+)
 from equipoise.keepsakes import Keepsakes, check_answered, read_session_receipt
 from equipoise.queries import Statement
 from equipoise.records import SALT_BYTES
@@ -140,6 +147,9 @@ class _Dialogue:
             return conversation.receive()
         except InvalidArgument as error:
             raise _renamed(error, self._received - (self._first or 0)) from None
+        except Unavailable as error:
+            kept = f"the {self._received:,} answers so far are kept, and the same again goes on after them"
+            raise Unavailable(f"{error.message}; {kept}") from None
 
     def _opening(self) -> analyst_pb2.AskQueriesRequest:
         after, self._skipped = self._skipped or self._received, 0

@@ -158,7 +158,9 @@ def _read_predicate(document: object, field: str, depth: int) -> Predicate:
         case "marginal" | "quantile" | "variance" | "count_distinct" | "capped_sum":
             raise InvalidArgument(field, "is a statement of its own, not a condition")
         case _:
-            raise InvalidArgument(field, "is not known; conditions are all, among, any, interval and not")
+            known = "conditions are all, among, any, interval and not; a statement may also be a marginal, and in"
+            numbers = "quantile, variance, count_distinct or capped_sum"
+            raise InvalidArgument(field, f"is not known; {known} low_sensitivity a {numbers}")
 
 
 def _read_conditions(content: object, field: str, depth: int) -> tuple[Predicate, ...]:

@@ -106,7 +106,7 @@ class Round:
 
     `close_time`: when it closes by itself, or None. Results open at multiples of `release_grid_seconds` since 1970.
     `session`: set where it is one; a session without an analyst budget does not protect its analysts from one
-    another.
+    another. `answered`: how many statements of the caller's have their answers, where it is a session.
     """
 
     id: str
@@ -125,6 +125,7 @@ class Round:
     close_time: datetime | None = None
     release_grid_seconds: int = 0
     session: SessionTerms | None = None
+    answered: int = 0
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come: `done` of `total` steps of `phase`. `complete`: the answers can be released."""
+    """How far a run has come: `done` of `total` steps of `phase`. `complete`: the answers can be released.
+
+    While a session is open, the statements that have their answers of those that its shares allow.
+    """
 
     phase: str
     done: int

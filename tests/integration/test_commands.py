@@ -436,7 +436,7 @@ def test_a_session_by_the_commands_alone(
     ]
     assert run("operator", "operator", "session", "show", session_id)["round"] == opened["round"]
     (listed,) = run("ann", "sessions")["sessions"]
-    assert (listed["id"], listed["analyst_budget"]) == (session_id, None)
+    assert (listed["id"], listed["analyst_budget"], listed["answered"]) == (session_id, None, 0)
 
     statements = place / "statements.json"
     assert "does not protect you" in refused("ann", "ask", session_id, statements)
@@ -446,6 +446,12 @@ def test_a_session_by_the_commands_alone(
     assert first[0]["answers"][1]["cell"] == "red / m"
     assert lines(capsys, place / "ann", *ask, statements) == first
     assert lines(capsys, place / "bob", *ask, statements)[1]["slot"] > first[-1]["slot"]
+
+    # Analysts see how many of their own have answers, operators how many there are of all.
+    assert run("ann", "show", session_id)["answered"] == 3
+    assert run("ann", "sessions")["sessions"][0]["answered"] == 3
+    progress = run("operator", "operator", "session", "show", session_id)["progress"]
+    assert (progress["phase"], progress["done"], progress["total"]) == ("answering", 6, 10)
 
     # What is piped in, or typed, comes after all that was asked.
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{json.dumps(STATEMENTS[1])}\n\n"))
@@ -469,6 +475,15 @@ def test_a_session_by_the_commands_alone(
     assert run("operator", "operator", "session", "close", session_id)["round"]["state"] == "sealed"
     assert "takes no more statements" in refused("bob", *ask, statements, "--after", 3)
     assert lines(capsys, place / "ann", *ask, statements) == first
+
+    # Results have the labels of what was asked, however it was.
+    run("operator", "operator", "round", "run", session_id)
+    run("operator", "operator", "round", "release", session_id)
+    run("ann", "wait", session_id)
+    labelled = run("ann", "results", session_id)["answers"]
+    assert [each["statement"] for each in labelled] == [0] * 8 + [1, 2, 3, 4]
+    assert labelled[1]["cell"] == "red / m"
+
     round_id = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, *GAME)["round"]["id"]
     assert "is a round, not a session" in refused("operator", "operator", "session", "show", round_id)
 

@@ -51,7 +51,7 @@ def rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
 
 
 def show(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Show one round: its state, its budgets, and your share in it."""
+    """Show one round or session: its state, its budgets, your share, and how much of a session is answered."""
     with Client.from_profile(profile) as client:
         shown = client.round(round_id)
     if as_json:
@@ -162,7 +162,10 @@ def results(
     round_id: RoundId,
     statements: Annotated[
         Path | None,
-        typer.Option(help="The statements file that was submitted: labels every answer with statement and cell."),
+        typer.Option(
+            help="The statements file that was submitted: labels every answer with statement and cell. Those of a "
+            "session have their labels without it."
+        ),
     ] = None,
     to: Annotated[
         Path | None, typer.Option("--out", help="Write all answers to this file: .csv, or .json.")
@@ -178,6 +181,8 @@ def results(
     if to is not None and to.suffix not in (".csv", ".json"):
         raise InvalidArgument("--out", "must end in .csv or .json")
     with Client.from_profile(profile) as client:
+        if not asked and client.round(round_id).session is not None:
+            asked = client.asked(round_id)
         found = client.results(round_id, asked)
     if to is not None:
         _write(found, to)

@@ -15,7 +15,7 @@ from equipoise.commands.analyst import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId
 from equipoise.commands.printing import err, print_json, print_line, print_table
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
-from equipoise.queries import Statement
+from equipoise.queries import Quantile, Statement
 from equipoise.session import StatementAnswer
 from equipoise.statements import statement_from_json
 
@@ -32,7 +32,7 @@ def sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> Non
         print_json({"sessions": found})
         return
     print_table(
-        ("session", "dataset", "state", "mechanism", "protects you", "your statements", "your queries"),
+        ("session", "dataset", "state", "mechanism", "protects you", "answered", "your statements", "your queries"),
         (
             (
                 each.id,
@@ -40,6 +40,7 @@ def sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> Non
                 each.state,
                 each.mechanism,
                 "no" if each.analyst_budget is None else "yes",
+                f"{each.answered:,}",
                 f"{each.share.statements:,}",
                 f"{each.share.queries:,}",
             )
@@ -55,7 +56,7 @@ def ask(
         Path,
         typer.Argument(
             metavar="[STATEMENTS]",
-            help="A statements file, as for `equipoise submit`; without one, type them.",
+            help="A statements file, as for `equipoise submit`; without one, type them, or pipe them in.",
         ),
     ] = TYPED,
     after: Annotated[
@@ -79,7 +80,11 @@ def ask(
 
     {"among": {"attribute": "carrier", "categories": ["AA", "UA"]}}
 
-    What has its answer is never asked twice: after a break, or with the same file again, it goes on where it was.
+    Each of those is a new statement, also where the same line was asked before; --after 0 says that they are all
+    of yours from the first on. With a file, what has its answer is not asked twice: the same file again goes on
+    where it was. A server that is started again is waited for, some two minutes. A quantile is answered as a place
+    in the attribute's range, from 0, its lowest edge, to 1, its highest; what it stands for is shown beside it.
+
     The newest receipt is kept in the profile. With --json each answer is an object on a line of its own.
     """
     if not as_json:
@@ -90,12 +95,13 @@ def ask(
             given = client.ask(
                 session_id, asked, after=after or 0, window=WINDOW, accept_unprotected=accept_unprotected
             )
-            _show(given, as_json)
+            show_answers(given, as_json)
             return
         typed = _Typed()
         while not typed.ended:
             try:
-                _show(client.ask(session_id, typed, after=after, accept_unprotected=accept_unprotected), as_json)
+                given = client.ask(session_id, typed, after=after, accept_unprotected=accept_unprotected)
+                show_answers(given, as_json)
             except (InvalidArgument, BudgetExhausted) as error:
                 typed.refused(error)
                 after = None  # all before it were answered
@@ -131,7 +137,8 @@ class _Typed:
         err.print(error.message, style="red", markup=False, highlight=False, soft_wrap=True)
 
 
-def _show(answers: Iterable[StatementAnswer], as_json: bool) -> None:
+def show_answers(answers: Iterable[StatementAnswer], as_json: bool) -> None:
+    """A line for each cell of each answer, or an object for each answer."""
     for answer in answers:
         if as_json:
             rows = [{name: row[name] for name in SHOWN} for row in answer.results.to_dicts()]
@@ -139,6 +146,15 @@ def _show(answers: Iterable[StatementAnswer], as_json: bool) -> None:
             continue
         for each in answer.results:
             bound = "" if math.isinf(each.bound) else f"{each.bound:.5f}"
-            cell = " / ".join(each.cell)
+            cell = " / ".join(each.cell) or _meaning(answer)
             line = f"{answer.sequence:>8} {each.value:>9.5f} {bound:>9}  {each.method.label:<12}  {cell}"
             print_line(line.rstrip())
+
+
+def _meaning(answer: StatementAnswer) -> str:
+    """Of a quantile, which is a place in the attribute's range: the value that it stands for."""
+    labels = answer.results.labels
+    if not isinstance(answer.statement, Quantile) or labels is None:
+        return ""
+    edges = labels.schema.attribute(answer.statement.attribute).edges
+    return f"at {edges[0] + answer.value * (edges[-1] - edges[0]):.6g}"

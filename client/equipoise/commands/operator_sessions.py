@@ -16,10 +16,8 @@ from equipoise.commands.rounds import (
     AnalystDelta,
     Beta,
     DataDelta,
-    DataEpsilon,
     Dataset,
     ReleaseGrid,
-    Shares,
     Unit,
     act,
     parse_shares,
@@ -35,6 +33,16 @@ session_app = typer.Typer(
     no_args_is_help=True,
 )
 
+Shares = Annotated[
+    list[str],
+    typer.Option(
+        "--share",
+        metavar="ANALYST=STATEMENTS[/QUERIES]",
+        help="What one analyst may ask, such as AA=100/240; once for each analyst. Queries count the cells of "
+        "marginals; left out, they are as many as the statements.",
+    ),
+]
+DataEpsilon = Annotated[float, typer.Option(help="The most the session may cost the people in the table.")]
 Mechanism = Annotated[
     str,
     typer.Option(
@@ -75,12 +83,18 @@ Ending = Annotated[
 Candidates = Annotated[
     Path | None,
     typer.Option(
-        help="For low_sensitivity: a JSON file with the list of candidate databases, such as "
+        help="For low_sensitivity, which needs it: a JSON file with the list of candidate databases, such as "
         '[{"cells": [0, 7], "counts": [120, 380]}, ...]: universe cells and how many records each holds. Everybody '
-        "sees them, so they must not come from the data."
+        "sees them, so they must not come from the data. --options must then give the sensitivity."
     ),
 ]
-Options = Annotated[str, typer.Option(help='Options of the mechanism, a JSON object: {"positives": 40}.')]
+Options = Annotated[
+    str,
+    typer.Option(
+        help='Options of the mechanism, a JSON object: {"updates": 40} for online, {"epochs": 4} for '
+        'online_private, {"sensitivity": "1/1000"} for low_sensitivity. docs/online.md lists them.'
+    ),
+]
 Close = Annotated[
     datetime | None,
     typer.Option(
@@ -160,6 +174,8 @@ def open_session(
 ) -> None:
     """Open a session: the analysts with a share can ask from now on.
 
+    With turns, the first begins at once, and after the last one the session closes, runs and releases itself.
+
     Both budgets are charged here, for good, and whether or not anybody asks: the first answer goes out before the
     last statement is known.
     """
@@ -215,7 +231,7 @@ def list_sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -
                 each.round.dataset,
                 each.round.state,
                 each.plan.mechanism,
-                "no" if each.round.analyst_budget is None else "yes",
+                _protects(each),
                 len(each.shares),
                 f"{sum(share.statements for share in each.shares):,}",
                 f"{each.plan.promised_error:.4g}",
@@ -227,7 +243,7 @@ def list_sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -
 
 @session_app.command("show")
 def show(session_id: SessionId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Show one session: terms, shares, plan, progress."""
+    """Show one session: terms, shares, plan, and how many statements have their answers or how far its run is."""
 
     def found(operator: Operator) -> RoundDetail:
         detail = operator.round(session_id)
@@ -238,6 +254,13 @@ def show(session_id: SessionId, profile: Profile = DEFAULT_PROFILE, as_json: AsJ
     act(profile, as_json, found)
 
 
+def _protects(detail: RoundDetail) -> str:
+    """Whether analysts are protected from one another, where there is more than one."""
+    if len(detail.shares) == 1:
+        return "there is one"
+    return "no" if detail.round.analyst_budget is None else "yes"
+
+
 def _analyst_budget(epsilon: float | None, delta: float) -> Budget | None:
     return None if epsilon is None else Budget(epsilon, delta)
 
@@ -246,10 +269,20 @@ def _options(text: str, candidates: Path | None) -> str:
     """The options, with the candidates of a file among them. Raises `InvalidArgument` naming the file."""
     if candidates is None:
         return text
-    try:
-        options, listed = json.loads(text or "{}"), json.loads(read_text(candidates))
-    except (ValueError, RecursionError) as error:
-        raise InvalidArgument(str(candidates), f"is not JSON, or --options is not: {error}") from None
+    options = _json(text or "{}", "--options")
     if not isinstance(options, dict):
         raise InvalidArgument("--options", "must be a JSON object")
-    return json.dumps(options | {"candidates": listed})
+    return json.dumps(options | {"candidates": _json(read_text(candidates), str(candidates))})
+
+
+def _json(text: str, source: str) -> object:
+    """What JSON says, of a file or an option that an error then names, and the line of NaN or Infinity."""
+
+    def refused(constant: str) -> float:
+        line = next(i for i, each in enumerate(text.splitlines(), start=1) if constant in each)
+        raise InvalidArgument(source, f"holds {constant}, which is not JSON, in line {line:,}")
+
+    try:
+        return json.loads(text, parse_constant=refused)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(source, f"is not JSON: {error}") from None

@@ -100,7 +100,7 @@ def pair(budget: Budget) -> str:
 def print_round(shown: Round) -> None:
     """What everybody with a share may see of a round."""
     facts: list[tuple[str, object]] = [
-        ("round", shown.id),
+        ("round" if shown.session is None else "session", shown.id),
         ("state", shown.state),
         ("dataset", shown.dataset),
         ("mechanism", shown.mechanism),
@@ -119,6 +119,8 @@ def print_round(shown: Round) -> None:
         if shown.share.support:
             share += f", support {shown.share.support:,}"
         facts.append(("your share", share))
+        if shown.session is not None:
+            facts.append(("answered so far", counted(shown.answered, "statement")))
     if shown.close_time is not None:
         facts.append(("closes by itself", f"{shown.close_time:%Y-%m-%d %H:%M:%S} UTC"))
     if shown.release_grid_seconds:

@@ -256,19 +256,17 @@ def _print_detail(detail: RoundDetail) -> None:
         print_table(("phase", "done", "of"), [(done.phase, done.done, done.total)])
     if step := next_step(detail):
         print_line(f"  {step}")
-    print_table(
-        ("analyst", "statements", "queries", "sensitivity", "support"),
-        (
-            (
-                share.analyst,
-                f"{share.statements:,}",
-                f"{share.queries:,}",
-                _declared(share.sensitivity),
-                _declared(share.support),
-            )
-            for share in detail.shares
-        ),
-    )
+    columns: tuple[str, ...] = ("analyst", "statements", "queries")
+    rows = [_asks(share) for share in detail.shares]
+    if detail.round.session is None:
+        columns += ("sensitivity", "support")
+        declared = ((_declared(share.sensitivity), _declared(share.support)) for share in detail.shares)
+        rows = [row + each for row, each in zip(rows, declared, strict=True)]
+    print_table(columns, rows)
+
+
+def _asks(share: Share) -> tuple[str, ...]:
+    return share.analyst, f"{share.statements:,}", f"{share.queries:,}"
 
 
 def _declared(number: int) -> str:

@@ -846,7 +846,9 @@ Global___Plan: _TypeAlias = Plan  # noqa: Y015
 
 @_typing.final
 class Progress(_message.Message):
-    """How far a run has come. Shown to operators only."""
+    """How far a run has come, or, while a session is open, how many statements have their answers. Shown to operators
+    only.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -952,6 +954,7 @@ class Round(_message.Message):
     CLOSE_TIME_FIELD_NUMBER: _builtins.int
     RELEASE_GRID_SECONDS_FIELD_NUMBER: _builtins.int
     SESSION_FIELD_NUMBER: _builtins.int
+    ANSWERED_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """A random identifier."""
     dataset: _builtins.str
@@ -970,6 +973,8 @@ class Round(_message.Message):
     """SHA-256 of the round's seed under a random salt, fixed before any workload is seen."""
     release_grid_seconds: _builtins.int
     """Results open at multiples of this many seconds since 1970."""
+    answered: _builtins.int
+    """How many of the caller's statements have their answers (analysts, in sessions)."""
     @_builtins.property
     def data_budget(self) -> Global___Budget:
         """The most the round may cost the people in the table."""
@@ -1017,10 +1022,11 @@ class Round(_message.Message):
         close_time: _timestamp_pb2.Timestamp | None = ...,
         release_grid_seconds: _builtins.int = ...,
         session: Global___SessionTerms | None = ...,
+        answered: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "close_time", b"close_time", "data_budget", b"data_budget", "open_time", b"open_time", "release_time", b"release_time", "session", b"session", "share", b"share"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "analyst_budget", b"analyst_budget", "beta", b"beta", "close_time", b"close_time", "data_budget", b"data_budget", "dataset", b"dataset", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_grid_seconds", b"release_grid_seconds", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "session", b"session", "share", b"share", "state", b"state", "unit", b"unit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "analyst_budget", b"analyst_budget", "answered", b"answered", "beta", b"beta", "close_time", b"close_time", "data_budget", b"data_budget", "dataset", b"dataset", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_grid_seconds", b"release_grid_seconds", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "session", b"session", "share", b"share", "state", b"state", "unit", b"unit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

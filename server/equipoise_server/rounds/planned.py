@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -10,6 +12,8 @@ from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.mechanisms.registry import mechanism, session_mechanism
 from equipoise_server.rounds.records import DatasetRecord, SessionTerms, Terms
 from equipoise_server.rounds.terms import setting_of
+
+HARDEST = 32  # times as long as planned for a usual one: a condition of many parts, on a busy machine
 
 
 def in_full(terms: Terms, now: datetime) -> Terms:
@@ -41,11 +45,25 @@ def in_full(terms: Terms, now: datetime) -> Terms:
 
 
 def plan_of(terms: Terms, dataset: DatasetRecord) -> Plan:
-    """The plan. Raises `InvalidArgument`, `BudgetExhausted`."""
+    """The plan. Raises `InvalidArgument`, also for turns too short for their statements, and `BudgetExhausted`."""
     schema = dataset.schema
     setting = setting_of(terms, dataset.records, schema.universe_size, schema.sizes)
     named = mechanism if terms.session is None else session_mechanism
-    return named(terms.mechanism).plan(setting)
+    plan = named(terms.mechanism).plan(setting)
+    if terms.session is not None and terms.session.turn_seconds:
+        _check_turns(terms.session, [share.statements for share in terms.shares], plan)
+    return plan
+
+
+def _check_turns(session: SessionTerms, statements: Sequence[int], plan: Plan) -> None:
+    """Answers that miss the end of their turn come later, which all see: one hard statement must not do it."""
+    asked = sum(min(each, session.length) for each in statements)
+    needed = HARDEST * plan.seconds / asked * len(statements)
+    if session.turn_seconds < needed:
+        raise InvalidArgument(
+            "session.turn_seconds",
+            f"must be at least {math.ceil(needed):,}, so that the hardest statements of all shares fit into a turn",
+        )
 
 
 def _last_boundary(session: SessionTerms | None, wanted: datetime | None, now: datetime) -> datetime:

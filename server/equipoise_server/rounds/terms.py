@@ -9,6 +9,7 @@ from equipoise_server.ledger.accounts import analyst_account, data_account, hold
 from equipoise_server.ledger.caps import Composition
 from equipoise_server.ledger.charges import Charge
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting
+from equipoise_server.mechanisms.online.interface import LONGEST_SESSION
 from equipoise_server.rounds.records import SessionTerms, Terms
 from equipoise_server.rounds.rows import canonical
 
@@ -17,7 +18,6 @@ LARGEST_SHARE = 1 << 40  # queries of one analyst: far beyond any memory, far wi
 LONGEST_REASON = 500
 LONGEST_GRID_SECONDS = 7 * 86_400
 LONGEST_TURN_SECONDS = 86_400
-LONGEST_SESSION = 1 << 40  # statements or turns
 UNPROTECTED = Budget(math.inf, 0.0)
 
 

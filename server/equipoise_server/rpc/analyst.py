@@ -59,6 +59,8 @@ class AnalystMethods:
     ) -> analyst_pb2.GetAnalystRoundResponse:
         """Shows one round."""
         shown, _ = self._look(caller, request.round_id)
+        if shown.HasField("session"):
+            shown.answered = self.asking.sessions.answered(caller.name, request.round_id)
         return analyst_pb2.GetAnalystRoundResponse(round=shown)
 
     async def watch_analyst_round(
@@ -151,7 +153,11 @@ class AnalystMethods:
         """Lists the online sessions in which the caller has a share, newest first."""
         records, token = self.asking.sessions.list_for_analyst(caller.name, request.page_size, request.page_token)
         return analyst_pb2.ListSessionsResponse(
-            sessions=[messages.analyst_round(record, caller.name) for record in records], next_page_token=token
+            sessions=[
+                messages.analyst_round(record, caller.name, self.asking.sessions.answered(caller.name, record.id))
+                for record in records
+            ],
+            next_page_token=token,
         )
 
     def ask_queries(

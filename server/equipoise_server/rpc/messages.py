@@ -74,10 +74,14 @@ def analyst(identity: Identity) -> operator_pb2.Analyst:
     )
 
 
-def analyst_round(record: RoundRecord, analyst: str) -> types_pb2.Round:
-    """A round as one analyst sees it; `record` must already be the one made for analysts."""
+def analyst_round(record: RoundRecord, analyst: str, answered: int = 0) -> types_pb2.Round:
+    """A round as one analyst sees it; `record` must already be the one made for analysts.
+
+    `answered`: how many statements of its own in it, a session, it can read the answers of.
+    """
     own = [_share(share) for share in record.terms.shares if share.analyst == analyst]
     message = _round(record)
+    message.answered = answered
     message.share.CopyFrom(own[0] if own else types_pb2.Share(analyst=analyst))
     return message
 

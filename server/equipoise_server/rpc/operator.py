@@ -19,6 +19,7 @@ from equipoise_server.rounds.clock import Clock
 from equipoise_server.rounds.datasets import Counting
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.service import Rounds
+from equipoise_server.rounds.states import RoundState
 from equipoise_server.rpc import messages
 from equipoise_server.rpc.terms import budget_from_message, terms_from_message
 from equipoise_server.rpc.threads import Threads
@@ -235,7 +236,9 @@ class OperatorMethods:
         return self.authority.issue_identity(name, key, now, self.certificate_days), now
 
     def _detail(self, record: RoundRecord) -> types_pb2.RoundDetail:
-        return messages.round_detail(record, self.rounds.progress(record.id))
+        asking = record.terms.session is not None and record.state is RoundState.OPEN
+        progress = self.sessions.progress(record) if asking else self.rounds.progress(record.id)
+        return messages.round_detail(record, progress)
 
     def _look(self, round_id: str) -> tuple[types_pb2.RoundDetail, bool]:
         record = self.rounds.get(round_id)

@@ -15,13 +15,13 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from equipoise.errors import InvalidArgument, Unavailable
+from equipoise.errors import InvalidArgument, Unavailable, WrongState
 from equipoise.v1 import analyst_pb2
 from equipoise_server.rpc.buckets import Bucket
 from equipoise_server.rpc.threads import Threads
 from equipoise_server.sessions.attachment import Attachment
 from equipoise_server.sessions.records import AnsweredRecord
-from equipoise_server.sessions.service import Sessions
+from equipoise_server.sessions.service import NO_LONGER_KEPT, Sessions
 
 ANSWERS_AT_ONCE = 4  # read from the store together: each may be a megabyte
 STOPPING = "the server is stopping; attach again after what you received"
@@ -110,7 +110,10 @@ class _Stream:
             yield analyst_pb2.AskQueriesResponse(attached=told)
             after, reading = attach.after_sequence, self._asking.threads.reading
             while after < attachment.answered:
-                for record in await reading.run(self._caller, attachment.stored, after, ANSWERS_AT_ONCE):
+                page = asyncio.ensure_future(reading.run(self._caller, attachment.stored, after, ANSWERS_AT_ONCE))
+                if not (records := await self._first(page)):
+                    raise WrongState(NO_LONGER_KEPT)
+                for record in records:
                     yield _answered(record)
                     after = record.sequence
             if not attachment.open:

@@ -13,7 +13,7 @@ from equipoise.times import from_microseconds, to_microseconds
 from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.storage.tables import asked, attached, rounds, sessions
 
-ROWS_AT_ONCE = 256
+ROWS_AT_ONCE = 32  # a row may hold a megabyte of cells
 
 # Each answer needs these: they are made once, as making them takes longer than what SQLite does for them.
 _STANDING = (

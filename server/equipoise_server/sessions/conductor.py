@@ -45,7 +45,7 @@ from equipoise_server.rounds.states import RoundState, closed
 from equipoise_server.sessions import answers
 from equipoise_server.sessions.answers import Answered
 from equipoise_server.sessions.asker import OTHER_STATEMENT, Asker, Waiting
-from equipoise_server.sessions.pace import POLL_SECONDS, AtOnce, Pace
+from equipoise_server.sessions.pace import POLL_SECONDS, ByTurns, Pace
 from equipoise_server.sessions.process import NOT_NOW, Answerer
 from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.sessions.worker import Question, SessionJob
@@ -110,7 +110,12 @@ class Conductor:
     def idle(self) -> bool:
         """Whether nobody would notice that it is started again later; of a session by turns everybody would."""
         with self._changed:
-            return isinstance(self._session.pace, AtOnce) and not (self._held or self._waiting or self._due)
+            return not (self.by_turns or self._held or self._waiting or self._due)
+
+    @property
+    def by_turns(self) -> bool:
+        """Whether it answers by turns."""
+        return isinstance(self._session.pace, ByTurns)
 
     @property
     def process_id(self) -> int | None:
@@ -151,9 +156,11 @@ class Conductor:
         with self._changed:
             asker = self._attached(analyst, stream)
             waits = asker.known(sequence, statement)
-            if waits is None:
+            # Another thread of the caller's may have asked it meanwhile.
+            stored = waits is None and sequence <= asker.stored
+            if waits is None and not stored:
                 waits = self._accepted(asker, sequence, statement, compiled)
-            return waits.answer
+        return self._again(asker, sequence, statement) if waits is None else waits.answer
 
     def end(self, problem: EquipoiseError | None = None) -> None:
         """End the worker, and tell everybody: that the session is closed, or what the problem is."""

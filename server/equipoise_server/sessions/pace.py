@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 POLL_SECONDS = 0.02  # the clock is looked at so often, while something waits for it
-MOST_AT_ONCE = 256  # statements in one transaction
+MOST_AT_ONCE = 64  # statements in one transaction; each may have a megabyte of cells
 
 
 class Arrived(Protocol):

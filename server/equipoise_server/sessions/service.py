@@ -7,7 +7,7 @@ import time
 from datetime import timedelta
 
 import structlog
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from equipoise.errors import (
     DataLoss,
@@ -19,9 +19,10 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.records import SALT_BYTES
+from equipoise.times import to_microseconds
 from equipoise_server.rounds.jobs import read_seed
 from equipoise_server.rounds.recorded import registered_digest
-from equipoise_server.rounds.records import Ending, RoundRecord, Terms
+from equipoise_server.rounds.records import Ending, ProgressRecord, RoundRecord, Terms
 from equipoise_server.rounds.rows import (
     IS_SESSION,
     NO_ROUND,
@@ -41,15 +42,17 @@ from equipoise_server.sessions.conductor import Conductor, OpenSession
 from equipoise_server.sessions.pace import AtOnce, ByTurns, Pace
 from equipoise_server.sessions.process import NOT_NOW
 from equipoise_server.sessions.worker import SessionJob
-from equipoise_server.storage.tables import rounds
+from equipoise_server.storage.tables import asked, rounds
 
 RETRY_SECONDS = 30.0
 STOPPING = "the server is stopping"
 MOST_WORKERS = 16  # each holds a histogram of its dataset's universe
-NO_ROOM = "as many sessions are open on this server as it has room for"
+NO_ROOM = "as many sessions by turns are open as a server has room for; close one first"
+NO_LONGER_KEPT = "the session's answers are no longer kept"
 OTHER_SERVER = "the session is answered by another server"
 UNPROTECTED = (
-    "the session does not protect you from its other analysts: attach with accept_unprotected to say you know"
+    "the session does not protect you from its other analysts: say that you know with accept_unprotected=True, "
+    "or --accept-unprotected"
 )
 
 log = structlog.get_logger(__name__)
@@ -72,6 +75,7 @@ class Sessions:
         self._lock = threading.Lock()
         self._conductors: dict[str, Conductor] = {}
         self._not_before: dict[str, float] = {}  # when a worker that ended may be started again, by itself
+        self._turns: dict[str, int] = {}  # of the sessions that were open when that was last looked at
         self._stopped = False
 
     # Operators
@@ -80,6 +84,9 @@ class Sessions:
         """Open a session, and charge both budgets. Raises as `Rounds.open` does."""
         if terms.session is None:
             raise InvalidArgument("session", "is missing")
+        if terms.session.turn_seconds and not self._has_room_for_turns():
+            # Before anything is charged: its turns would pass unanswered.
+            raise WrongState(NO_ROOM)
         opened = self._rounds.open(terms, request_id, caller)
         self.look_after()
         return opened
@@ -92,11 +99,27 @@ class Sessions:
         self.look_after()
         return sealed
 
+    def progress(self, record: RoundRecord) -> ProgressRecord:
+        """How many statements of an open session have answers, of those its shares allow; for operators."""
+        with self._base.store.read() as connection:
+            _, answered = answers.standing(connection, record.id)
+        return ProgressRecord(
+            "answering", answered, sum(share.statements for share in record.terms.shares), 0.0, False, 0
+        )
+
     # Analysts
 
     def list_for_analyst(self, analyst: str, page_size: int = 0, page_token: str = "") -> RoundPage:
         """The sessions in which the analyst has a share, newest first, as it may see them."""
         return self._submissions.page(analyst, page_size, page_token, IS_SESSION)
+
+    def answered(self, analyst: str, session_id: str) -> int:
+        """How many answers the analyst can read: those of its own that are due, so others do not show in it."""
+        mine = (asked.c.round_id == session_id) & (asked.c.analyst == analyst)
+        due = asked.c.due_time <= to_microseconds(self._base.clock())
+        with self._base.store.read() as connection:
+            newest = select(asked.c.sequence).where(mine & due).order_by(asked.c.sequence.desc()).limit(1)
+            return int(connection.execute(newest).scalar() or 0)
 
     def attach(
         self, analyst: str, session_id: str, after_sequence: int, salt: bytes, accept_unprotected: bool
@@ -116,7 +139,7 @@ class Sessions:
         if record.terms.analyst_budget is None and not accept_unprotected:
             raise WrongState(UNPROTECTED)
         if expired:
-            raise WrongState("the session's answers are no longer kept")
+            raise WrongState(NO_LONGER_KEPT)
         if record.state is RoundState.OPEN:
             salt = self._salt(session_id, analyst, salt)
             conductor: Conductor | None = self._conductor(record)
@@ -127,7 +150,7 @@ class Sessions:
             last = answers.last_of(connection, session_id, analyst, self._base.clock())
         answered = 0 if last is None else last.sequence
         if not 0 <= after_sequence <= answered:
-            raise OutOfRange(f"after_sequence: the answers end at {answered}")
+            raise OutOfRange(f"after: the answers end at {answered:,}, {after_sequence:,} is beyond them")
         return Attachment(self._base, session_id, analyst, answered, salt, conductor, record.terms.close_time)
 
     # The service itself
@@ -135,8 +158,7 @@ class Sessions:
     def look_after(self) -> None:
         """Start and end workers as the store says; to be called about twice a second. Raises `Unavailable`."""
         with self._base.store.read() as connection:
-            query = select(rounds.c.id, rounds.c.terms).where(rounds.c.state == RoundState.OPEN.value, IS_SESSION)
-            going = {row.id: session_from_json(row.terms) for row in connection.execute(query)}
+            going = self._going(connection)
         lost = self._claims.lost()
         with self._lock:
             over = [each for each in self._conductors if each not in going]
@@ -145,8 +167,8 @@ class Sessions:
             self._end(session_id, None)
         for session_id in gone:
             self._end(session_id, Unavailable(OTHER_SERVER))
-        for session_id, terms in going.items():
-            if terms is not None and terms.turn_seconds:
+        for session_id, turn_seconds in going.items():
+            if turn_seconds:
                 self._start_waiting(session_id)
 
     def stop(self) -> None:
@@ -191,7 +213,8 @@ class Sessions:
                 return known
             if self._stopped:
                 raise Unavailable(STOPPING)
-            self._make_room()
+            if not _by_turns(record):
+                self._make_room()
             if not self._claims.take(_claim(record.id)):
                 raise Unavailable(OTHER_SERVER)
             # Whoever has opened it, or answered in it, may have died before the guard knew.
@@ -200,9 +223,31 @@ class Sessions:
             self._conductors[record.id] = conductor
             return conductor
 
+    def _has_room_for_turns(self) -> bool:
+        """Whether one more session by turns can be opened. Other sessions take none of their room."""
+        with self._base.store.read() as connection:
+            return sum(seconds > 0 for seconds in self._going(connection).values()) < self._most
+
+    def _going(self, connection: Connection) -> dict[str, int]:
+        """The open sessions, and how long their turns take. Terms may be long, so each one's are read once."""
+        query = select(rounds.c.id).where(rounds.c.state == RoundState.OPEN.value, IS_SESSION)
+        known, going = self._turns, {}
+        for session_id in connection.execute(query).scalars():
+            if (seconds := known.get(session_id)) is None:
+                terms = connection.execute(select(rounds.c.terms).where(rounds.c.id == session_id)).scalar_one()
+                session = session_from_json(terms)
+                seconds = 0 if session is None else session.turn_seconds
+            going[session_id] = seconds
+        self._turns = going
+        return going
+
     def _make_room(self) -> None:
-        """See that one more worker may be started: that of a session in which nobody is may go."""
-        going = {each: conductor for each, conductor in self._conductors.items() if not conductor.ended}
+        """See that one more worker that answers at once may be started: one that nobody uses may go."""
+        going = {
+            each: conductor
+            for each, conductor in self._conductors.items()
+            if not (conductor.ended or conductor.by_turns)
+        }
         if len(going) < self._most:
             return
         for session_id, conductor in going.items():
@@ -211,7 +256,7 @@ class Sessions:
                 conductor.end(Unavailable(NOT_NOW))
                 self._claims.give_back(_claim(session_id))
                 return
-        raise Unavailable(NO_ROOM)
+        raise Unavailable(NOT_NOW)
 
     def _end(self, session_id: str, problem: EquipoiseError | None) -> None:
         with self._lock:
@@ -251,6 +296,10 @@ class Sessions:
             stops=record.terms.session.ending is Ending.STOP,
         )
         return OpenSession(record, dataset.schema, job, pace_of(record))
+
+
+def _by_turns(record: RoundRecord) -> bool:
+    return record.terms.session is not None and record.terms.session.turn_seconds > 0
 
 
 def pace_of(record: RoundRecord) -> Pace:

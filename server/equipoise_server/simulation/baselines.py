@@ -57,7 +57,7 @@ def noise_errors(noise: Noise, scales: NDArray[np.float64], truth: NDArray[np.fl
     `scales`, `truth`: float64[k], of each answer. An answer errs by more than x downwards only where the truth is
     above x, upwards only where it is below 1 - x, each with the law's tail. The mean is that of `min(|z|, room)` on
     either side, the largest error is at most x where no answer errs by more, and the percentile is where the mean
-    tail is a hundredth.
+    tail is a hundredth; of few answers it is the largest, as it is where they are measured.
     """
     points, step = np.linspace(0, min(1.0, noise.farthest * float(scales.max())), POINTS, retstep=True)
     none_beyond, expected, total = np.ones(POINTS), np.zeros(POINTS), 0.0
@@ -69,11 +69,9 @@ def noise_errors(noise: Noise, scales: NDArray[np.float64], truth: NDArray[np.fl
         none_beyond *= (1 - 2 * tail) ** both * (1 - tail) ** (sides - 2 * both)
         expected += sides * tail
         total += float(scale * np.sum(noise.within(down / scale) + noise.within(up / scale)))
-    return Errors(
-        max=float(step * np.sum(1 - none_beyond)),
-        p99=float(points[np.argmax(expected <= 0.01 * len(truth))]),
-        mean=total / len(truth),
-    )
+    largest = float(step * np.sum(1 - none_beyond))
+    percentile = float(points[np.argmax(expected <= 0.01 * len(truth))])
+    return Errors(max=largest, p99=min(percentile, largest), mean=total / len(truth))
 
 
 def _above(ascending: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -7,13 +7,18 @@ import math
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from equipoise.cli import main
+from equipoise.cli import app, main
+from equipoise.commands.asking import show_answers
 from equipoise.commands.printing import counted, plain, print_json, print_table
 from equipoise.commands.rounds import parse_shares
 from equipoise.errors import InvalidArgument
+from equipoise.queries import Quantile, Statement, Variance
+from equipoise.results import AnswerMethod, Labels, Results
 from equipoise.schema import Schema
+from equipoise.session import StatementAnswer
 from equipoise.views import Budget, RoundState, Share
 
 
@@ -115,3 +120,29 @@ def test_tables_cut_nothing_off_and_read_no_markup(capsys: pytest.CaptureFixture
     printed = capsys.readouterr().out
     assert "x" * 200 in printed
     assert "[red]y[/red]" in printed
+
+
+@pytest.mark.parametrize("text", ['[{"cells": [0],\n"counts": [NaN]}]', "[0,\n-Infinity]"])
+def test_a_number_that_json_does_not_have_is_named_with_its_line(text: str, tmp_path: Path) -> None:
+    candidates = tmp_path / "candidates.json"
+    candidates.write_text(text)
+    budget = ("--data-epsilon", "1", "--data-delta", "0")
+    plan = ("operator", "session", "plan", "shop", "--share", "ann=5", "--mechanism", "low_sensitivity", *budget)
+    given = [*plan, "--candidates", str(candidates)]
+    with pytest.raises(InvalidArgument, match=r"candidates\.json: holds -?(NaN|Infinity), .* in line 2"):
+        app(given, standalone_mode=False)
+    with pytest.raises(InvalidArgument, match=r"^--options: is not JSON"):
+        app([*given, "--options", "{"], standalone_mode=False)
+
+
+def test_a_quantile_is_shown_with_what_it_stands_for(capsys: pytest.CaptureFixture[str]) -> None:
+    schema = Schema.from_json('{"version": 1, "attributes": [{"name": "age", "edges": [10, 20, 110]}]}')
+    asked: tuple[Statement, ...] = (Quantile("age", 0.5, 0.1), Variance("age"))
+    for sequence, statement in enumerate(asked, start=1):
+        units = np.array([1 << 38], dtype=np.int64)
+        methods = np.array([AnswerMethod.GAUSSIAN], dtype=np.uint8)
+        results = Results("s", units, methods, units, Labels(schema, (statement,)))
+        show_answers([StatementAnswer(sequence, 0, statement, results, b"")], as_json=False)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("at 35")
+    assert second.endswith("gaussian")

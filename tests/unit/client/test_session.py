@@ -16,7 +16,7 @@ from unit.client.small_custodian import DEPLOYMENT, SCHEMA, signing_key
 
 from equipoise import connection as connection_module
 from equipoise.client import Client
-from equipoise.connection import ATTEMPTS
+from equipoise.connection import ATTEMPTS, CONVERSATION_ATTEMPTS
 from equipoise.envelopes import sign
 from equipoise.errors import (
     AlreadyExists,
@@ -356,9 +356,22 @@ def test_a_session_that_takes_no_more_says_so() -> None:
 
 def test_a_server_that_answers_nothing_is_given_up() -> None:
     store = Store()
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable, match="the 0 answers so far are kept, and the same again goes on"):
         asked_of(store.handler(breaks=1))
-    assert len(store.attached) == ATTEMPTS
+    assert len(store.attached) == CONVERSATION_ATTEMPTS
+
+
+def test_a_server_that_lets_nobody_attach_is_given_up_sooner() -> None:
+    tried = []
+
+    def refuse(_: Iterator[Any], context: Any) -> Iterator[Any]:
+        tried.append(1)
+        context.abort(grpc.StatusCode.UNAVAILABLE, "no room")
+        yield
+
+    with pytest.raises(Unavailable, match="no room"):
+        asked_of(refuse)
+    assert len(tried) == ATTEMPTS
 
 
 @pytest.mark.parametrize(("how", "field"), [({"window": 0}, "window"), ({"after": -1}, "after")])

@@ -21,7 +21,7 @@ from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, Setting
 
 LONGEST_SESSION = 1 << 32  # turns, or statements in all
-HYPOTHESIS = 9  # the wire\'s AnswerMethod
+HYPOTHESIS = 9  # the wire's AnswerMethod
 
 
 class Session(Protocol):

@@ -113,7 +113,7 @@ def session_plan(mechanism: str, setting: Setting, session: Session, parameters:
     check_costs(setting, data_cost, analyst_cost)
     tested = session.statements * (STATEMENT_SECONDS + 3 * CELL_SECONDS * session.universe)
     drawn = RECORD_SECONDS * parameters.records + LEARNING_SECONDS * session.universe
-    counted = 4 * parameters.count_noise.digits * DIGIT_SECONDS / 4 * session.slots
+    counted = parameters.count_noise.digits * DIGIT_SECONDS * session.slots
     return Plan(
         mechanism=mechanism,
         parameters=parameters.to_json(),

@@ -1,0 +1,38 @@
+"""Turns are long enough for the hardest statements, or no session is opened."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from equipoise.errors import InvalidArgument
+from equipoise.schema import Attribute, Schema
+from equipoise_server.mechanisms.interface import Budget, Share
+from equipoise_server.rounds.planned import plan_of
+from equipoise_server.rounds.records import DatasetRecord, SessionTerms, Terms
+
+SIZE = 1 << 10
+SCHEMA = Schema(tuple(Attribute(name, tuple(map(str, range(SIZE)))) for name in "ab"))
+DATASET = DatasetRecord("shop", "shop.csv", SCHEMA, 50_000, datetime(2024, 1, 1, tzinfo=UTC))
+BY_TURNS = Terms(
+    dataset="shop",
+    unit="query",
+    data_budget=Budget(1.0, 1e-6),
+    analyst_budget=Budget(1.0, 1e-6),
+    beta=0.05,
+    mechanism="online_private",
+    shares=tuple(Share(name, 200, 200) for name in ("ann", "bob")),
+    options={},
+    session=SessionTerms(length=200, turn_seconds=1),
+)
+
+
+def test_turns_too_short_for_hard_statements_are_refused_before_anything_is_charged() -> None:
+    with pytest.raises(InvalidArgument, match=r"^session\.turn_seconds: must be at least 2,"):
+        plan_of(BY_TURNS, DATASET)
+    assert plan_of(replace(BY_TURNS, session=SessionTerms(length=200, turn_seconds=2)), DATASET).seconds > 1
+    more = replace(BY_TURNS, shares=tuple(Share(str(number), 200, 200) for number in range(20)))
+    with pytest.raises(InvalidArgument, match=r"^session\.turn_seconds: must be at least 13,"):
+        plan_of(more, DATASET)
