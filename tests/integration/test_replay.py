@@ -123,9 +123,9 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
         "analyst bob, the workload's commitment: nothing is there",
     ),
     "a salt": (
-        sql("UPDATE submissions SET salt = NULL WHERE round_id = :round AND analyst = 'bob'"),
+        sql("UPDATE submissions SET salt = zeroblob(32) WHERE round_id = :round AND analyst = 'bob'"),
         "workloads",
-        "analyst bob, the workload's commitment: nothing is there",
+        "analyst bob, the workload's commitment",
     ),
     "the plan": (
         sql("""UPDATE rounds SET plan = replace(plan, '"seconds":', '"seconds":1') WHERE id = :round"""),
