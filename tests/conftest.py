@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from faults.disk import UNTOLD, can_fail
-from stores import KINDS, MISSING, Cluster, cluster, sqlite_file
+from harness.faults.disk import UNTOLD, can_fail
+from harness.stores import KINDS, MISSING, Cluster, cluster, sqlite_file
 
 # What is about PostgreSQL alone.
 collect_ignore = (

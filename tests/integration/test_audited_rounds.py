@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from integration.rounds_bench import TERMS, Bench, log_of
+from harness.rounds_bench import TERMS, Bench, log_of
 
 from equipoise.auditing.archive import Archive, ListedRound
 from equipoise.auditing.verify import Audit, Outcome, verify

@@ -16,8 +16,8 @@ import grpc
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from integration.rounds_bench import SALT
-from integration.server_process import Credentials, Refusal, ServerProcess, make_state, running, signing_request
+from harness.rounds_bench import SALT
+from harness.server_process import Credentials, Refusal, ServerProcess, make_state, running, signing_request
 from integration.test_server_round import COLOUR, SIZE, registration, terms
 
 from equipoise import errors

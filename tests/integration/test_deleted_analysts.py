@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from integration.rounds_bench import ANN, BOB, SALT, TERMS, Bench
+from harness.rounds_bench import ANN, BOB, SALT, TERMS, Bench
 from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import IntegrityError
 

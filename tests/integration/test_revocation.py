@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from integration.rounds_bench import SALT, write_table
-from integration.server_process import (
+from harness.rounds_bench import SALT, write_table
+from harness.server_process import (
     Credentials,
     Refusal,
     ServerProcess,

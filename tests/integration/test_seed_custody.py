@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import ANN, AUDITOR_KEY, SALT, SEED, TERMS, Bench
+from harness.rounds_bench import ANN, AUDITOR_KEY, SALT, SEED, TERMS, Bench
 from integration.test_deleted_analysts import compute
 from sqlalchemy import select
 

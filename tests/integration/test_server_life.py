@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from integration.server_process import make_state, refusal_of, running, wait_for_exit
+from harness.server_process import make_state, refusal_of, running, wait_for_exit
 from integration.test_server_round import registration, terms
 
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, operator_pb2_grpc, types_pb2

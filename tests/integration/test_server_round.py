@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from grpc import aio
-from integration.rounds_bench import SALT
-from integration.server_process import Credentials, ServerProcess, make_state, refusal_of, running
+from harness.rounds_bench import SALT
+from harness.server_process import Credentials, ServerProcess, make_state, refusal_of, running
 
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema

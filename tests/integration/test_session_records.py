@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from integration.released_rounds import Released, state_directory
-from integration.rounds_bench import Bench
-from integration.session_terms import (
+from harness.released_rounds import Released, state_directory
+from harness.rounds_bench import Bench
+from harness.session_terms import (
     ASKED,
     BY_TURNS,
     BY_TURNS_AMONG,

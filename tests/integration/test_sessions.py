@@ -11,10 +11,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench, HandClock
-from integration.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, ask, ask_all, attached
+from harness.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench, HandClock
+from harness.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, ask, ask_all, attached
 from sqlalchemy import select, text
-from stores import allow_changes, back_up, restore
+from harness.stores import allow_changes, back_up, restore
 
 from equipoise.errors import (
     AlreadyExists,

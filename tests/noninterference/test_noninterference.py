@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from noninterference.conducts import CONDUCTS, Conduct, asks_all_that_is_allowed, asks_as_usual, stays_away
-from noninterference.wire_view import Seen, View
-from noninterference.worlds import RoundOf, World, world
-from statistical.audit_size import AuditSize
+from harness.noninterference.conducts import CONDUCTS, Conduct, asks_all_that_is_allowed, asks_as_usual, stays_away
+from harness.noninterference.wire_view import Seen, View
+from harness.noninterference.worlds import RoundOf, World, world
+from harness.audit_size import AuditSize
 
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.workloads import NO_BOUND, results_to_chunks

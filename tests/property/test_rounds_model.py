@@ -27,7 +27,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from integration.rounds_bench import ANN, CAP, SALT, TERMS, Bench
+from harness.rounds_bench import ANN, CAP, SALT, TERMS, Bench
 from structlog.testing import capture_logs
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, parts_from_json

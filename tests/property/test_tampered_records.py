@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.client.verifying import flipped
+from harness.verifying import flipped
 
 from equipoise.errors import VerificationFailed
 from equipoise.records.canonical import canonical_json, from_base64, from_hex, parse_canonical_json, to_base64

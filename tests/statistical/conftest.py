@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from statistical.audit_size import SIZES, AuditSize
+from harness.audit_size import SIZES, AuditSize
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

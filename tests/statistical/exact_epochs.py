@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from statistical.exact_game import Law
+from harness.exact_game import Law
 from statistical.test_sparse_vector import at_least
 
 from equipoise_server.mechanisms.noise_calibration import Law as NoiseLaw

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
-from statistical.exact_game import Law
+from harness.exact_game import Law
 from statistical.exact_pipeline import SEED, Pair
 
 from equipoise.queries.marginal_tables import Axes

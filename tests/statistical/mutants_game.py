@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from statistical import test_private_weights
-from statistical.exact_game import game_of, hockey_stick, masks_workload, released_law
+from harness.exact_game import game_of, hockey_stick, masks_workload, released_law
 from statistical.test_game_enumeration import EXTREME, extreme_analyst_leak, parameters, size_of
 
 from equipoise import accounting

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from statistical.exact_game import masks_workload, table_workload
+from harness.exact_game import masks_workload, table_workload
 from statistical.exact_pipeline import repair_law
 from statistical.exact_sparse_vector import first_positive_law
 from statistical.test_game_enumeration import EXTREME

@@ -12,10 +12,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from statistical.audit_size import AuditSize
+from harness.audit_size import AuditSize
 from statistical.binomial_bins import deviates
 from statistical.exact_analyst_pipeline import analyst_pipeline_law
-from statistical.exact_game import masks_workload
+from harness.exact_game import masks_workload
 from statistical.exact_pipeline import Histogram, Pair
 from statistical.test_pipeline import ROUNDING, used
 

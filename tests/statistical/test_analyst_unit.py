@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from statistical.exact_game import Law, game_of, hockey_stick, masks_workload, released_law, renyi
+from harness.exact_game import Law, game_of, hockey_stick, masks_workload, released_law, renyi
 from statistical.test_game_enumeration import EPSILONS, ORDERS, ROUNDING, both_ways, parameters
 from statistical.test_repair_places import places_law
 from statistical.test_sparse_vector import at_least

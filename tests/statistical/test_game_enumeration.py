@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from statistical.exact_game import (
+from harness.exact_game import (
     Law,
     game_of,
     hockey_stick,

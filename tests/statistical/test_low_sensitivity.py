@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from statistical.audit_size import AuditSize
+from harness.audit_size import AuditSize
 from statistical.exact_statistics import (
     CANDIDATES,
     CAPPED,

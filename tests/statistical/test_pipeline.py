@@ -14,9 +14,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from statistical.audit_size import AuditSize
+from harness.audit_size import AuditSize
 from statistical.binomial_bins import deviates
-from statistical.exact_game import masks_workload
+from harness.exact_game import masks_workload
 from statistical.exact_pipeline import Histogram, Pair, Workloads, pipeline_law
 from statistical.exact_sparse_vector import pattern_law
 from statistical.test_sparse_vector import exact_law

@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from statistical.binomial_bins import deviates
-from statistical.exact_game import game_of, released_law, table_workload
+from harness.exact_game import game_of, released_law, table_workload
 from statistical.test_game_enumeration import parameters
 
 from equipoise_server.game import equilibrium

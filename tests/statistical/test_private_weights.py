@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from statistical.exact_game import Law, masks_workload, renyi
+from harness.exact_game import Law, masks_workload, renyi
 
 from equipoise import accounting
 from equipoise.queries.predicates import Marginal

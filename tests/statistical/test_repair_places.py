@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from statistical.exact_game import Law, hockey_stick, renyi
+from harness.exact_game import Law, hockey_stick, renyi
 
 from equipoise import accounting
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces

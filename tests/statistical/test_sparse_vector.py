@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from statistical.exact_game import Law, hockey_stick
+from harness.exact_game import Law, hockey_stick
 
 from equipoise_server.mechanisms import sparse_vector
 from equipoise_server.mechanisms.sparse_vector import SparseVector, first_positives

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from statistical.binomial_bins import deviates
-from statistical.exact_game import masks_workload
+from harness.exact_game import masks_workload
 
 from equipoise_server.game.data_player import MultiplicativeWeights
 from equipoise_server.game.query_player import DenseMultiplicativeWeights, Units, action_weights, unit_weights

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from statistical.exact_game import table_workload
+from harness.exact_game import table_workload
 
 from equipoise.accounting import COEFFICIENT_BITS
 from equipoise_server.game.data_player import MultiplicativeWeights

@@ -16,7 +16,7 @@ from scipy import stats
 from scipy.special import logsumexp
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
-from unit.ledger.ledger_store import NOW, ledger_store, open_with, release, spend, totals
+from harness.ledger_store import NOW, ledger_store, open_with, release, spend, totals
 
 from equipoise.accounting import (
     DELTA_UNIT,

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.mechanisms.instance import SEED, instance, silent
+from harness.instance import SEED, instance, silent
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument

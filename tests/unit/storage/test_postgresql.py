@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, func, select, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
-from stores import Cluster, change_directly, cluster
+from harness.stores import Cluster, change_directly, cluster
 
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.storage import postgresql as policy

@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import CheckConstraint, create_engine, func, inspect, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import NullPool
-from stores import change_directly
+from harness.stores import change_directly
 
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.storage.store import Store, open_store, read_only
