@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from unit.client import small_custodian
+from harness import small_custodian
 from harness.small_custodian import Custodian, Told, signing_key
 
 from equipoise.queries.predicates import Marginal, Statement, attribute

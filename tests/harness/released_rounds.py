@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from harness.rounds_bench import ANN, BOB, SALT, TERMS, Bench
 
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.admin.state_directory import create_state
@@ -23,6 +22,7 @@ from equipoise_server.replay.stored import StoredRound
 from equipoise_server.storage.store import read_only
 from equipoise_server.transparency.keys import PublicKey, Purpose, add
 from equipoise_server.transparency.signing import private_pem
+from harness.rounds_bench import ANN, BOB, SALT, TERMS, Bench
 
 OPTIONS: dict[str, dict[str, object]] = {name: {} for name in MECHANISMS} | {
     "equilibrium": {"play": "mixed", "rounds": 8, "game_share": 0.5},

@@ -191,3 +191,13 @@ async def eventually(condition: Any, seconds: float = 30) -> None:
         # As fast as one goes on a fast machine would be more often than a server allows.
         await asyncio.sleep(0.02)
         assert time.monotonic() < end, "the condition did not come true"
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from equipoise_server.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )

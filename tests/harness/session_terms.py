@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from harness.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench
+from sqlalchemy import select
 
 from equipoise.queries.predicates import CountDistinct, Marginal, Statement
-from equipoise.wire.workloads import statement_to_bytes
+from equipoise.wire.workloads import (
+    statement_to_bytes,
+)
 from equipoise_server.mechanisms.interface import Share
 from equipoise_server.rounds.records import SessionTerms
 from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.records import AnsweredRecord
+from equipoise_server.storage.tables import asked as asked_table
+from harness.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench
 
 PATIENCE = 60.0
 ONLINE = replace(
@@ -93,3 +97,19 @@ def release(bench: Bench, session_ids: Iterable[str]) -> None:
         bench.rounds.release(session_id, f"release {session_id}")
     bench.clock.move(60)
     bench.rounds.keep_schedule()
+
+
+def answered(bench: Bench) -> list[tuple[str, int, bytes]]:
+    """Every answer in the store."""
+    with bench.store.read() as connection:
+        columns = (asked_table.c.analyst, asked_table.c.sequence, asked_table.c.chunk)
+        query = select(*columns).order_by(asked_table.c.slot)
+        return [tuple(row) for row in connection.execute(query)]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.small_custodian import Custodian, signing_key
-
 from equipoise.records.bundle import Bundle
 from equipoise.verification.checks import Check, CheckFailed, Papers, verify
+from harness.small_custodian import Custodian, signing_key
 
 KEY = signing_key(1).verifier
 

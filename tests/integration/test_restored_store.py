@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from harness.rounds_bench import TERMS, Bench
-from sqlalchemy import select
 from harness.stores import back_up, restore, sqlite_file
+from sqlalchemy import select
 
 from equipoise.errors import BudgetExhausted, DataLoss, WrongState
 from equipoise_server.ledger.rollback_guard import Finding

@@ -21,7 +21,7 @@ from harness.server_process import (
     running,
     signing_request,
 )
-from integration.test_server_round import registration, terms
+from harness.server_rounds import registration, terms
 
 from equipoise.v1 import analyst_pb2, operator_pb2, types_pb2
 from equipoise.v1.analyst_pb2_grpc import AnalystServiceStub

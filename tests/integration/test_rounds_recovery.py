@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from harness.rounds_bench import Bench
-from sqlalchemy import text
 from harness.stores import accept_inserts, allow_changes, refuse_inserts
+from sqlalchemy import text
 
 from equipoise.errors import DataLoss, InvalidArgument, WrongState
 from equipoise_server.rounds.lifecycle import Rounds

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from harness.rounds_bench import RECORDS, SCHEMA, write_table
 from harness.runbook_place import Place, block, said
-from sqlalchemy.engine import make_url
 from harness.stores import find_binaries
+from sqlalchemy.engine import make_url
 
 from equipoise_lab.demo.process import free_address
 from equipoise_server.ledger.caps import Cap, limits

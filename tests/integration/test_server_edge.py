@@ -1,4 +1,4 @@
-"""The edge of a real server: who gets in, what roles may call, how things are refused. Attacks: `tests/abuse`."""
+"""The edge of a real server: who gets in, what roles may call, how it refuses. Attacks: `tests/hostile/abuse`."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness.abuse.place import SCHEMA, admitted, connection, session_terms
-from hostile.abuse.test_sessions import RED, Talk, asked, attach
+from harness.abuse.talk import RED, Talk, asked, attach
 from harness.server_process import HURRIED, Refusal, ServerProcess, make_state, running, wait_for_exit
 
 from equipoise.clients.operator import Operator

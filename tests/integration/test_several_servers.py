@@ -14,7 +14,7 @@ import pytest
 from grpc import aio
 from harness.rounds_bench import write_table
 from harness.server_process import SEED, Credentials, ServerProcess, eventually, make_state, running
-from integration.test_server_round import SCHEMA, WORKLOADS, chunks, registration, terms, uploaded
+from harness.server_rounds import SCHEMA, WORKLOADS, chunks, registration, terms, uploaded
 from harness.stores import Cluster
 
 from equipoise.queries.workload_compiler import compile_workload

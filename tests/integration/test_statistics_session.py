@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from harness.rounds_bench import COLOUR, RECORDS, SCHEMA, Bench
-from harness.session_terms import BY_TURNS, PATIENCE, attached
-from integration.test_sessions import answered, until
+from harness.session_terms import BY_TURNS, PATIENCE, answered, attached, until
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.predicates import CountDistinct, Marginal, Statement, Variance

@@ -17,10 +17,10 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from harness.audit_size import AuditSize
-from statistical.exact_epochs import EnumeratedEpochs, Remembered, session_law
 from harness.exact_game import Law, hockey_stick, masks_workload, renyi, schema
+from numpy.typing import NDArray
+from statistical.exact_epochs import EnumeratedEpochs, Remembered, session_law
 
 from equipoise.accounting import Approximate, Concentrated, Part, ThresholdTests, repair_places_delta
 from equipoise.queries.fixed_point import on_grid

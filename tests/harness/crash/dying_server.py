@@ -19,7 +19,7 @@ from equipoise_server.admin.state_directory import create_state
 
 SECONDS = 240
 KILLED = -9
-SCRIPT = "from crash.lives import main; main()"
+SCRIPT = "from harness.crash.lives import main; main()"
 
 Answer = TypeVar("Answer")
 
@@ -139,7 +139,7 @@ def dying_server(
     store = "sqlite:///equipoise.db" if store_url.startswith("sqlite") else store_url
     create_state(state, listen=f"127.0.0.1:{port}", store=store, release_grid_seconds=1)
     kept.write_text("".join(f"{point}\n" for point in points))
-    tests = str(Path(__file__).parents[1])
+    tests = str(Path(__file__).parents[2])
     path = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
     with (
         (state / "server.log").open("ab") as log,

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.crash.promises import Promises, stream_digest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from harness.crash.promises import Promises, stream_digest
 from sqlalchemy import Connection, Row, select
 
 from equipoise.accounting import Cost

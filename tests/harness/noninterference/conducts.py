@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import grpc
 from google.protobuf.message import Message
-from harness.rounds_bench import COLOUR, SALT, SIZE
 from harness.noninterference.wire_view import ask
+from harness.rounds_bench import COLOUR, SALT, SIZE
 
 from equipoise.queries.predicates import Marginal, Statement
 from equipoise.v1 import analyst_pb2

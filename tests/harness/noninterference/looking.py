@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import grpc
 from google.protobuf.message import Message
-from harness.rounds_bench import COLOUR, SIZE
 from harness.noninterference.conducts import BEYOND, USUAL, asking, dry, upload, withdrawal
 from harness.noninterference.wire_view import PATIENCE, Seen, View, ask, blanked, opened, without
+from harness.rounds_bench import COLOUR, SIZE
 
 from equipoise.queries.predicates import Marginal, Statement
 from equipoise.v1 import analyst_pb2

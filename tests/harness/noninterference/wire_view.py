@@ -213,3 +213,8 @@ def _blank_synopsis(message: bytes) -> bytes:
 
 def _metadata(pairs: Any) -> Metadata:
     return tuple((key, value.encode() if isinstance(value, str) else value) for key, value in pairs or ())
+
+
+def difference(view: View, other: View) -> tuple[Seen, Seen] | None:
+    """The first call that showed the viewers something else."""
+    return next(((one, two) for one, two in zip(view, other, strict=True) if one != two), None)

@@ -7,18 +7,28 @@ run takes is seen as the point of the public grid at which its results open, and
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import grpc
 from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf.timestamp_pb2 import Timestamp
+from harness.noninterference.conducts import (
+    QUERIES,
+    SENSITIVITY,
+    STATEMENTS,
+    Ann,
+    Conduct,
+)
+from harness.noninterference.looking import OWN, VIEWERS, Viewers, Watched, Watcher
+from harness.noninterference.wire_view import PATIENCE
 from harness.rounds_bench import SCHEMA, write_table
 from harness.server_process import (
     HURRIED,
@@ -29,9 +39,6 @@ from harness.server_process import (
     running,
     signing_request,
 )
-from harness.noninterference.conducts import QUERIES, SENSITIVITY, STATEMENTS, Ann, Conduct
-from harness.noninterference.looking import OWN, VIEWERS, Viewers, Watched, Watcher
-from harness.noninterference.wire_view import PATIENCE
 from sqlalchemy import select
 
 from equipoise.v1 import operator_pb2, operator_pb2_grpc, types_pb2
@@ -249,3 +256,15 @@ def set_clock(state: Path, now: datetime) -> None:
     """Replaced as a whole, so that the server never reads half of it."""
     (state / "clock.new").write_text(now.isoformat())
     (state / "clock.new").replace(state / "clock")
+
+
+DAY = datetime.now(UTC).replace(microsecond=0)  # of every world; certificates are valid from then on
+
+
+def nothing_of_analysts_is_logged(made: World) -> None:
+    """What was asked is nowhere, at the level that tells most; who did something, in the audit trail only."""
+    log = made.server.log()
+    assert "refused" in log
+    assert not re.findall(r"\b(colour|green|red|xl)\b", log)
+    beside = [line for line in log.splitlines() if '"outcome"' not in line]
+    assert not re.findall(r"\b(ann|bob|cyd|eve)\b", "\n".join(beside))

@@ -168,3 +168,16 @@ class Soak:
 
 def _another(drawn: random.Random) -> random.Random:
     return random.Random(drawn.random())
+
+
+# Parts of the whole. Tables are registered in the first life. The last one shows how a process grows.
+LIVES = (
+    Life(0.03, signal.SIGTERM),
+    Life(0.04, signal.SIGKILL),
+    Life(0.03, signal.SIGKILL),
+    Life(0.9, signal.SIGTERM),
+)
+# Growth in an hour; memory in MiB. If each call left a few KiB behind it would be 100 MiB, and if each round left a
+# descriptor, a thread or a worker, hundreds of these. What is allowed is far less, and more than what a server that
+# loses nothing is seen to drift by.
+ALLOWED = {"memory": 24.0, "descriptors": 30.0, "threads": 30.0, "children": 10.0}

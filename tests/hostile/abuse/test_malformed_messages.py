@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import grpc
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 from harness.abuse.place import (
     ANALYST,
     ASKED,
@@ -27,7 +28,6 @@ from harness.abuse.place import (
     upload,
 )
 from harness.abuse.raw_http2 import Header, call_headers, connected, endings, message
-from google.protobuf.timestamp_pb2 import Timestamp
 from harness.server_process import Refusal
 
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2

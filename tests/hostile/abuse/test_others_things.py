@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Sequence
 
 import pytest
-from harness.abuse.place import ANALYST, ASKED, OPERATOR, Place, attempt, outcome, played, refusal, upload
 from google.protobuf.message import Message
+from harness.abuse.place import ANALYST, ASKED, OPERATOR, Place, attempt, outcome, played, refusal, upload
 from harness.rounds_bench import SALT
 from harness.server_process import Refusal
 

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable
 
 import pytest
-from harness.abuse.certificates import CLIENT, DAY, Signer, forged, uri
-from harness.abuse.place import ANALYST, OPERATOR, Place, attempt, outcome, refusal
-from harness.abuse.raw_http2 import Header, call_headers, endings, message
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID
+from harness.abuse.certificates import CLIENT, DAY, Signer, forged, uri
+from harness.abuse.place import ANALYST, OPERATOR, Place, attempt, outcome, refusal
+from harness.abuse.raw_http2 import Header, call_headers, endings, message
 from harness.server_process import Credentials, Refusal
 
 from equipoise.v1 import analyst_pb2, types_pb2

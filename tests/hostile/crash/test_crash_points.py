@@ -17,9 +17,9 @@ import pytest
 from harness.crash.dying_server import KILLED, SECONDS, DyingServer, Persisting, dying_server
 from harness.rounds_bench import Bench
 from harness.server_process import make_state
+from harness.stores import back_up, restore
 from numpy.typing import NDArray
 from sqlalchemy import select
-from harness.stores import back_up, restore
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection

@@ -23,8 +23,7 @@ from harness.faults.asking import (
     requests,
 )
 from harness.faults.disk import ALL, NAMES, WRITES, Disk, nothing, traced_disk
-from harness.server_process import running
-from integration.test_server_life import command
+from harness.server_process import command, running
 from sqlalchemy import select
 
 from equipoise.clients.analyst import Client

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from harness.faults.asking import Contents, check_image, make_deployment, requests
 from harness.faults.disk import Disk, any_part, everything, files, nothing, traced_disk
-from harness.server_process import SCRIPT, running
-from integration.test_server_life import command
+from harness.server_process import SCRIPT, command, running
 
 from equipoise.errors import DataLoss
 from equipoise_server.admin.checks import check_state

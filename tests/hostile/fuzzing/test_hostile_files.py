@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import DecodeError, Message
+from harness.mutations import nearly
+from harness.server_process import signing_request
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from harness.server_process import signing_request
-from harness.mutations import nearly
 
 from equipoise.accounting import Cost
 from equipoise.auditing.ledger_export import exported

@@ -14,12 +14,12 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 from grpc import aio
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from harness.mutations import nearly
 from harness.rounds_bench import ANN, SALT, SCHEMA, TERMS, Bench
 from harness.server_process import signing_request
 from harness.session_terms import ONLINE
-from harness.mutations import nearly
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from equipoise.errors import BY_REASON, InternalError
 from equipoise.model.views import Budget, Share, Terms

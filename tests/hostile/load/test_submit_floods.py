@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from grpc import aio
-from harness.server_process import Credentials, Refusal
 from harness.loaded_server import TABLE, opened, serving, uploaded
+from harness.server_process import Credentials, Refusal
 
 from equipoise.queries.predicates import Marginal
 from equipoise.v1 import (

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from harness.soak.measures import POINT_SECONDS, WARM_UP_SECONDS, Point, Sample, points, sample, slope
-from hostile.soak.test_soak import ALLOWED, LIVES
+from harness.soak.soaking import ALLOWED, LIVES
 
 MINUTES = 30
 JITTER = 2.0  # MiB by which single samples differ: rounds come and go

@@ -11,28 +11,14 @@ from __future__ import annotations
 
 import json
 import random
-import signal
 from pathlib import Path
 
 from harness.soak.measures import MEASURES, slope
-from harness.soak.soaking import Life, RestartedServer, Soak
+from harness.soak.soaking import ALLOWED, LIVES, Life, RestartedServer, Soak
 
 from equipoise_lab.demo.process import free_address
 from equipoise_server.admin.checks import check_state
 from equipoise_server.admin.state_directory import create_state
-
-# Parts of the whole. Tables are registered in the first life. The last one shows how a process grows.
-LIVES = (
-    Life(0.03, signal.SIGTERM),
-    Life(0.04, signal.SIGKILL),
-    Life(0.03, signal.SIGKILL),
-    Life(0.9, signal.SIGTERM),
-)
-
-# Growth in an hour; memory in MiB. If each call left a few KiB behind it would be 100 MiB, and if each round left a
-# descriptor, a thread or a worker, hundreds of these. What is allowed is far less, and more than what a server that
-# loses nothing is seen to drift by.
-ALLOWED = {"memory": 24.0, "descriptors": 30.0, "threads": 30.0, "children": 10.0}
 
 
 def test_a_server_neither_grows_nor_breaks_a_promise(tmp_path: Path, soak_store: str, soak_seconds: float) -> None:

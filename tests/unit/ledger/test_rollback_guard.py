@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.stores import back_up, restore
 from harness.ledger_store import NOW, ledger_store, open_with, reserve
+from harness.stores import back_up, restore
 
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, Unavailable

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import typer
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from harness.small_custodian import STATEMENTS, Custodian, Told, signing_key
 from harness.verifying import KEY, flipped, found, log_of, papers, with_evidence
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from equipoise.commands.verification import verify_bundle
 from equipoise.errors import VerificationFailed

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from harness.mechanism_cases import OPTIONS
+from numpy.typing import NDArray
 
 from equipoise_lab.audit.clopper_pearson import detectable_epsilon, largest_certified, power
 from equipoise_lab.audit.empirical import Finding, audit, audited, claim_of

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from harness.instance import SCHEMA, SEED, Instance, plan_of, silent, true_answers
 from numpy.typing import NDArray
 from scipy.stats import binom
-from harness.instance import SCHEMA, SEED, Instance, plan_of, silent, true_answers
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.predicates import Marginal, Statement, attribute

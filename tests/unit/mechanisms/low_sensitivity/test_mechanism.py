@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from harness.instance import silent
 from harness.statistics_session import (
     MECHANISM,
@@ -22,6 +21,7 @@ from harness.statistics_session import (
     table,
     without,
 )
+from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.predicates import (
