@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from equipoise.records.bundle import Bundle
-from equipoise.verification.checks import Check, CheckFailed, Papers, verify
+from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
 from harness.small_custodian import Custodian, signing_key
 
 KEY = signing_key(1).verifier
@@ -17,11 +17,11 @@ def log_of(size: int = 5) -> Custodian:
     return log
 
 
-def papers(**kept: object) -> Papers:
-    return Papers([KEY], **kept)  # type: ignore[arg-type]
+def papers(**kept: object) -> VerifierInputs:
+    return VerifierInputs([KEY], **kept)  # type: ignore[arg-type]
 
 
-def found(bundle: Bundle | bytes, kept: Papers | None = None) -> Check | None:
+def found(bundle: Bundle | bytes, kept: VerifierInputs | None = None) -> Check | None:
     """The number of the check that fails; those before it must have been made, in order."""
     data = bundle.to_bytes() if isinstance(bundle, Bundle) else bundle
     made: list[Check] = []

@@ -10,7 +10,7 @@ from statistical.exact_pipeline import Histogram, Pair, Workloads, pipeline_law
 
 from equipoise.accounting import Cost
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
 
 UNIVERSE = 4
 DELTAS = (1e-6, 1e-3, 0.1)
@@ -42,11 +42,11 @@ class Instance:
     game_share: float
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> PublicParameters:
         """The public side."""
         shares = [Share(name, len(masks), len(masks)) for name, masks in zip("ab", self.asked, strict=True)]
         forced = ("play", "rounds", "density", "query_rate", "data_rate", "threshold", "cut_off", "game_share")
-        return Setting(
+        return PublicParameters(
             records=len(self.cells),
             universe_size=UNIVERSE,
             shares=(*shares, *(Share(f"absent-{place}", 1, 1) for place in range(self.absent))),

@@ -13,13 +13,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from harness.exact_game import hockey_stick
-from statistical.exact_sparse_vector import exact_law
+from statistical.exact_sparse_vector import NEGATIVE, POSITIVE, UNTESTED, exact_law
 
 from equipoise_server.mechanisms import sparse_vector
 from equipoise_server.mechanisms.sparse_vector import SparseVector, first_positives
 from equipoise_server.randomness.stream import KeyedStream
-
-POSITIVE, NEGATIVE, UNTESTED = 1, 0, 2
 
 
 def worst_loss(vector: SparseVector) -> float:
