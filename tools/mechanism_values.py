@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from cases import ASKED, HISTOGRAM, ROUND_OPTIONS, SCHEMA, SEED, STATISTICS, UNITS, Values, setting_of, shares_of
-from packages import (
+from project_imports import (
     MECHANISMS,
     SESSION_MECHANISMS,
     Asked,
@@ -32,8 +31,18 @@ from packages import (
     mechanism,
     play,
 )
-
-# What is written of the things that the packages give.
+from round_cases import (
+    ASKED,
+    HISTOGRAM,
+    ROUND_OPTIONS,
+    SCHEMA,
+    SEED,
+    STATISTICS,
+    UNITS,
+    Values,
+    setting_of,
+    shares_of,
+)
 
 
 def cost_values(cost: Cost | None, delta: float) -> Values | None:
@@ -100,9 +109,6 @@ def synopsis_values(records: Sequence[int]) -> Values:
     """A synopsis as its counts by cell, and the first records of it in their order."""
     counts = np.bincount(records, minlength=SCHEMA.universe_size) if len(records) else np.zeros(0, np.int64)
     return {"records": len(records), "counts by cell": counts.tolist(), "first": list(records[:24])}
-
-
-# What is played.
 
 
 def statement_parts() -> Values:

@@ -9,8 +9,8 @@ what accounts come to, and which checks a bundle passes or fails. They hold no h
 classes or fields: these may change, and the values must stay. Every mechanism draws from a seed that is given to it
 here, so that no value depends on how a seed is bound to the parameters of its round.
 
-Everything of the two packages that this script uses is imported in `packages.py`. After modules have moved, only
-that needs a change.
+Everything of the two packages that this script uses is imported in `project_imports.py`. After modules have moved,
+only that needs a change.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from cases import Values
 from mechanism_values import auto_parts, round_parts, session_parts, statement_parts
+from round_cases import Values
 from service_values import held_parts
 
 

@@ -11,9 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from cases import ASKED, ROUND_OPTIONS, SCHEMA, SEED, SOLD, Values, shares_of, table_file
 from mechanism_values import plan_values, result_rows, synopsis_values
-from packages import (
+from project_imports import (
     SALT,
     SEED_BINDINGS,
     WORKERS,
@@ -42,8 +41,7 @@ from packages import (
     verify,
     workload_to_bytes,
 )
-
-# What is held with the service: processes, store, log and ledgers.
+from round_cases import ASKED, ROUND_OPTIONS, SCHEMA, SEED, SOLD, Values, shares_of, table_file
 
 
 def serve_round(pipe: Any, job: Any) -> None:
@@ -78,7 +76,7 @@ HELD: dict[str, dict[str, Any]] = {
     },
 }
 TURN_SECONDS = 10
-PATIENCE = 60.0
+PATIENCE = 300.0
 SESSION_HELD: dict[str, Any] = {
     "mechanism": "online_private",
     "options": {},

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from packages import (
+from project_imports import (
     Attribute,
     Budget,
     CappedSum,
