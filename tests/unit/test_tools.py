@@ -12,7 +12,7 @@ import pytest
 TOOLS = Path(__file__).parents[2] / "tools"
 TREE = {
     "client/equipoise/views.py": "class Round:\n    close_time: int = 0\n",
-    "client/equipoise/prose.py": '"""Nothing but words: close_time."""\n\n# close_time\nNOTE = "close_time is late"\n',
+    "client/equipoise/prose.py": '"""Words: close_time."""\n\n# close_time\nNOTE = "close_time is late"\n',
     "client/equipoise/v1/types_pb2.py": "close_time = 1\n",
     "server/equipoise_server/rows.py": 'ROW = {"close_time": 1}\n',
     "server/equipoise_server/options.py": 'OPTION = "--close-time"\n',
