@@ -145,9 +145,7 @@ PROBES = (
         "OIDC as a credential",
         5,
         (
-            Example(
-                "a certificate in a signature of the server", ("certificates?", "x509\\..*", "pem"), signatures=True
-            ),
+            Example("a certificate in a signature", ("certificates?", "x509\\..*", "pem"), signatures=True),
             Example(
                 "a certificate anywhere",
                 ("_?certificates?", "_?certificate_.*", ".*_certificates?", "x509", "_?pem"),
