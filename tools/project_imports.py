@@ -19,11 +19,8 @@ import equipoise_server.rounds.worker
 import equipoise_server.sessions.process
 import equipoise_server.sessions.worker
 from equipoise.accounting import Cost
-from equipoise.asked import Asked
-from equipoise.bundle import Bundle
 from equipoise.errors import EquipoiseError
-from equipoise.evidence import Evidence
-from equipoise.queries import (
+from equipoise.queries.predicates import (
     CappedSum,
     CountDistinct,
     Marginal,
@@ -33,20 +30,23 @@ from equipoise.queries import (
     Variance,
     attribute,
 )
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.session_workload import Asked
+from equipoise.queries.statistics import Databases, compile_statistic
+from equipoise.queries.workload_compiler import compile_alone, compile_workload
+from equipoise.records.bundle import Bundle
+from equipoise.records.evidence import Evidence
+from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Labels, Results
-from equipoise.schema import Attribute, Schema, bin_labels
-from equipoise.signed_notes import VerifierKey
-from equipoise.statistics import Databases, compile_statistic
-from equipoise.verify import CheckFailed, Papers, verify
-from equipoise.wire import answers_from_chunk, chunk_from_bytes, statement_to_bytes, workload_to_bytes
-from equipoise.workload import compile_alone, compile_workload
-from equipoise_server.ledger.conversion import epsilon_for
+from equipoise.verification.checks import CheckFailed, Papers, verify
+from equipoise.wire.workloads import answers_from_chunk, chunk_from_bytes, statement_to_bytes, workload_to_bytes
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, Setting, Share
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
 from equipoise_server.rounds.datasets import Counting
 from equipoise_server.rounds.records import SessionTerms, Terms
-from equipoise_server.rounds.runs import read_synopsis
+from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.rounds.worker import serve_job
 from equipoise_server.sessions.worker import serve_session
 

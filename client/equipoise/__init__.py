@@ -6,11 +6,13 @@ import os
 # every call raises; set the variable to look for a fault in the transport.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
-from equipoise.auditor_client import Auditor
-from equipoise.client import Client
+from equipoise.clients.analyst import Client
+from equipoise.clients.auditor import Auditor
+from equipoise.clients.operator import Operator
+from equipoise.clients.session_stream import StatementAnswer
 from equipoise.errors import EquipoiseError
-from equipoise.operator_client import Operator
-from equipoise.queries import (
+from equipoise.model.views import Budget, RoundState, SessionTerms, Share, Terms
+from equipoise.queries.predicates import (
     All,
     Among,
     Any,
@@ -27,12 +29,10 @@ from equipoise.queries import (
     attribute,
     median,
 )
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements_file import statements_from_json, statements_to_json
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.results import Answer, AnswerMethod, Results
-from equipoise.schema import Attribute, Schema
-from equipoise.session import StatementAnswer
-from equipoise.statements import statements_from_json, statements_to_json
-from equipoise.views import Budget, RoundState, SessionTerms, Share, Terms
-from equipoise.workload import CompiledWorkload, compile_workload
 
 __all__ = [
     "All",

@@ -21,12 +21,12 @@ from statistical.exact_pipeline import Pair
 from statistical.exact_sparse_vector import first_positive_law
 
 from equipoise.accounting import RHO_UNIT, Part
-from equipoise.asked import CompiledStatement
-from equipoise_server.mechanisms.answer_noise import AnswerNoise, GaussianNoise, fresh_answers
+from equipoise.queries.session_workload import CompiledStatement
 from equipoise_server.mechanisms.interface import Answers, Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.online import online, online_plan
-from equipoise_server.mechanisms.online.online import Online
-from equipoise_server.mechanisms.online.online_plan import OnlineParameters
+from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, fresh_answers
+from equipoise_server.mechanisms.online import mechanism, plan
+from equipoise_server.mechanisms.online.mechanism import Online
+from equipoise_server.mechanisms.online.plan import OnlineParameters
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
 from equipoise_server.mechanisms.weights.hypothesis import Hypothesis
@@ -125,12 +125,12 @@ def scaled_noise(patches: pytest.MonkeyPatch) -> None:
 
 def realised_charge(patches: pytest.MonkeyPatch) -> None:
     """One update charged, as if only one were ever made."""
-    parts = online_plan.data_parts
+    parts = plan.data_parts
 
     def of_one(setting: Setting, parameters: OnlineParameters) -> list[Part]:
         return parts(setting, replace(parameters, updates=1))
 
-    patches.setattr(online, "data_parts", of_one)
+    patches.setattr(mechanism, "data_parts", of_one)
 
 
 def true_answer_learnt(patches: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def true_answer_learnt(patches: pytest.MonkeyPatch) -> None:
         return fresh_answers(noise, moved, counts, records, stream)
 
     measured = Hypothesis.measured
-    patches.setattr(online, "fresh_answers", fresh)
+    patches.setattr(mechanism, "fresh_answers", fresh)
     patches.setattr(
         Hypothesis, "measured", lambda held, workload, statement, _: measured(held, workload, statement, seen[-1])
     )
@@ -206,7 +206,7 @@ def tests_hide_a_record() -> bool:
 def halved_sensitivity(patches: pytest.MonkeyPatch) -> None:
     """Tests that believe that a record moves a score by half a record."""
     patches.setattr(
-        online,
+        mechanism,
         "SequentialSparseVector",
         lambda vector, *rest: SequentialSparseVector(replace(vector, sensitivity=vector.sensitivity // 2), *rest),
     )
@@ -245,7 +245,7 @@ def answers_from_test_noise(patches: pytest.MonkeyPatch) -> None:
         return shown
 
     patches.setattr(DiscreteLaplace, "draw", keep)
-    patches.setattr(online, "fresh_answers", reused)
+    patches.setattr(mechanism, "fresh_answers", reused)
 
 
 def nothing_is_read_after_the_last_update() -> bool:

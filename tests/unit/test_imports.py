@@ -34,4 +34,4 @@ def test_the_client_needs_nothing_of_the_server(module: str) -> None:
 
 
 def test_the_test_would_see_it() -> None:
-    assert {"equipoise_server", "duckdb"} <= imported_by("equipoise_server.data.source")
+    assert {"equipoise_server", "duckdb"} <= imported_by("equipoise_server.datasets.source")

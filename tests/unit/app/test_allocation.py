@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from equipoise_server.allocation import HEAPS
+from equipoise_server.memory import HEAPS
 
 SCRIPT = """
 import ctypes, threading

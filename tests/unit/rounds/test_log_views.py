@@ -9,9 +9,8 @@ import pytest
 from integration.rounds_bench import Bench
 
 from equipoise.errors import InvalidArgument, NotFound, OutOfRange
-from equipoise.merkle import leaf_hash, root_of
-from equipoise_server.rounds import log_views
-from equipoise_server.rounds.log_views import LogViews
+from equipoise.records.merkle import leaf_hash, root_of
+from equipoise_server.transparency.views import LogViews
 
 
 @pytest.fixture
@@ -40,7 +39,7 @@ def test_a_page_of_large_records_ends_early(bench: Bench, monkeypatch: pytest.Mo
     views = LogViews(bench.store)
     (first, second, third), token = views.records(0, "")
     assert (first.index, second.index, third.index, token) == (0, 1, 2, "")
-    monkeypatch.setattr(log_views, "PAGE_BYTES", 1)
+    monkeypatch.setattr(views, "PAGE_BYTES", 1)
     assert views.records(0, "") == ([first], "1")
     assert views.records(0, "1") == ([second], "2")
     assert views.records(0, "2") == ([third], "")
