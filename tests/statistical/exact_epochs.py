@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from statistical.exact_game import Law
 from statistical.test_sparse_vector import at_least
 
-from equipoise_server.mechanisms.noise_calibration import NoiseDistribution as NoiseDistribution
+from equipoise_server.mechanisms.noise_calibration import NoiseDistribution
 from equipoise_server.mechanisms.online_private.epochs import BLOCK, EpochParameters, Epochs
 from equipoise_server.mechanisms.online_private.question import Question
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian

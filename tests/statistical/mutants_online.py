@@ -24,7 +24,8 @@ from equipoise.accounting import RHO_UNIT, PrivacyEvent
 from equipoise.queries.session_workload import CompiledStatement
 from equipoise_server.mechanisms.interface import Answers, Budget, Plan, PublicParameters, Share
 from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, fresh_answers
-from equipoise_server.mechanisms.online import mechanism, plan
+from equipoise_server.mechanisms.online import mechanism as online
+from equipoise_server.mechanisms.online import plan as online_plan
 from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.online.plan import OnlineParameters
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
@@ -125,12 +126,12 @@ def scaled_noise(patches: pytest.MonkeyPatch) -> None:
 
 def realised_charge(patches: pytest.MonkeyPatch) -> None:
     """One update charged, as if only one were ever made."""
-    parts = plan.data_parts
+    parts = online_plan.data_parts
 
     def of_one(setting: PublicParameters, parameters: OnlineParameters) -> list[PrivacyEvent]:
         return parts(setting, replace(parameters, updates=1))
 
-    patches.setattr(mechanism, "data_parts", of_one)
+    patches.setattr(online, "data_parts", of_one)
 
 
 def true_answer_learnt(patches: pytest.MonkeyPatch) -> None:
@@ -144,7 +145,7 @@ def true_answer_learnt(patches: pytest.MonkeyPatch) -> None:
         return fresh_answers(noise, moved, counts, records, stream)
 
     measured = Hypothesis.measured
-    patches.setattr(mechanism, "fresh_answers", fresh)
+    patches.setattr(online, "fresh_answers", fresh)
     patches.setattr(
         Hypothesis, "measured", lambda held, workload, statement, _: measured(held, workload, statement, seen[-1])
     )
@@ -206,7 +207,7 @@ def tests_hide_a_record() -> bool:
 def halved_sensitivity(patches: pytest.MonkeyPatch) -> None:
     """Tests that believe that a record moves a score by half a record."""
     patches.setattr(
-        mechanism,
+        online,
         "SequentialSparseVector",
         lambda vector, *rest: SequentialSparseVector(replace(vector, sensitivity=vector.sensitivity // 2), *rest),
     )
@@ -245,7 +246,7 @@ def answers_from_test_noise(patches: pytest.MonkeyPatch) -> None:
         return shown
 
     patches.setattr(DiscreteLaplace, "draw", keep)
-    patches.setattr(mechanism, "fresh_answers", reused)
+    patches.setattr(online, "fresh_answers", reused)
 
 
 def nothing_is_read_after_the_last_update() -> bool:

@@ -289,7 +289,8 @@ class Client:
     def asked(self, session_id: str) -> tuple[Statement, ...]:
         """What the caller asked in a session that has ended, in order, as the custodian has kept it.
 
-        Raises `WrongState` before the session has ended. Whether it was asked so, `equipoise.verification.checks` finds out.
+        Raises `WrongState` before the session has ended. Whether it was asked so, `equipoise.verification.checks`
+        finds out.
         """
         _, workload = self.evidence(session_id)
         asked = () if workload is None else asked_from_bytes(workload)[0]

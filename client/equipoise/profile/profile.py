@@ -7,7 +7,8 @@
     log.vkey            the custodian's public keys, by which records of rounds are verified: one a line
     seed.key            auditors': the private key to which rounds' seeds are sealed, mode 0600
 
-An analyst's also has what `equipoise.profile.receipt_store` puts there: the custodian's receipts, and the log's checkpoint.
+An analyst's also has what `equipoise.profile.receipt_store` puts there: the custodian's receipts, and the log's
+checkpoint.
 
 `equipoise.profile.enrolment` makes and renews profiles.
 

@@ -112,8 +112,8 @@ def check_withdrawn(envelope: bytes, round_id: str) -> None:
 def check_answered(envelope: bytes, session_id: str, analyst: str, sequence: int, chain: bytes) -> None:
     """Raises `VerificationFailed` unless the receipt is of this answer and of all before it.
 
-    `chain`: `equipoise.records.session_receipts.chain_step`'s, of the bytes that were sent and the answers that came. Whose
-    signature it is, `equipoise.verification.checks` finds out.
+    `chain`: `equipoise.records.session_receipts.chain_step`'s, of the bytes that were sent and the answers that
+    came. Whose signature it is, `equipoise.verification.checks` finds out.
     """
     signed = read_session_receipt(envelope)
     about = (signed.session, signed.analyst, signed.sequence)

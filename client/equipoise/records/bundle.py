@@ -3,9 +3,9 @@
     {"format": "equipoise-bundle", "version": 1, "evidence": {...}, "workload": BASE64 or null,
      "stream": [BASE64, ...], "synopsis": BASE64 or null}
 
-`evidence` is that of `equipoise.records.evidence`; `workload` the exact bytes that were submitted; `stream` the exact bytes
-of every result message, in order; `synopsis` the universe cells of the released synopsis, 4 bytes each, little
-endian.
+`evidence` is that of `equipoise.records.evidence`; `workload` the exact bytes that were submitted; `stream` the
+exact bytes of every result message, in order; `synopsis` the universe cells of the released synopsis, 4 bytes each,
+little endian.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
      "receipt": ENVELOPE or null, "salt": BASE64 or null}
 
 What was hashed or signed is carried as a string of exactly its bytes. `docs/formats.md` describes each part;
-`equipoise.verification.checks` says what it proves. No part is judged here: it is only read, and refused where it has another
-form than the one that is written.
+`equipoise.verification.checks` says what it proves. No part is judged here: it is only read, and refused where it
+has another form than the one that is written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What a custodian signs when it takes a workload, or takes one back: the payload of a receipt's envelope.
 
 A receipt says which workload of an analyst is in force from then on; its commitment is
-`equipoise.records.record.workload_commitment`, under the salt that the analyst has drawn. The newest receipt counts.
+`equipoise.records.record.workload_commitment`, under the salt that the analyst has drawn. The newest receipt
+counts.
 """
 
 from __future__ import annotations

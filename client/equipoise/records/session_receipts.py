@@ -2,8 +2,8 @@
 
 A chain of hashes goes over the exact bytes of every statement, its slot and its answers, under the salt that the
 analyst has drawn. Each answer comes with its receipt, so that what was told while the session was open cannot
-differ from what is released at its end: `equipoise.verification.checks` computes the chain again from the two. The newest
-receipt is enough, as it stands for all before it. `docs/formats.md` has both byte for byte.
+differ from what is released at its end: `equipoise.verification.checks` computes the chain again from the two. The
+newest receipt is enough, as it stands for all before it. `docs/formats.md` has both byte for byte.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def chain_step(
 ) -> bytes:
     """The chain after the analyst's next statement, its `sequence`-th from 1, and the answers to its cells.
 
-    `statement`: its exact bytes; `values`, `methods` and `bounds`, each [cells], as `equipoise.wire.workloads` reads them.
+    `statement`: its exact bytes; `values`, `methods` and `bounds`, each [cells], as `equipoise.wire.workloads`
+    reads them.
     """
     if not len(values) == len(methods) == len(bounds):
         raise ValueError(f"{len(values)} values, {len(methods)} methods and {len(bounds)} bounds are no answers")

@@ -1,8 +1,8 @@
 """The checks of what was asked in a session: its receipts, its slots, and that what was told live is released.
 
-Every answer came with a receipt of all answers so far (`equipoise.records.session_receipts`). The custodian's copy is the
-last one, the analyst's own the newest that it has kept, which may be older: each must be on the chain of what is
-released.
+Every answer came with a receipt of all answers so far (`equipoise.records.session_receipts`). The custodian's copy
+is the last one, the analyst's own the newest that it has kept, which may be older: each must be on the chain of
+what is released.
 """
 
 from __future__ import annotations

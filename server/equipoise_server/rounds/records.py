@@ -118,8 +118,8 @@ class RoundRecord:
 class ReceiptRecord:
     """What was accepted. `workload_digest` is the SHA-256 of the exact bytes.
 
-    `envelope`: the signed receipt, `equipoise.records.receipts`; `salt`: the analyst's, under which it commits to the
-    workload. Both are empty in what was answered before receipts were signed.
+    `envelope`: the signed receipt, `equipoise.records.receipts`; `salt`: the analyst's, under which it commits to
+    the workload. Both are empty in what was answered before receipts were signed.
     """
 
     round_id: str
@@ -133,7 +133,8 @@ class ReceiptRecord:
 
 @dataclass(frozen=True)
 class StreamDigest:
-    """What commits to one analyst's result stream (`equipoise.records.record.stream_digest`), and how long it is."""
+    """What commits to one analyst's result stream (`equipoise.records.record.stream_digest`), and how long it
+    is."""
 
     digest: bytes
     messages: int

@@ -1,7 +1,8 @@
 """What was asked in a session becomes its workloads when it is sealed, and the run must give the same answers.
 
 From then on a session is a round: each analyst's statements are its workload, with the slots they had, committed to
-under its salt; and what it was told is bound by the chain of its last receipt (`equipoise.records.session_receipts`).
+under its salt; and what it was told is bound by the chain of its last receipt
+(`equipoise.records.session_receipts`).
 """
 
 from __future__ import annotations
