@@ -11,7 +11,6 @@ import numpy as np
 from project_imports import (
     MECHANISMS,
     SESSION_MECHANISMS,
-    Asked,
     Budget,
     Cost,
     Databases,
@@ -19,8 +18,9 @@ from project_imports import (
     Labels,
     Outcome,
     Plan,
+    PublicParameters,
     Results,
-    Setting,
+    SessionWorkload,
     Share,
     Statement,
     Statistic,
@@ -154,7 +154,7 @@ def round_parts() -> Values:
     return found
 
 
-def _round(setting: Setting, name: str, workloads: Mapping[str, Any]) -> Values:
+def _round(setting: PublicParameters, name: str, workloads: Mapping[str, Any]) -> Values:
     """A plan and a run, or the refusal."""
     try:
         plan = mechanism(name).plan(setting)
@@ -204,7 +204,9 @@ def session_parts() -> Values:
         setting = setting_of("query", shares, options | {"length": length}, **protected)
         plan = made.plan(setting)
         slots = {
-            analyst: Asked(np.arange(place, len(compiled) * len(own), len(compiled), dtype=np.int64), tuple(own))
+            analyst: SessionWorkload(
+                np.arange(place, len(compiled) * len(own), len(compiled), dtype=np.int64), tuple(own)
+            )
             for place, (analyst, own) in enumerate(compiled.items())
         }
         outcome = play(made, setting, plan, HISTOGRAM, slots, SEED, lambda *_: None)

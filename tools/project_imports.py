@@ -31,16 +31,17 @@ from equipoise.queries.predicates import (
     attribute,
 )
 from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statistics import Databases, compile_statistic
 from equipoise.queries.workload_compiler import compile_alone, compile_workload
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Labels, Results
-from equipoise.verification.checks import CheckFailed, verify
+from equipoise.verification.checks import CheckFailed, VerifierInputs, verify
 from equipoise.wire.workloads import answers_from_chunk, chunk_from_bytes, statement_to_bytes, workload_to_bytes
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, Share
+from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, PublicParameters, Share
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
 from equipoise_server.rounds.datasets import Counting
@@ -66,7 +67,6 @@ __all__ = [
     "SEED_BINDINGS",
     "SESSION_MECHANISMS",
     "WORKERS",
-    "Asked",
     "Attribute",
     "Bench",
     "Budget",
@@ -82,18 +82,19 @@ __all__ = [
     "Labels",
     "Marginal",
     "Outcome",
-    "Papers",
     "Plan",
+    "PublicParameters",
     "Quantile",
     "Results",
     "Schema",
     "SessionTerms",
-    "Setting",
+    "SessionWorkload",
     "Share",
     "Statement",
     "Statistic",
     "Terms",
     "Variance",
+    "VerifierInputs",
     "VerifierKey",
     "answers_from_chunk",
     "attached",

@@ -13,9 +13,9 @@ from project_imports import (
     CappedSum,
     CountDistinct,
     Marginal,
+    PublicParameters,
     Quantile,
     Schema,
-    Setting,
     Share,
     Statement,
     Variance,
@@ -78,9 +78,11 @@ def table_file() -> str:
 HISTOGRAM = np.array(table(), dtype=np.int64)
 
 
-def setting_of(unit: str, shares: Sequence[Share], options: Mapping[str, object], **changes: Any) -> Setting:
+def setting_of(
+    unit: str, shares: Sequence[Share], options: Mapping[str, object], **changes: Any
+) -> PublicParameters:
     """What is public of a round on the table."""
-    setting = Setting(
+    setting = PublicParameters(
         records=RECORDS,
         universe_size=SCHEMA.universe_size,
         shares=tuple(shares),

@@ -23,12 +23,12 @@ from project_imports import (
     Counting,
     Evidence,
     Labels,
-    Papers,
     Results,
     SessionTerms,
     Share,
     Statement,
     Terms,
+    VerifierInputs,
     VerifierKey,
     answers_from_chunk,
     attached,
@@ -213,7 +213,7 @@ def bundle_values(bench: Bench, round_id: str, analyst: str, asked: Sequence[Sta
     stream = tuple(bench.rounds.results(analyst, round_id, 0, 100)) if asked else ()
     synopsis = released_synopsis(bench, round_id) if asked else None
     bundle = Bundle(evidence, workload, stream, synopsis)
-    papers = Papers([VerifierKey.from_text(key) for key in evidence.keys], statements=asked)
+    papers = VerifierInputs([VerifierKey.from_text(key) for key in evidence.keys], statements=asked)
     found: Values = {"checks": checked(bundle, papers)}
     stranger = VerifierKey("equipoise/stranger", papers.keys[0].public)
     records = evidence.records
@@ -231,7 +231,7 @@ def bundle_values(bench: Bench, round_id: str, analyst: str, asked: Sequence[Sta
     return found
 
 
-def checked(bundle: Bundle, papers: Papers) -> str:
+def checked(bundle: Bundle, papers: VerifierInputs) -> str:
     """Which checks pass, and which one fails."""
     passed: list[int] = []
     try:
