@@ -10,7 +10,6 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from harness.stores import change_directly
 from sqlalchemy import select
 
 from equipoise.errors import InvalidArgument
