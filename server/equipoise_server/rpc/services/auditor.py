@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from equipoise.v1 import auditor_pb2
 from equipoise_server.identity.names import Caller
-from equipoise_server.rounds.lifecycle import Rounds
+from equipoise_server.rounds.budget_views import Budgets
+from equipoise_server.rounds.round_views import RoundViews
+from equipoise_server.rounds.seeds import Seeds
 from equipoise_server.rpc import messages
 from equipoise_server.transparency.views import LogViews
 
@@ -15,20 +17,22 @@ from equipoise_server.transparency.views import LogViews
 class AuditorMethods:
     """The served methods of `AuditorService`, bound by `rpc.methods`."""
 
-    rounds: Rounds
+    rounds: RoundViews
+    budgets: Budgets
+    seeds: Seeds
     log: LogViews
 
     def list_audit_rounds(
         self, _: Caller, request: auditor_pb2.ListAuditRoundsRequest
     ) -> auditor_pb2.ListAuditRoundsResponse:
         """Lists every round, newest first."""
-        records, token = self.rounds.list(request.page_size, request.page_token)
+        records, token = self.rounds.page(request.page_size, request.page_token)
         details = [messages.round_detail(record, self.rounds.progress(record.id)) for record in records]
         return auditor_pb2.ListAuditRoundsResponse(details=details, next_page_token=token)
 
     def list_journal(self, _: Caller, request: auditor_pb2.ListJournalRequest) -> auditor_pb2.ListJournalResponse:
         """Lists the budget journal from the beginning."""
-        records, token = self.rounds.journal(request.page_size, request.page_token)
+        records, token = self.budgets.journal(request.page_size, request.page_token)
         entries = [messages.journal_entry(record) for record in records]
         return auditor_pb2.ListJournalResponse(entries=entries, next_page_token=token)
 
@@ -67,13 +71,13 @@ class AuditorMethods:
         self, caller: Caller, request: auditor_pb2.SetAuditNonceRequest
     ) -> auditor_pb2.SetAuditNonceResponse:
         """Adds the auditor's own randomness to a round's."""
-        self.rounds.set_audit_nonce(request.round_id, request.nonce, request.request_id, caller.name)
+        self.seeds.set_nonce(request.round_id, request.nonce, request.request_id, caller.name)
         return auditor_pb2.SetAuditNonceResponse()
 
     def get_sealed_seed(
         self, caller: Caller, request: auditor_pb2.GetSealedSeedRequest
     ) -> auditor_pb2.GetSealedSeedResponse:
         """Gives a round's seed, sealed to the auditors' keys, once that is in the log."""
-        found = self.rounds.sealed_seed(request.round_id, caller.name)
+        found = self.seeds.read(request.round_id, caller.name)
         seeds = [auditor_pb2.SealedSeed(key_id=key_id, sealed=sealed) for key_id, sealed in found.items()]
         return auditor_pb2.GetSealedSeedResponse(seeds=seeds)
