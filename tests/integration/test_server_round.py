@@ -24,7 +24,8 @@ from equipoise.v1 import (
     operator_pb2_grpc,
     types_pb2,
 )
-from equipoise.wire.workloads import chunk_from_bytes, schema_to_message, workload_to_bytes
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 COLOUR, SIZE = attribute("colour"), attribute("size")

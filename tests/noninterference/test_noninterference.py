@@ -19,8 +19,9 @@ from noninterference.wire_view import Seen, View
 from noninterference.worlds import RoundOf, World, world
 from statistical.audit_size import AuditSize
 
+from equipoise.model.results import NO_BOUND
 from equipoise.v1 import analyst_pb2
-from equipoise.wire.workloads import NO_BOUND, results_to_chunks
+from equipoise.wire.results import results_to_chunks
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 SMALL = '{"batch":8,"density":1.5,"play":"%s","rounds":4}'

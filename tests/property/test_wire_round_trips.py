@@ -30,14 +30,8 @@ from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.queries.statistics import compile_statistic
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.v1 import types_pb2
-from equipoise.wire.workloads import (
-    chunk_from_bytes,
-    results_to_chunks,
-    schema_from_message,
-    schema_to_message,
-    workload_from_bytes,
-    workload_to_bytes,
-)
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
+from equipoise.wire.workloads import schema_from_message, schema_to_message, workload_from_bytes, workload_to_bytes
 
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
 numbers = st.floats(allow_nan=False)

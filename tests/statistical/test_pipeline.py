@@ -23,9 +23,11 @@ from statistical.test_sparse_vector import exact_law
 
 from equipoise.accounting import Cost
 from equipoise.errors import EquipoiseError
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 
 UNIVERSE = 4
