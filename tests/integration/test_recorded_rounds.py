@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from integration.rounds_bench import ANN, BOB, SALT, SCHEMA, TERMS, Bench
-from integration.test_deleted_analysts import compute
+from harness.rounds_bench import ANN, BOB, SALT, SCHEMA, TERMS, Bench, compute
 from sqlalchemy import select
 
 from equipoise.accounting import Cost

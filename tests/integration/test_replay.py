@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from integration.released_rounds import Released, release
+from harness.released_rounds import Released, release
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument, NotFound, WrongState

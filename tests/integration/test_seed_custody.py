@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import ANN, AUDITOR_KEY, SALT, SEED, TERMS, Bench
-from integration.test_deleted_analysts import compute
+from harness.rounds_bench import ANN, AUDITOR_KEY, SALT, SEED, TERMS, Bench, compute
 from sqlalchemy import select
 
 from equipoise.errors import AlreadyExists, InvalidArgument, NotFound, VerificationFailed, WrongState

@@ -1,4 +1,4 @@
-"""From a server's messages to the values of `equipoise.model.views`, and an operator's terms the other way.
+"""From a server's messages to the values of `equipoise.model.rounds`, and an operator's terms the other way.
 
 What a server sends is checked as far as it could disturb its reader: `DataLoss` where it cannot be understood.
 """

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from harness.stores import Cluster, change_directly, cluster
 from sqlalchemy import Connection, func, select, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
-from stores import Cluster, change_directly, cluster
 
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.storage import postgresql as policy

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from harness.stores import change_directly
 from sqlalchemy import CheckConstraint, create_engine, func, inspect, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import NullPool
-from stores import change_directly
 
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.storage.store import Store, open_store, read_only
