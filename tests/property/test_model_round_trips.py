@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import Message
+from harness.schema_strategies import schemas
 from hypothesis import given
 from hypothesis import strategies as st
-from property.test_wire_round_trips import schemas
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Account, Budget, JournalEntry
