@@ -15,6 +15,7 @@ from pathlib import Path
 
 from cryptography import x509
 
+from equipoise.model.identities import Identity, Role
 from equipoise.profile.enrolment import Bundle, default_request_id
 from equipoise_server.admin.state_directory import Deployment, default_target, open_deployment
 from equipoise_server.clock import Clock, system_clock
@@ -29,8 +30,6 @@ from equipoise_server.identity.authority import (
     server_names,
 )
 from equipoise_server.identity.keyfiles import write_private
-from equipoise_server.identity.names import Role
-from equipoise_server.identity.registry import Identity
 from equipoise_server.storage.durable import sync_directory, sync_tree
 
 EVERYBODY = frozenset(Role)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from cryptography import x509
 
+from equipoise.model.identities import Role
 from equipoise_server.identity.authority import Authority
 from equipoise_server.identity.enrolment import requested_key
-from equipoise_server.identity.names import Role, check_name
+from equipoise_server.identity.names import check_name
 from equipoise_server.identity.registry import Registry
 from equipoise_server.storage.idempotency import make_request
 

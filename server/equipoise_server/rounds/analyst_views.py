@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from sqlalchemy import ColumnElement, func, select, true
 
 from equipoise.errors import NotFound, OutOfRange, WrongState
+from equipoise.model.rounds import RoundState, Share
 from equipoise_server.clock import Clock
-from equipoise_server.mechanisms.interface import Share
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.state_machine import RoundState, shown_to_analysts, streams_open
+from equipoise_server.rounds.state_machine import shown_to_analysts, streams_open
 from equipoise_server.rounds.store.rounds import (
     NO_ROUND,
     check_token,

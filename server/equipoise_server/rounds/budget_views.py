@@ -10,11 +10,10 @@ from typing import Any
 from sqlalchemy import Connection
 
 from equipoise.accounting import RHO_UNIT, Cost
+from equipoise.model.accounts import Account, Budget, JournalEntry
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.adjustments import set_cap
 from equipoise_server.ledger.caps import Cap, checked_cap, epsilon_under
-from equipoise_server.mechanisms.interface import Budget
-from equipoise_server.rounds.records import AccountRecord, JournalEntry
 from equipoise_server.rounds.store.rounds import canonical, read_dataset
 from equipoise_server.rounds.terms.open_charges import pending_costs
 from equipoise_server.storage.idempotency import make_request
@@ -28,7 +27,7 @@ class Budgets:
 
     operations: Operations
 
-    def accounts(self, dataset: str, page_size: int = 0, page_token: str = "") -> tuple[list[AccountRecord], str]:
+    def accounts(self, dataset: str, page_size: int = 0, page_token: str = "") -> tuple[list[Account], str]:
         """The accounts of a dataset in the order of their names. Raises `NotFound`."""
         limit = page_limit(page_size)
         with self.operations.store.read() as connection:
@@ -51,7 +50,7 @@ class Budgets:
             found = journal.of_account(connection, account, after, limit + 1)
         return cut_page(found, limit, lambda record: str(record.sequence))
 
-    def set_cap(self, account: str, cap: Budget, request_id: str, caller: str = "") -> AccountRecord:
+    def set_cap(self, account: str, cap: Budget, request_id: str, caller: str = "") -> Account:
         """Give an account another cap: journaled. Raises `InvalidArgument` below what is committed already.
 
         `NotFound`; `WrongState` where rounds that are open could no longer be sealed: abort some of them first.
@@ -68,10 +67,10 @@ class Budgets:
         return self.operations.carry_out(request, work, lambda _, kept: _record_from_json(kept))
 
 
-def _record_from_json(text: str) -> AccountRecord:
+def _record_from_json(text: str) -> Account:
     fields: dict[str, Any] = json.loads(text)
     amounts = {name: Budget(**fields[name]) for name in ("cap", "spent", "committed")}
-    return AccountRecord(**(fields | amounts))
+    return Account(**(fields | amounts))
 
 
 def _as_pair(cap: Cap, total: Cost) -> Budget:
@@ -79,9 +78,9 @@ def _as_pair(cap: Cap, total: Cost) -> Budget:
     return Budget(epsilon_under(cap, total), cap.delta) if total != Cost() else Budget(0.0, 0.0)
 
 
-def _converted(account: accounts.Account) -> AccountRecord:
+def _converted(account: accounts.Account) -> Account:
     cap = Budget(account.cap.epsilon, account.cap.delta)
-    return AccountRecord(
+    return Account(
         account.name,
         cap,
         spent=_as_pair(account.cap, account.spent),

@@ -11,6 +11,7 @@ import structlog
 from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss, EquipoiseError, WrongState
+from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise_server.clock import next_grid_point
 from equipoise_server.ledger.replay import check_accounts
@@ -19,7 +20,7 @@ from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.round_job import read_job
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.session_sealing import collected
-from equipoise_server.rounds.state_machine import Action, RoundState
+from equipoise_server.rounds.state_machine import Action
 from equipoise_server.rounds.store.results import completed, completed_run, discard
 from equipoise_server.rounds.terms.checks import check_reason
 from equipoise_server.rounds.transitions import Step, discarded, round_as_moved, take_step

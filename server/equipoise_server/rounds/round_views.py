@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import select
 
-from equipoise_server.rounds.records import ProgressRecord, RoundRecord
+from equipoise.model.rounds import Progress, RoundState
+from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.runner import NOTHING, Runner
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.results import completed
 from equipoise_server.rounds.store.rounds import check_token, newest_first, read_round, round_records
 from equipoise_server.storage.paging import cut_page, page_limit
@@ -38,16 +38,16 @@ class RoundViews:
             found = round_records(connection, newest_first(page_token, limit + 1))
         return cut_page(found, limit, lambda record: record.id)
 
-    def progress(self, round_id: str) -> ProgressRecord:
+    def progress(self, round_id: str) -> Progress:
         """How far a run has come. For operators only. Raises `NotFound`."""
         with self.store.read() as connection:
             query = select(rounds.c.peak_memory_bytes).where(rounds.c.id == round_id)
             record, peak = read_round(connection, round_id), connection.execute(query).scalar_one()
             run = completed(connection, round_id)
         if record.state is RoundState.RELEASED:
-            return ProgressRecord("released", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
+            return Progress("released", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
         if record.state is RoundState.RUNNING and run is not None:
-            return ProgressRecord("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=run[1])
+            return Progress("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=run[1])
         known = self.runner.progress(round_id)
         if known is None and record.state is RoundState.RUNNING and (holder := self.runner.holder(round_id)):
             return replace(NOTHING, phase=ELSEWHERE.format(holder))

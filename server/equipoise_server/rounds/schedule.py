@@ -13,10 +13,11 @@ import structlog
 from sqlalchemy import Connection, select
 
 from equipoise.errors import BudgetExhausted, EquipoiseError
+from equipoise.model.rounds import RoundState
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.seeds import Seeds, kept_too_long
-from equipoise_server.rounds.state_machine import Action, RoundState, due
+from equipoise_server.rounds.state_machine import Action, due
 from equipoise_server.rounds.store.results import completed, expire, kept_since_before
 from equipoise_server.rounds.store.rounds import session_from_json
 from equipoise_server.storage.idempotency import Request, make_request

@@ -14,7 +14,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from equipoise.errors import InvalidArgument, NotFound, WrongState
+from equipoise.model.rounds import RoundState
 from equipoise.model.share_limits import check_allowance
+from equipoise.model.submissions import DryRun, Receipt
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.workload_compiler import compile_workload
@@ -23,8 +25,8 @@ from equipoise.records.record import SALT_BYTES, workload_commitment
 from equipoise.wire.workloads import workload_from_bytes
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.mechanisms.registry import check_workload
-from equipoise_server.rounds.records import DryRun, ReceiptRecord, RoundRecord
-from equipoise_server.rounds.state_machine import RoundState, closed
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.state_machine import closed
 from equipoise_server.rounds.store.rounds import read_dataset, read_round, read_share
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations
@@ -42,7 +44,7 @@ class Submissions:
     signer: Signer
     deployment: str
 
-    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes) -> ReceiptRecord:
+    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes) -> Receipt:
         """Accept a workload, or replace the analyst's earlier one, until the round is sealed.
 
         `salt`: 32 random bytes of the analyst's, under which the workload is committed to. It is no part of the
@@ -63,7 +65,7 @@ class Submissions:
             self._check_open(read_round(connection, round_id, locked=True))
             statements, queries = compiled.statement_count, compiled.query_count
             envelope = self._signed(connection, analyst, round_id, commitment, statements, queries, now)
-            receipt = ReceiptRecord(round_id, digest, statements, queries, now, envelope, salt)
+            receipt = Receipt(round_id, digest, statements, queries, now, envelope, salt)
             _replace(connection, analyst, workload, receipt)
             return _receipt_to_json(receipt)
 
@@ -135,7 +137,7 @@ class Submissions:
             raise WrongState(CLOSED)
 
 
-def _replace(connection: Connection, analyst: str, workload: bytes, receipt: ReceiptRecord) -> None:
+def _replace(connection: Connection, analyst: str, workload: bytes, receipt: Receipt) -> None:
     mine = (submissions.c.round_id == receipt.round_id, submissions.c.analyst == analyst)
     connection.execute(submissions.delete().where(*mine))
     connection.execute(
@@ -153,7 +155,7 @@ def _replace(connection: Connection, analyst: str, workload: bytes, receipt: Rec
     )
 
 
-def _receipt_to_json(receipt: ReceiptRecord) -> str:
+def _receipt_to_json(receipt: Receipt) -> str:
     fields = {
         "round": receipt.round_id,
         "digest": receipt.workload_digest.hex(),
@@ -166,9 +168,9 @@ def _receipt_to_json(receipt: ReceiptRecord) -> str:
     return json.dumps(fields, sort_keys=True)
 
 
-def _receipt_from_json(_: Connection, text: str) -> ReceiptRecord:
+def _receipt_from_json(_: Connection, text: str) -> Receipt:
     fields: dict[str, Any] = json.loads(text)
-    return ReceiptRecord(
+    return Receipt(
         fields["round"],
         bytes.fromhex(fields["digest"]),
         fields["statements"],

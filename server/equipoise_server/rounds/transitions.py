@@ -10,11 +10,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from equipoise.model.rounds import RoundState
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise_server.ledger import charges
 from equipoise_server.ledger.accounts import data_account
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.state_machine import Action, RoundState, Settlement
+from equipoise_server.rounds.state_machine import Action, Settlement
 from equipoise_server.rounds.store.results import discard
 from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.rounds.store.step_records import step_taken
@@ -28,7 +29,8 @@ Step = Callable[[Connection, RoundRecord], Mapping[str, object]]
 def take_step(connection: Connection, round_id: str, action: Action, step: Step, now: datetime) -> str:
     """Move a round on; what of it the step has changed, as text.
 
-    Raises `NotFound`, `WrongState`, `BudgetExhausted`. What lives in memory only (a worker) is made again by `Lifecycle.recover` after a crash.
+    Raises `NotFound`, `WrongState`, `BudgetExhausted`. What lives in memory only (a worker) is made again by
+    `Lifecycle.recover` after a crash.
     """
     record = read_round(connection, round_id, locked=True)
     state, settlement = record.terms.course.after(record.state, action)

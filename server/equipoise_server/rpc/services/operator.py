@@ -6,18 +6,21 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
+from equipoise.model.identities import Caller, Role
+from equipoise.model.rounds import RoundState
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise.wire import workloads
+from equipoise.wire.accounts import account_to_message, checked_budget, journal_entry_to_message
+from equipoise.wire.datasets import dataset_to_message
+from equipoise.wire.identities import analyst_to_message
 from equipoise_server.identity.admission import Admission
-from equipoise_server.identity.names import Caller, Role
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.datasets import Counting
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import RoundServices
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rpc import messages
 from equipoise_server.rpc.services.watch import watch
-from equipoise_server.rpc.terms import budget_from_message, terms_from_message
+from equipoise_server.rpc.terms import terms_from_message
 from equipoise_server.rpc.threads import Threads
 from equipoise_server.sessions.service import Sessions
 
@@ -44,8 +47,8 @@ class OperatorMethods:
             request.name,
             request.source,
             workloads.schema_from_message(request.schema),
-            budget_from_message(request.data_cap, "data_cap"),
-            budget_from_message(request.analyst_cap, "analyst_cap"),
+            checked_budget(request.data_cap, "data_cap"),
+            checked_budget(request.analyst_cap, "analyst_cap"),
             request.request_id,
             caller.name,
             Counting(
@@ -54,7 +57,7 @@ class OperatorMethods:
             ),
             new_budgets=request.new_budgets,
         )
-        return operator_pb2.RegisterDatasetResponse(dataset=messages.dataset(record))
+        return operator_pb2.RegisterDatasetResponse(dataset=dataset_to_message(record))
 
     def list_datasets(
         self, _: Caller, request: operator_pb2.ListDatasetsRequest
@@ -62,7 +65,7 @@ class OperatorMethods:
         """Lists the datasets."""
         records, token = self.rounds.datasets.page(request.page_size, request.page_token)
         return operator_pb2.ListDatasetsResponse(
-            datasets=[messages.dataset(record) for record in records], next_page_token=token
+            datasets=[dataset_to_message(record) for record in records], next_page_token=token
         )
 
     def retire_dataset(
@@ -70,7 +73,7 @@ class OperatorMethods:
     ) -> operator_pb2.RetireDatasetResponse:
         """Allows no new rounds on a dataset."""
         record = self.rounds.datasets.retire(request.name, request.request_id, caller.name)
-        return operator_pb2.RetireDatasetResponse(dataset=messages.dataset(record))
+        return operator_pb2.RetireDatasetResponse(dataset=dataset_to_message(record))
 
     def add_analyst(
         self, caller: Caller, request: operator_pb2.AddAnalystRequest
@@ -114,7 +117,7 @@ class OperatorMethods:
         """Lists the analysts."""
         found, token = self.admission.registry.list({Role.ANALYST}, request.page_size, request.page_token)
         return operator_pb2.ListAnalystsResponse(
-            analysts=[messages.analyst(each) for each in found], next_page_token=token
+            analysts=[analyst_to_message(each) for each in found], next_page_token=token
         )
 
     def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
@@ -193,7 +196,7 @@ class OperatorMethods:
         """Shows the budget accounts of a dataset."""
         records, token = self.rounds.budgets.accounts(request.dataset, request.page_size, request.page_token)
         return operator_pb2.ListAccountsResponse(
-            accounts=[messages.account(record) for record in records], next_page_token=token
+            accounts=[account_to_message(record) for record in records], next_page_token=token
         )
 
     def list_account_history(
@@ -202,14 +205,14 @@ class OperatorMethods:
         """Lists the journal entries of one account from its opening."""
         records, token = self.rounds.budgets.history(request.account, request.page_size, request.page_token)
         return operator_pb2.ListAccountHistoryResponse(
-            entries=[messages.journal_entry(record) for record in records], next_page_token=token
+            entries=[journal_entry_to_message(record) for record in records], next_page_token=token
         )
 
     def set_cap(self, caller: Caller, request: operator_pb2.SetCapRequest) -> operator_pb2.SetCapResponse:
         """Changes the cap of an account."""
-        cap = budget_from_message(request.cap, "cap")
+        cap = checked_budget(request.cap, "cap")
         record = self.rounds.budgets.set_cap(request.account, cap, request.request_id, caller.name)
-        return operator_pb2.SetCapResponse(account=messages.account(record))
+        return operator_pb2.SetCapResponse(account=account_to_message(record))
 
     def _detail(self, record: RoundRecord) -> types_pb2.RoundDetail:
         asking = record.terms.session is not None and record.state is RoundState.OPEN

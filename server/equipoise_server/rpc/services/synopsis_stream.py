@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sqlalchemy import func, select
 
 from equipoise.errors import DataLoss, OutOfRange, WrongState
+from equipoise.model.rounds import RoundState
 from equipoise.records.record import CELL_BYTES
 from equipoise_server.rounds.analyst_views import AnalystViews
 from equipoise_server.rounds.datasets import Datasets
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import rounds, synopses
 
