@@ -152,7 +152,7 @@ def test_a_deleted_name_is_never_given_again(registry: Registry) -> None:
 
 def test_the_same_request_again_gets_the_first_certificate(registry: Registry) -> None:
     first, second = (AUTHORITY.issue_identity("alice", KEY, NOW) for _ in range(2))
-    request = make_request("operator/o", "r1", "add_analyst", "alice", b"csr")
+    request = make_request("operator/o", "r1", "add_identity", "alice", b"csr")
     assert registry.add("alice", Role.ANALYST, first, request) == certificate_to_pem(first)
     assert registry.add("alice", Role.ANALYST, second, request) == certificate_to_pem(first)
     with pytest.raises(NotAuthenticated):
