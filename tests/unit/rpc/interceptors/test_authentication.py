@@ -118,7 +118,7 @@ async def test_calls_with_a_revoked_certificate_are_limited_and_no_others(deploy
     with deployment.registry.operations.store.write() as connection:
         connection.execute(certificates.update().values(revoked=1))
     new = AUTHORITY.issue_identity("alice", new_key().public_key(), NOW)
-    request = make_request("operator/o", "1", "renew", "alice")
+    request = make_request("operator/o", "1", "renew_identity", "alice")
     deployment.registry.renew("alice", {Role.ANALYST}, new, request)
 
     async def flood() -> None:
