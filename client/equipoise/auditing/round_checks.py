@@ -198,7 +198,7 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
         told = held.opened.first["plan"]["terms"]
         if any(told[name] != terms[name] for name in ("unit", "data_budget", "analyst_budget", "beta")):
             raise VerificationFailed(f"{held.opened}: the terms are not the public parameters")
-        same = (plan["mechanism"], plan["promised_error"], plan["uncertified_at_most"], plan["analyst_cost"])
+        same = (plan["mechanism"], plan["error_bound"], plan["max_uncertified"], plan["analyst_cost"])
         public = (
             terms["mechanism"],
             terms["promised_error"],

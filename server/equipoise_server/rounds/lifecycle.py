@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ from equipoise_server.rounds.seeds import Seeds, erase_older, kept_too_long
 from equipoise_server.rounds.session_sealing import collected
 from equipoise_server.rounds.state_machine import Action, RoundState
 from equipoise_server.rounds.store.results import Runs, completed, completed_run, discard, expire, kept_since_before
-from equipoise_server.rounds.store.rounds import canonical, check_token, newest_first, read_round, round_records
+from equipoise_server.rounds.store.rounds import BUDGET, check_token, newest_first, read_round, round_records
 from equipoise_server.rounds.submissions import Submissions
 from equipoise_server.rounds.terms.checks import check_reason
 from equipoise_server.rounds.transitions import COMMITTED, Step, discarded, take_step
@@ -348,7 +348,8 @@ class Rounds:
         `WrongState` where rounds that are open could no longer be sealed: abort some of them first.
         """
         checked = checked_cap("cap", cap.epsilon, cap.delta)
-        request = make_request(f"operator/{caller}", request_id, "set_cap", account, canonical(asdict(cap)))
+        content = BUDGET.to_bytes(Budget(checked.epsilon, checked.delta))
+        request = make_request(f"operator/{caller}", request_id, "set_cap", account, content)
         record = self._budgets.set_cap(account, checked, request, self._clock())
         self._guard.advance(self._store)
         return record

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,18 +16,19 @@ import numpy as np
 from equipoise.errors import InvalidArgument
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import COUNT, canonical_object, key, list_of
 
 MOST_SETS = 512
 LARGEST_TABLE = 1 << 20  # cells
 
 
-@dataclass(frozen=True)
+@canonical_object
 class Family:
     """All sets of 1 to `ways` attributes whose table has at most `cells` cells. `sizes`: the schema's."""
 
-    sizes: tuple[int, ...]
-    ways: int
-    cells: int
+    sizes: tuple[int, ...] = key("sizes", list_of(COUNT))
+    ways: int = key("ways", COUNT)
+    cells: int = key("cells", COUNT)
 
     @cached_property
     def sets(self) -> tuple[Axes, ...]:
