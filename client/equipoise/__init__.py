@@ -13,9 +13,9 @@ from equipoise.clients.session_stream import StatementAnswer
 from equipoise.errors import EquipoiseError
 from equipoise.model.views import Budget, RoundState, SessionTerms, Share, Terms
 from equipoise.queries.predicates import (
-    All,
+    AllOf,
     Among,
-    Any,
+    AnyOf,
     CappedSum,
     CountDistinct,
     Interval,
@@ -35,11 +35,11 @@ from equipoise.queries.workload_compiler import CompiledWorkload, compile_worklo
 from equipoise.results import Answer, AnswerMethod, Results
 
 __all__ = [
-    "All",
+    "AllOf",
     "Among",
     "Answer",
     "AnswerMethod",
-    "Any",
+    "AnyOf",
     "Attribute",
     "Auditor",
     "Budget",

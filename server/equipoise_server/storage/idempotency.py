@@ -15,7 +15,7 @@ from equipoise.errors import AlreadyExists, InvalidArgument
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise_server.storage.tables import requests
 
-LONGEST_ID = 128
+MAX_ID = 128
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ def make_request(caller: str, request_id: str, method: str, *parts: bytes | str)
     `parts`: all that the request asks for, names and exact bytes, objects as canonical JSON with keys of their own:
     nothing in them follows from how an attribute is called (`equipoise.records.codec`).
     """
-    if not request_id or len(request_id) > LONGEST_ID:
-        raise InvalidArgument("request_id", f"must have 1 to {LONGEST_ID} characters")
+    if not request_id or len(request_id) > MAX_ID:
+        raise InvalidArgument("request_id", f"must have 1 to {MAX_ID} characters")
     content = hashlib.sha256(b"equipoise request v1\n")
     for part in (method, *parts):
         encoded = part.encode() if isinstance(part, str) else part

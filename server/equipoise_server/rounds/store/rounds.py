@@ -12,7 +12,7 @@ from equipoise.model.times import from_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, object_codec
-from equipoise.records.public_facts import BUDGET_KEYS, PLAN_KEYS, SHARE_KEYS, TERMS, RecordedTerms
+from equipoise.records.public_facts import BUDGET_KEYS, PLAN_KEYS, SESSION_KEYS, SHARE_KEYS, TERMS, RecordedTerms
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
 from equipoise_server.rounds.records import DatasetRecord, Ending, RoundRecord, SessionTerms, Terms
 from equipoise_server.rounds.state_machine import RoundState
@@ -25,6 +25,7 @@ IS_SESSION = rounds.c.id.in_(select(sessions.c.round_id))
 
 BUDGET: Codec[Budget] = object_codec(Budget, BUDGET_KEYS)
 SHARE: Codec[Share] = object_codec(Share, SHARE_KEYS)
+SESSION: Codec[SessionTerms] = object_codec(SessionTerms, SESSION_KEYS)
 PLAN: Codec[Plan] = object_codec(Plan, PLAN_KEYS)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +17,7 @@ from sqlalchemy import Connection, select
 from equipoise.accounting import Cost
 from equipoise.model.times import to_microseconds
 from equipoise.records.items import NOTHING_CHARGED
+from equipoise.records.public_facts import COST
 from equipoise.records.record import (
     CELL_BYTES,
     SESSION_VERSION,
@@ -35,7 +35,14 @@ from equipoise_server.mechanisms.interface import Share
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.results import read_stream_digests, read_synopsis
-from equipoise_server.rounds.store.rounds import plan_to_json, read_audit_nonce, terms_to_json
+from equipoise_server.rounds.store.rounds import (
+    BUDGET,
+    SESSION,
+    SHARE,
+    plan_to_json,
+    read_audit_nonce,
+    terms_to_json,
+)
 from equipoise_server.storage.tables import datasets, record_items, records, submissions
 from equipoise_server.transparency.record_writer import find_root, record, record_root
 
@@ -74,13 +81,13 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
         "dataset": terms.dataset,
         "dataset_root": record_root(connection, Kind.DATASET_REGISTERED, dataset=terms.dataset).hex(),
         "unit": terms.unit,
-        "data_budget": _floats(asdict(terms.data_budget)),
-        "analyst_budget": None if terms.analyst_budget is None else _floats(asdict(terms.analyst_budget)),
+        "data_budget": BUDGET.encode(terms.data_budget),
+        "analyst_budget": None if terms.analyst_budget is None else BUDGET.encode(terms.analyst_budget),
         "beta": float(terms.beta),
         "mechanism": plan.mechanism,
         "promised_error": float(plan.promised_error),
         "uncertified_at_most": plan.uncertified_at_most,
-        "analyst_cost": None if terms.analyst_budget is None else asdict(plan.charged_analyst_cost),
+        "analyst_cost": None if terms.analyst_budget is None else COST.encode(plan.charged_analyst_cost),
         "analyst_events": json.loads(plan.analyst_events),
         "analyst_order": connection.execute(order).scalar_one(),
         "seed_commitment": opened.seed_commitment.hex(),
@@ -93,10 +100,10 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
     version = VERSION
     if terms.session is not None:
         version = SESSION_VERSION
-        public["session"] = asdict(terms.session) | {"shares": len(terms.shares)}
+        public["session"] = SESSION.encode(terms.session) | {"shares": len(terms.shares)}
     private = {
         "round": opened.id,
-        "terms": json.loads(terms_to_json(terms)) | {"shares": [asdict(share) for share in terms.shares]},
+        "terms": json.loads(terms_to_json(terms)) | {"shares": [SHARE.encode(share) for share in terms.shares]},
         "plan": json.loads(plan_to_json(plan)),
         "journal": _journal_head(connection),
     }
@@ -180,9 +187,17 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
     items = [make_item("release", Audience.ROUND, public), make_item("spending", Audience.AUDITOR, private)]
     for share in moved.terms.shares:
         stream = streams.get(share.analyst)
-        told = None if stream is None else asdict(stream) | {"digest": stream.digest.hex()}
+        told = (
+            None
+            if stream is None
+            else {
+                "digest": stream.digest.hex(),
+                "messages": stream.messages,
+                "queries": stream.queries,
+            }
+        )
         _, cost = costs.get(share.analyst, (NOTHING_CHARGED, Cost()))
-        items.append(_of_share("result", moved.id, share, stream=told, charge=asdict(cost)))
+        items.append(_of_share("result", moved.id, share, stream=told, charge=COST.encode(cost)))
     # Computed whenever it was, it enters the log when the streams open.
     release_time = moved.release_time
     record(connection, Kind.ROUND_RELEASED, items, now=now, publish_time=release_time, round_id=moved.id)
@@ -198,7 +213,7 @@ def _aborted(connection: Connection, moved: RoundRecord, now: datetime) -> None:
         "abort_time": to_microseconds(now),
     }
     settled = [
-        {"account": held.account, "cost": asdict(held.cost), "state": held.state}
+        {"account": held.account, "cost": COST.encode(held.cost), "state": held.state}
         for held in charges.of_round(connection, moved.id)
     ]
     private = {"round": moved.id, "charges": settled, "journal": _journal_head(connection)}
@@ -206,7 +221,7 @@ def _aborted(connection: Connection, moved: RoundRecord, now: datetime) -> None:
     items = [make_item("abort", Audience.ROUND, public), make_item("settlement", Audience.AUDITOR, private)]
     for share in moved.terms.shares:
         state, cost = costs.get(share.analyst, (NOTHING_CHARGED, Cost()))
-        items.append(_of_share("charge", moved.id, share, charge=asdict(cost), state=state))
+        items.append(_of_share("charge", moved.id, share, charge=COST.encode(cost), state=state))
     record(connection, Kind.ROUND_ABORTED, items, now=now, round_id=moved.id)
 
 
@@ -217,7 +232,7 @@ def _of_share(name: str, round_id: str, share: Share, **fields: object) -> Item:
 
 
 def _share_numbers(share: Share) -> dict[str, int]:
-    return {name: number for name, number in asdict(share).items() if name != "analyst"}
+    return {name: number for name, number in SHARE.encode(share).items() if name != "analyst"}
 
 
 def _commitment(connection: Connection, round_id: str, share: Share) -> str | None:
@@ -228,7 +243,9 @@ def _commitment(connection: Connection, round_id: str, share: Share) -> str | No
 
 
 def _costs(connection: Connection, round_id: str) -> Sequence[dict[str, Any]]:
-    return [{"account": held.account, "cost": asdict(held.cost)} for held in charges.of_round(connection, round_id)]
+    return [
+        {"account": held.account, "cost": COST.encode(held.cost)} for held in charges.of_round(connection, round_id)
+    ]
 
 
 def _by_analyst(connection: Connection, moved: RoundRecord) -> dict[str, tuple[str, Cost]]:
@@ -244,8 +261,3 @@ def _by_analyst(connection: Connection, moved: RoundRecord) -> dict[str, tuple[s
 def _journal_head(connection: Connection) -> dict[str, object]:
     head = journal.head(connection)
     return {"sequence": head.sequence, "digest": head.digest.hex()}
-
-
-def _floats(fields: dict[str, Any]) -> dict[str, float]:
-    """Whole numbers, too, so that a number has one spelling."""
-    return {name: float(number) for name, number in fields.items()}
