@@ -23,7 +23,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from integration.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
+from harness.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 
 from equipoise.queries.predicates import Marginal
 from equipoise.queries.schema import Attribute, Schema

@@ -10,9 +10,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from integration.rounds_bench import SALT, Bench
-from integration.session_terms import attached
-from integration.session_terms import release as release_sessions
+from harness.rounds_bench import SALT, Bench
+from harness.session_terms import attached
+from harness.session_terms import release as release_sessions
 
 import equipoise_server.rounds.runner
 import equipoise_server.rounds.worker

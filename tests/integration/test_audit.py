@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.client_command import answered, refusal
-from integration.server_process import HURRIED, SEED, make_state, running
+from harness.client_command import answered, refusal
+from harness.server_process import HURRIED, SEED, make_state, running
 
 from equipoise.auditing.archive import read_archive
 from equipoise.auditing.rounds import read_rounds

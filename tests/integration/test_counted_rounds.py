@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import ANALYSTS, ANN, CAP, SALT, SCHEMA, TERMS, Bench
+from harness.rounds_bench import ANALYSTS, ANN, CAP, SALT, SCHEMA, TERMS, Bench
 
 from equipoise.accounting import Mixture, charge_at, charge_of, events_from_json
 from equipoise.errors import AlreadyExists, InvalidArgument

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from integration.server_process import SEED, make_state, running
+from harness.server_process import SEED, make_state, running
 from numpy.typing import NDArray
 
 from equipoise.clients.analyst import SERVICE

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import COLOUR, SCHEMA, SIZE, write_table
-from integration.server_process import make_state, running
+from harness.rounds_bench import COLOUR, SCHEMA, SIZE, write_table
+from harness.server_process import make_state, running
 
 from equipoise.cli import main
 from equipoise.clients.analyst import Client

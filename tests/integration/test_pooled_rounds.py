@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from integration.rounds_bench import ANN, BOB, COLOUR, SALT, SCHEMA, SIZE, TERMS, Bench
+from harness.rounds_bench import ANN, BOB, COLOUR, SALT, SCHEMA, SIZE, TERMS, Bench
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.fixed_point import on_grid

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import TERMS, Bench
+from harness.rounds_bench import TERMS, Bench
+from harness.stores import back_up, restore, sqlite_file
 from sqlalchemy import select
-from stores import back_up, restore, sqlite_file
 
 from equipoise.errors import BudgetExhausted, DataLoss, WrongState
 from equipoise_server.ledger.rollback_guard import Finding

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from integration.rounds_bench import ANN, BOB, CAP, KEY, RECORDS, SALT, SCHEMA, SEED, TERMS, Bench, write_table
-from stores import statements, stored_bytes
+from harness.rounds_bench import ANN, BOB, CAP, KEY, RECORDS, SALT, SCHEMA, SEED, TERMS, Bench, write_table
+from harness.stores import statements, stored_bytes
 
 from equipoise.errors import (
     AlreadyExists,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import ANN, BOB, CAP, SALT, SCHEMA, TERMS, Bench
+from harness.rounds_bench import ANN, BOB, CAP, SALT, SCHEMA, TERMS, Bench
 from sqlalchemy import text
 
 from equipoise.errors import AlreadyExists, BudgetExhausted, InvalidArgument, NotFound, WrongState

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from integration.rounds_bench import ANALYSTS, TERMS, Bench
+from harness.rounds_bench import ANALYSTS, TERMS, Bench
 from sqlalchemy import select, text
 
 from equipoise.accounting import Cost

@@ -1,4 +1,4 @@
-"""The edge of a real server: who gets in, what roles may call, how things are refused. Attacks: `tests/abuse`."""
+"""The edge of a real server: who gets in, what roles may call, how it refuses. Attacks: `tests/hostile/abuse`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
-from integration.server_process import (
+from harness.server_process import (
     Credentials,
     Refusal,
     ServerProcess,

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import SALT
-from integration.server_process import SEED, Credentials, ServerProcess, make_state, running
+from harness.rounds_bench import SALT
+from harness.server_process import SEED, Credentials, ServerProcess, make_state, running
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection

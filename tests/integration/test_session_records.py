@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from integration.released_rounds import Released, state_directory
-from integration.rounds_bench import Bench
-from integration.session_terms import (
+from harness import page_reader
+from harness.audited_rounds import audited, problems
+from harness.released_rounds import Released, state_directory
+from harness.rounds_bench import Bench
+from harness.session_terms import (
     ASKED,
     BY_TURNS,
     BY_TURNS_AMONG,
@@ -22,9 +24,7 @@ from integration.session_terms import (
     attached,
     release,
 )
-from integration.test_audited_rounds import audited, problems
 from sqlalchemy import select
-from vectors import page_reader
 
 from equipoise.auditing.verify import Audit
 from equipoise.profile.receipt_store import read_session_receipt

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import COLOUR, DEPLOYMENT, KEY, SALT, SEED, Bench, log_of
-from integration.session_terms import ONLINE, ask, attached
+from harness.rounds_bench import COLOUR, DEPLOYMENT, KEY, SALT, SEED, Bench, log_of
+from harness.session_terms import ONLINE, ask, attached
+from harness.stores import Cluster
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
-from stores import Cluster
 
 from equipoise.errors import NotFound, Unavailable, WrongState
 from equipoise_server.ledger import journal

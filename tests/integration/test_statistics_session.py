@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import COLOUR, RECORDS, SCHEMA, Bench
-from integration.session_terms import BY_TURNS, PATIENCE, attached
-from integration.test_sessions import answered, until
+from harness.rounds_bench import COLOUR, RECORDS, SCHEMA, Bench
+from harness.session_terms import BY_TURNS, PATIENCE, answered, attached, until
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.predicates import CountDistinct, Marginal, Statement, Variance

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import structlog
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+from harness.rounds_bench import ANN, CAP, SALT, TERMS, Bench
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -27,7 +28,6 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from integration.rounds_bench import ANN, CAP, SALT, TERMS, Bench
 from structlog.testing import capture_logs
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, events_from_json

@@ -14,8 +14,8 @@ from fractions import Fraction
 from unittest.mock import patch
 
 import numpy as np
+from harness.exact_game import Law
 from numpy.typing import NDArray
-from statistical.exact_game import Law
 from statistical.exact_pipeline import SEED, Pair
 
 from equipoise.queries.marginal_tables import Axes

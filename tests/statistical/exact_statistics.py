@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from harness.exact_game import Law, hockey_stick
 from numpy.typing import NDArray
 from statistical.exact_epochs import session_law
-from statistical.exact_game import Law, hockey_stick
 
 from equipoise.accounting import charge_of
 from equipoise.queries.predicates import CappedSum, Quantile, Variance

@@ -14,7 +14,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from integration.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
+from harness.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 from numpy.typing import NDArray
 
 from equipoise.queries.predicates import Among, Statement

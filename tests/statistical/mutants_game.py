@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.exact_game import game_of, hockey_stick, masks_workload, released_law
 from numpy.typing import NDArray
-from statistical import test_private_weights
-from statistical.exact_game import game_of, hockey_stick, masks_workload, released_law
-from statistical.test_game_enumeration import EXTREME, extreme_analyst_leak, parameters, size_of
+from statistical.exact_private_weights import charge, worst_use
+from statistical.extreme_games import EXTREME, extreme_analyst_leak, parameters, size_of
 
 from equipoise import accounting
 from equipoise.queries.workload_compiler import CompiledWorkload
@@ -120,7 +120,7 @@ def dead(patches: pytest.MonkeyPatch) -> None:
 
 def private_weights_keep_to_their_charge(_: Path) -> bool:
     eager = PrivateWeights(2, Fraction(8), Fraction(1, 8), Fraction(1), 1 << 36)
-    return test_private_weights.worst_use(eager, test_private_weights.charge(eager)) <= 1
+    return worst_use(eager, charge(eager)) <= 1
 
 
 def uncharged_selections(patches: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from harness.exact_game import Law, masks_workload, table_workload
 from numpy.typing import NDArray
-from statistical.exact_game import Law, masks_workload, table_workload
 from statistical.exact_noise import ORDERS, renyi
 from statistical.exact_online import online_law
 from statistical.exact_pipeline import Pair

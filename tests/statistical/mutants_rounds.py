@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from integration.rounds_bench import Bench
+from harness.rounds_bench import Bench
 from statistical.mutants_game import run
 from statistical.mutants_repair import DATA, A, B
 

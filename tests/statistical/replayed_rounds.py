@@ -11,7 +11,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
-from unit.mechanisms.instance import SEED, Instance, instance, silent
+from harness.instance import SEED, Instance, instance, silent
 
 from equipoise.accounting import Cost
 from equipoise_server.mechanisms.interface import Budget, Outcome, Plan

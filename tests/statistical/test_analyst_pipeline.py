@@ -12,12 +12,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from statistical.audit_size import AuditSize
+from harness.audit_size import AuditSize
+from harness.exact_game import masks_workload
 from statistical.binomial_bins import deviates
 from statistical.exact_analyst_pipeline import analyst_pipeline_law
-from statistical.exact_game import masks_workload
 from statistical.exact_pipeline import Histogram, Pair
-from statistical.test_pipeline import ROUNDING, used
+from statistical.pipeline_instances import ROUNDING, used
 
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size

@@ -14,8 +14,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from statistical.audit_size import SIZES, AuditSize
-from statistical.exact_game import masks_workload
+from harness.audit_size import SIZES, AuditSize
+from harness.exact_game import masks_workload
 from statistical.exact_pipeline import Pair, pipeline_law
 
 from equipoise.queries.workload_compiler import CompiledWorkload

@@ -17,10 +17,10 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from harness.audit_size import AuditSize
+from harness.exact_game import Law, hockey_stick, masks_workload, renyi, schema
 from numpy.typing import NDArray
-from statistical.audit_size import AuditSize
 from statistical.exact_epochs import EnumeratedEpochs, Remembered, session_law
-from statistical.exact_game import Law, hockey_stick, masks_workload, renyi, schema
 
 from equipoise.accounting import ApproximateDpEvent, PrivacyEvent, ThresholdTests, ZcdpEvent, repair_places_delta
 from equipoise.queries.fixed_point import on_grid

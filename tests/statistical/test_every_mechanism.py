@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from harness.audit_size import SIZES, AuditSize
+from harness.instance import instance
+from harness.mechanism_cases import CASES, NAMES, OPTIONS
 from numpy.typing import NDArray
-from statistical.audit_size import SIZES, AuditSize
-from unit.mechanisms.contract.cases import CASES, NAMES, OPTIONS
-from unit.mechanisms.instance import instance
 
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_lab.audit.empirical import Finding, audited, claim_of

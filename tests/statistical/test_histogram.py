@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from harness.exact_game import Law, masks_workload, table_workload
 from numpy.typing import NDArray
-from statistical.exact_game import Law, masks_workload, table_workload
 from statistical.exact_noise import keeps_to, noise_law, use_of
 from statistical.exact_pipeline import SEED, Choices, Pair, clipped_noise, enumerated, every_run
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from statistical.audit_size import SIZES, AuditSize
+from harness.audit_size import SIZES, AuditSize
 from statistical.joint_rounds import Integers, JointRound, computed, prepared, samplers, seed_of
 from statistical.mutants_game import a_cap_of_two_over_s
 from statistical.mutants_repair import shared_thresholds

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from harness.audit_size import AuditSize
 from numpy.typing import NDArray
-from statistical.audit_size import AuditSize
 from statistical.exact_statistics import (
     CANDIDATES,
     CAPPED,

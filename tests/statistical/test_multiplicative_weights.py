@@ -12,8 +12,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from harness.exact_game import Law, masks_workload, renyi, table_workload
 from numpy.typing import NDArray
-from statistical.exact_game import Law, masks_workload, renyi, table_workload
 
 from equipoise.accounting import charge_of, exponential_mechanism_rho
 from equipoise.queries.workload_compiler import CompiledWorkload

@@ -14,9 +14,9 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from harness.audit_size import AuditSize
 from numpy.typing import NDArray
 from scipy.stats import binom
-from statistical.audit_size import AuditSize
 from statistical.exact_pipeline import SEED, Workloads
 from statistical.exact_pooled import NEGLIGIBLE, Round, delta_between, planned, tables_epsilon, tiny
 

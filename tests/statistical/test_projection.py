@@ -9,9 +9,9 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from harness.exact_game import Law, masks_workload, table_workload
 from numpy.typing import NDArray
 from scipy.optimize import nnls
-from statistical.exact_game import Law, masks_workload, table_workload
 from statistical.exact_noise import TINY, keeps_to, noise_law, use_of
 from statistical.exact_pipeline import Pair
 

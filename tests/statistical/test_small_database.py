@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from harness.exact_game import Law, masks_workload, table_workload
 from numpy.typing import NDArray
-from statistical.exact_game import Law, masks_workload, table_workload
 from statistical.exact_noise import TINY, keeps_to, use_of
 from statistical.exact_pipeline import SEED, Choices, ChosenStream, Pair, every_run
 

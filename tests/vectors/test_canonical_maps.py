@@ -1,4 +1,4 @@
-"""Canonical maps: what is hashed, stored or compared follows from keys that are written out, and from no name in code.
+"""Canonical maps: what is hashed, stored or compared follows from keys that are written out, and no name in code.
 
 `canonical_maps.json` holds the exact text of one value of every map, and its SHA-256.
 """

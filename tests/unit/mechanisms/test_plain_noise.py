@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from unit.mechanisms.instance import instance
+from harness.instance import instance
 
 from equipoise.accounting import ApproximateDpEvent, PureDpEvent, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument

@@ -8,9 +8,9 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from harness.instance import SEED, instance, silent
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.mechanisms.instance import SEED, instance, silent
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument

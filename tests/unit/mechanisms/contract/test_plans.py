@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from unit.mechanisms.contract.cases import CASES, NAMES, UNITS, plan_for, setting_for
+from harness.mechanism_cases import CASES, NAMES, UNITS, plan_for, setting_for
 
 from equipoise.accounting import Cost, charge_of, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument

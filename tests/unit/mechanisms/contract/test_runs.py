@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from unit.mechanisms.contract.cases import (
+from harness.mechanism_cases import (
     ASKED,
     CASES,
     NAMES,
