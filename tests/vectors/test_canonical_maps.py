@@ -28,6 +28,7 @@ from equipoise.accounting import (
     events_to_json,
 )
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.records import items
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, codec_of
 from equipoise_server.game.parameters import GameParameters
@@ -55,7 +56,13 @@ from equipoise_server.rounds.datasets import NewDataset
 from equipoise_server.rounds.opening import open_request
 from equipoise_server.rounds.records import AccountRecord, SessionTerms, Terms
 from equipoise_server.rounds.seeds import bound_seed, setting_fields
-from equipoise_server.rounds.store.rounds import plan_to_json, terms_to_json
+from equipoise_server.rounds.store.rounds import (
+    plan_to_json,
+    recorded_plan,
+    recorded_share,
+    recorded_terms,
+    terms_to_json,
+)
 
 EXPECTED: dict[str, dict[str, str]] = json.loads(
     Path(__file__).with_name("canonical_maps.json").read_text(encoding="utf-8")
@@ -102,10 +109,59 @@ SCHEMA = Schema((Attribute("colour", ("red", "blue")),))
 NEW = NewDataset("flights", "flights.csv", SCHEMA, BUDGET, BUDGET)
 
 
+ROOT, DIGEST, NONCE = b"\1" * 32, b"\2" * 32, b"\3" * 32
+HEAD = items.JournalHead(9, DIGEST)
+CHARGES = (items.AccountCharge("data/flights", Cost(rho=7)),)
+SETTLED = (items.SettledCharge("data/flights", Cost(rho=7), "spent"),)
+RECORDED_TERMS, RECORDED_PLAN = recorded_terms(TERMS), recorded_plan(PLAN)
+ITEM_VALUES: list[Any] = [
+    items.KeyItem("log", DIGEST, b"\4" * 8, 5),
+    items.RestorationItem(6, ROOT, 7),
+    items.DatasetItem("flights", {"attributes": [], "version": 1}, 100, 5),
+    items.DataItem("flights", DIGEST, HEAD),
+    items.RoundItem(
+        round_id="r-1",
+        dataset="flights",
+        dataset_root=ROOT,
+        unit="query",
+        data_budget=RECORDED_TERMS.data_budget,
+        analyst_budget=None,
+        beta=0.05,
+        mechanism="online",
+        error_bound=1,
+        max_uncertified=2,
+        analyst_cost=None,
+        analyst_events={"events": []},
+        analyst_order=5.0,
+        seed_commitment=DIGEST,
+        open_time=5,
+        close_time=6,
+        release_grid_seconds=60,
+        records=100,
+        universe_size=6,
+        session=items.RecordedSession("stop", 3, 2, 60),
+    ),
+    items.PlanItem("r-1", RECORDED_TERMS, tuple(map(recorded_share, SHARES)), RECORDED_PLAN, HEAD),
+    items.ShareItem("r-1", "ann", 1, 2, 3, 4),
+    items.SealItem("r-1", ROOT, NONCE),
+    items.ReservationItem("r-1", CHARGES, HEAD, 5),
+    items.WorkloadItem("r-1", "ann", None),
+    items.ReleaseItem("r-1", ROOT, 5, items.RecordedSynopsis(DIGEST, 3)),
+    items.SpendingItem("r-1", CHARGES, HEAD, 5, DIGEST),
+    items.ResultItem("r-1", "ann", items.RecordedStream(DIGEST, 1, 2), Cost(epsilon=3)),
+    items.AbortItem("r-1", ROOT, "the power failed", 5),
+    items.SettlementItem("r-1", SETTLED, HEAD),
+    items.ChargeItem("r-1", "ann", Cost(), "none"),
+    items.AccessItem("r-1", "the auditor", 5),
+    items.DestructionItem("r-1", 5),
+]
+
+
 def texts() -> dict[str, str]:
     """The text of one value of every map."""
     return {
         **{f"parameters of {name}": value.to_json() for name, value in PARAMETERS.items()},
+        **{f"item {items.NAMES[type(item)]}": items.ITEMS[type(item)].to_text(item) for item in ITEM_VALUES},
         "plan": plan_to_json(PLAN),
         "terms": terms_to_json(TERMS),
         "public parameters": canonical_json(setting_fields(SETTING)).decode(),
@@ -135,6 +191,18 @@ def test_attributes_and_classes_can_be_called_anything(value: Any) -> None:
     assert written.to_text(renamed) == value.to_json()
     assert written.from_text(value.to_json(), "it") == renamed
     assert type(value).from_json(value.to_json()) == value
+
+
+def test_every_item_has_a_value_here() -> None:
+    assert {type(item) for item in ITEM_VALUES} == set(items.NAMES)
+
+
+@pytest.mark.parametrize("item", ITEM_VALUES, ids=lambda item: items.NAMES[type(item)])
+def test_items_read_back_and_their_attributes_can_be_called_anything(item: Any) -> None:
+    content = items.ITEMS[type(item)].to_bytes(item)
+    assert items.read_item(content, type(item)) == item
+    renamed, constants = renamed_clone(item), {"item": items.NAMES[type(item)], "version": 1}
+    assert codec_of(type(renamed), constants).to_bytes(renamed) == content
 
 
 def renamed_clone(value: Any) -> Any:

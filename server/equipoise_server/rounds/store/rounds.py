@@ -12,7 +12,7 @@ from equipoise.model.times import from_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, object_codec
-from equipoise.records.public_facts import BUDGET_KEYS, PLAN_KEYS, SESSION_KEYS, SHARE_KEYS, TERMS, RecordedTerms
+from equipoise.records.public_facts import BUDGET_KEYS, PLAN_KEYS, SHARE_KEYS, TERMS, RecordedPlan, RecordedTerms
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
 from equipoise_server.rounds.records import DatasetRecord, Ending, RoundRecord, SessionTerms, Terms
 from equipoise_server.rounds.state_machine import RoundState
@@ -25,7 +25,6 @@ IS_SESSION = rounds.c.id.in_(select(sessions.c.round_id))
 
 BUDGET: Codec[Budget] = object_codec(Budget, BUDGET_KEYS)
 SHARE: Codec[Share] = object_codec(Share, SHARE_KEYS)
-SESSION: Codec[SessionTerms] = object_codec(SessionTerms, SESSION_KEYS)
 PLAN: Codec[Plan] = object_codec(Plan, PLAN_KEYS)
 
 
@@ -48,6 +47,27 @@ def recorded_terms(terms: Terms) -> RecordedTerms:
         session=None
         if session is None
         else views.SessionTerms(session.length, session.turn_seconds, session.ending),
+    )
+
+
+def recorded_share(share: Share) -> views.Share:
+    """A share, as it is recorded."""
+    return views.Share(share.analyst, share.statements, share.queries, share.sensitivity, share.support)
+
+
+def recorded_plan(plan: Plan) -> RecordedPlan:
+    """A plan, as it is recorded."""
+    return RecordedPlan(
+        mechanism=plan.mechanism,
+        parameters=plan.parameters,
+        data_cost=plan.data_cost,
+        analyst_cost=plan.analyst_cost,
+        data_events=plan.data_events,
+        analyst_events=plan.analyst_events,
+        promised_error=plan.promised_error,
+        uncertified_at_most=plan.uncertified_at_most,
+        seconds=plan.seconds,
+        memory_bytes=plan.memory_bytes,
     )
 
 
