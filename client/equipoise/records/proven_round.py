@@ -150,7 +150,6 @@ def _root_before(item: object) -> bytes | None:
 
 def _check_names(found: Found, evidence: Evidence) -> None:
     dataset, shown = found[DatasetItem], found[RoundItem]
-    of_analyst = ShareItem | WorkloadItem | ResultItem | ChargeItem
     for item in found.values():
         if not isinstance(item, DatasetItem) and item.round_id != evidence.round_id:
             problem = f"is of the round {item.round_id}, not {evidence.round_id}"
