@@ -27,6 +27,8 @@ from equipoise.accounting import (
     ZcdpEvent,
     events_to_json,
 )
+from equipoise.model.accounts import Account, Budget
+from equipoise.model.rounds import Ending, SessionTerms, Share
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.records import items
 from equipoise.records.canonical import canonical_json
@@ -35,7 +37,7 @@ from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.histogram import HistogramParameters
 from equipoise_server.mechanisms.independent_noise import NoiseParameters
-from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivityParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
 from equipoise_server.mechanisms.online.plan import OnlineParameters
@@ -54,12 +56,11 @@ from equipoise_server.mechanisms.weights.plan import WeightsParameters
 from equipoise_server.rounds.budget_views import ACCOUNT
 from equipoise_server.rounds.datasets import NewDataset
 from equipoise_server.rounds.opening import open_request
-from equipoise_server.rounds.records import AccountRecord, SessionTerms, Terms
+from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.seeds import bound_seed, setting_fields
 from equipoise_server.rounds.store.rounds import (
     plan_to_json,
     recorded_plan,
-    recorded_share,
     recorded_terms,
     terms_to_json,
 )
@@ -104,7 +105,7 @@ EVENTS = (
     ThresholdTests("tests", 5, HALF, THIRD, HALF, THIRD),
     RenyiEvent("lost", Fraction(5), HALF),
 )
-ACCOUNTS = AccountRecord("data/flights", BUDGET, Budget(0.5, 1e-6), Budget(0.75, 1e-6), 5.0, 0.25, 0.5)
+ACCOUNTS = Account("data/flights", BUDGET, Budget(0.5, 1e-6), Budget(0.75, 1e-6), 5.0, 0.25, 0.5)
 SCHEMA = Schema((Attribute("colour", ("red", "blue")),))
 NEW = NewDataset("flights", "flights.csv", SCHEMA, BUDGET, BUDGET)
 
@@ -139,9 +140,9 @@ ITEM_VALUES: list[Any] = [
         release_grid_seconds=60,
         records=100,
         universe_size=6,
-        session=items.RecordedSession("stop", 3, 2, 60),
+        session=items.RecordedSession(Ending.STOP, 3, 2, 60),
     ),
-    items.PlanItem("r-1", RECORDED_TERMS, tuple(map(recorded_share, SHARES)), RECORDED_PLAN, HEAD),
+    items.PlanItem("r-1", RECORDED_TERMS, SHARES, RECORDED_PLAN, HEAD),
     items.ShareItem("r-1", "ann", 1, 2, 3, 4),
     items.SealItem("r-1", ROOT, NONCE),
     items.ReservationItem("r-1", CHARGES, HEAD, 5),

@@ -14,8 +14,8 @@ from equipoise.auditing.rounds import Recorded, RecordedRound
 from equipoise.auditing.session_checks import check_session_receipts, check_session_terms, check_started
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
+from equipoise.model.accounts import Budget, JournalEntry
 from equipoise.model.times import to_microseconds
-from equipoise.model.views import Budget, JournalEntry
 from equipoise.records.envelopes import claimed_type, open_envelope
 from equipoise.records.evidence import log_origin
 from equipoise.records.items import (

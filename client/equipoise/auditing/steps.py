@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from equipoise.errors import VerificationFailed
-from equipoise.model.views import RecordOpening
+from equipoise.model.log import RecordOpening
 from equipoise.records.items import (
     OF_ANALYSTS,
     DataItem,

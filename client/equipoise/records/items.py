@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from equipoise.accounting import Cost
-from equipoise.model.views import Budget, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Ending, Share
 from equipoise.records.codec import (
     COUNT,
     HASH,
@@ -26,6 +27,7 @@ from equipoise.records.codec import (
     hex_of,
     key,
     list_of,
+    name_of,
     one_of,
     optional,
 )
@@ -92,7 +94,7 @@ class RecordedSynopsis:
 class RecordedSession:
     """What makes a round a session. `length` counts turns where `turn_seconds` is not 0, and else statements."""
 
-    ending: str = key("ending", one_of("hypothesis", "stop"))
+    ending: Ending = key("ending", name_of(Ending))
     length: int = key("length", COUNT)
     shares: int = key("shares", COUNT)
     turn_seconds: int = key("turn_seconds", COUNT)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from equipoise.errors import VerificationFailed
-from equipoise.model.views import ItemOpening
+from equipoise.model.log import ItemOpening
 from equipoise.records.items import LAYOUTS, NAMES, OF_ANALYSTS, read_item
 from equipoise.records.merkle import HASH_BYTES, root_of
 from equipoise.records.record import Kind, Leaf, item_hash, padded_size, read_leaf

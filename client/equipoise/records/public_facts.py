@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from equipoise.accounting import Cost
-from equipoise.model.views import Budget, SessionTerms, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Ending, SessionTerms, Share
 from equipoise.records.codec import (
     COUNT,
     OBJECT,
@@ -21,6 +22,7 @@ from equipoise.records.codec import (
     canonical_object,
     codec_of,
     key,
+    name_of,
     object_codec,
     one_of,
     optional,
@@ -49,7 +51,7 @@ SHARE_KEYS: Keys = MappingProxyType(
 )
 SESSION_KEYS: Keys = MappingProxyType(
     {
-        "ending": ("ending", one_of("hypothesis", "stop")),
+        "ending": ("ending", name_of(Ending)),
         "length": ("length", COUNT),
         "turn_seconds": ("turn_seconds", COUNT),
     }

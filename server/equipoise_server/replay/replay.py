@@ -16,19 +16,19 @@ from pathlib import Path
 import numpy as np
 
 from equipoise.errors import DataLoss, VerificationFailed, WrongState
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import RoundState
 from equipoise.records.codec import list_of
 from equipoise.records.items import RecordedStream, RecordedSynopsis
 from equipoise.records.public_facts import PLAN, SHARE, TERMS
 from equipoise.records.record import CELL_BYTES, synopsis_digest, workload_commitment
-from equipoise.results import AnswerMethod
 from equipoise_server.mechanisms.interface import Outcome, Progress
 from equipoise_server.replay.answers import Ways, tolerance_of
 from equipoise_server.replay.differences import Difference, Differs, same
 from equipoise_server.replay.session import check_live_answers, check_slots
 from equipoise_server.replay.stored import StoredRound
 from equipoise_server.rounds.records import DatasetRecord
-from equipoise_server.rounds.state_machine import RoundState
-from equipoise_server.rounds.store.rounds import recorded_plan, recorded_share, recorded_terms
+from equipoise_server.rounds.store.rounds import recorded_plan, recorded_terms
 from equipoise_server.rounds.terms.defaults import make_plan
 from equipoise_server.rounds.worker import Job, compute_round, stream_parts
 
@@ -118,8 +118,7 @@ class Replay:
         same("records", stored.round.records, committed.round.records)
         same("universe_size", stored.round.universe_size, committed.round.universe_size)
         same("terms", TERMS.encode(recorded_terms(released.terms)), TERMS.encode(committed.plan.terms))
-        shares = tuple(recorded_share(share) for share in released.terms.shares)
-        same("shares", list_of(SHARE).encode(shares), list_of(SHARE).encode(committed.plan.shares))
+        same("shares", list_of(SHARE).encode(released.terms.shares), list_of(SHARE).encode(committed.plan.shares))
         same("plan", PLAN.encode(recorded_plan(released.plan)), PLAN.encode(committed.plan.plan))
         self.progress("planning", 0, 1)
         again = make_plan(released.terms, stored.dataset)

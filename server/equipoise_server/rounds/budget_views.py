@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from equipoise.accounting import RHO_UNIT, Cost
+from equipoise.model.accounts import Account, Budget, JournalEntry
 from equipoise.records.codec import REAL, TEXT, Codec, object_codec, optional
+from equipoise.records.public_facts import BUDGET
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.adjustments import set_cap
 from equipoise_server.ledger.caps import Cap, epsilon_under
-from equipoise_server.mechanisms.interface import Budget
-from equipoise_server.rounds.records import AccountRecord, JournalEntry
-from equipoise_server.rounds.store.rounds import BUDGET, read_dataset
+from equipoise_server.rounds.store.rounds import read_dataset
 from equipoise_server.rounds.terms.open_charges import pending_costs
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.idempotency import Request, first_answer, keep_answer
@@ -20,8 +20,8 @@ from equipoise_server.storage.paging import cut_page, page_limit, page_number
 from equipoise_server.storage.store import Store
 
 # How an account is kept as the answer to the request that gave it another cap.
-ACCOUNT: Codec[AccountRecord] = object_codec(
-    AccountRecord,
+ACCOUNT: Codec[Account] = object_codec(
+    Account,
     {
         "account": ("name", TEXT),
         "cap": ("cap", BUDGET),
@@ -40,7 +40,7 @@ class Budgets:
 
     store: Store
 
-    def accounts(self, dataset: str, page_size: int, page_token: str) -> tuple[list[AccountRecord], str]:
+    def accounts(self, dataset: str, page_size: int, page_token: str) -> tuple[list[Account], str]:
         """The accounts of a dataset in the order of their names. Raises `NotFound`."""
         limit = page_limit(page_size)
         with self.store.read() as connection:
@@ -63,7 +63,7 @@ class Budgets:
             found = journal.of_account(connection, account, after, limit + 1)
         return cut_page(found, limit, lambda record: str(record.sequence))
 
-    def set_cap(self, account: str, cap: Cap, request: Request, now: datetime) -> AccountRecord:
+    def set_cap(self, account: str, cap: Cap, request: Request, now: datetime) -> Account:
         """Give an account another cap. Raises `NotFound`, `InvalidArgument`, `AlreadyExists`, `WrongState`.
 
         A crash before the commit means: the old cap holds, and the same request will be carried out.
@@ -86,9 +86,9 @@ def _as_pair(cap: Cap, total: Cost) -> Budget:
     return Budget(epsilon_under(cap, total), cap.delta) if total != Cost() else Budget(0.0, 0.0)
 
 
-def _converted(account: accounts.Account) -> AccountRecord:
+def _converted(account: accounts.Account) -> Account:
     cap = Budget(account.cap.epsilon, account.cap.delta)
-    return AccountRecord(
+    return Account(
         account.name,
         cap,
         spent=_as_pair(account.cap, account.spent),

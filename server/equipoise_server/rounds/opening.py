@@ -12,18 +12,17 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from equipoise.errors import InvalidArgument, WrongState
+from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.records.canonical import canonical_json
-from equipoise.records.public_facts import TERMS
+from equipoise.records.public_facts import SHARE, TERMS
 from equipoise_server.clock import Clock
 from equipoise_server.ledger.accounts import account, check_room, open_account
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.records import RoundRecord, Terms
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.rounds import (
-    SHARE,
     plan_to_json,
     read_dataset,
     read_round,

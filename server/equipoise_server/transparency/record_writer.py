@@ -14,8 +14,8 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from equipoise.errors import DataLoss, VerificationFailed
+from equipoise.model.log import ItemOpening
 from equipoise.model.times import to_microseconds
-from equipoise.model.views import ItemOpening
 from equipoise.records.opened_records import check_hashes
 from equipoise.records.record import Audience, Item, Kind, Record, make_record
 from equipoise_server.storage.tables import record_items, records

@@ -14,10 +14,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.results import NO_BOUND
 from equipoise.queries.fixed_point import GRID_BITS, on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, key, mapping_of
-from equipoise_server.mechanisms.interface import NO_BOUND, Answers
+from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.mechanisms.noise_calibration import NOISE, NOISE_BOUNDS, AnswerNoise, fresh_answers
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.stream import KeyedStream

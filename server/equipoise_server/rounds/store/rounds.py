@@ -7,15 +7,14 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select
 
 from equipoise.errors import DataLoss, InvalidArgument, NotFound, VerificationFailed
-from equipoise.model import views
+from equipoise.model.rounds import RoundState, SessionTerms, Share
 from equipoise.model.times import from_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, object_codec
-from equipoise.records.public_facts import BUDGET_KEYS, PLAN_KEYS, SHARE_KEYS, TERMS, RecordedPlan, RecordedTerms
-from equipoise_server.mechanisms.interface import Budget, Plan, Share
-from equipoise_server.rounds.records import DatasetRecord, Ending, RoundRecord, SessionTerms, Terms
-from equipoise_server.rounds.state_machine import RoundState
+from equipoise.records.public_facts import PLAN_KEYS, TERMS, RecordedPlan, RecordedTerms
+from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord, Terms
 from equipoise_server.storage.tables import datasets, rounds, sessions, shares, submissions
 
 NO_DATASET = "there is no such dataset"
@@ -23,8 +22,6 @@ NO_ROUND = "there is no such round"  # the same words whether it does not exist 
 IS_SESSION = rounds.c.id.in_(select(sessions.c.round_id))
 
 
-BUDGET: Codec[Budget] = object_codec(Budget, BUDGET_KEYS)
-SHARE: Codec[Share] = object_codec(Share, SHARE_KEYS)
 PLAN: Codec[Plan] = object_codec(Plan, PLAN_KEYS)
 
 
@@ -35,24 +32,16 @@ def canonical(value: object) -> str:
 
 def recorded_terms(terms: Terms) -> RecordedTerms:
     """Everything of the terms but the dataset, the shares and the closing time, as it is recorded."""
-    analysts, session = terms.analyst_budget, terms.session
     return RecordedTerms(
         unit=terms.unit,
-        data_budget=views.Budget(terms.data_budget.epsilon, terms.data_budget.delta),
-        analyst_budget=None if analysts is None else views.Budget(analysts.epsilon, analysts.delta),
+        data_budget=terms.data_budget,
+        analyst_budget=terms.analyst_budget,
         beta=terms.beta,
         mechanism=terms.mechanism,
         options=terms.options,
         release_grid_seconds=terms.release_grid_seconds,
-        session=None
-        if session is None
-        else views.SessionTerms(session.length, session.turn_seconds, session.ending),
+        session=terms.session,
     )
-
-
-def recorded_share(share: Share) -> views.Share:
-    """A share, as it is recorded."""
-    return views.Share(share.analyst, share.statements, share.queries, share.sensitivity, share.support)
 
 
 def recorded_plan(plan: Plan) -> RecordedPlan:
@@ -83,7 +72,7 @@ def unit_from_json(text: str) -> str:
 
 def session_from_json(text: str) -> SessionTerms | None:
     """What makes it a session among the terms that `terms_to_json` wrote; None for any other round."""
-    return _session(TERMS.from_text(text, "the terms"))
+    return TERMS.from_text(text, "the terms").session
 
 
 def plan_to_json(plan: Plan) -> str:
@@ -108,12 +97,12 @@ def dataset_record(row: Row[Any]) -> DatasetRecord:
     """A row of `datasets`."""
     schema = Schema.from_json(row.schema)
     return DatasetRecord(
-        row.name,
-        row.source,
-        schema,
-        row.records,
-        from_microseconds(row.create_time),
-        None if row.retire_time is None else from_microseconds(row.retire_time),
+        name=row.name,
+        source=row.source,
+        schema=schema,
+        records=row.records,
+        create_time=from_microseconds(row.create_time),
+        retire_time=None if row.retire_time is None else from_microseconds(row.retire_time),
     )
 
 
@@ -173,7 +162,7 @@ def check_token(connection: Connection, page_token: str, analyst: str | None = N
         else:
             read_share(connection, page_token, analyst)
     except NotFound:
-        raise InvalidArgument("page_token", "is not one that this server gave") from None
+        raise InvalidArgument("page_token", "is not a page token issued by this server") from None
 
 
 def newest_first(page_token: str, limit: int) -> Select[Any]:
@@ -209,21 +198,20 @@ def _round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
 
 def _read_round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
     terms = TERMS.from_text(row.terms, "the terms")
-    analysts = terms.analyst_budget
     return RoundRecord(
         id=row.id,
         terms=Terms(
             dataset=row.dataset,
             unit=terms.unit,
-            data_budget=Budget(terms.data_budget.epsilon, terms.data_budget.delta),
-            analyst_budget=None if analysts is None else Budget(analysts.epsilon, analysts.delta),
+            data_budget=terms.data_budget,
+            analyst_budget=terms.analyst_budget,
             beta=terms.beta,
             mechanism=terms.mechanism,
             shares=held,
             options=terms.options,
             close_time=None if row.close_time is None else from_microseconds(row.close_time),
             release_grid_seconds=terms.release_grid_seconds,
-            session=_session(terms),
+            session=terms.session,
         ),
         state=RoundState(row.state),
         plan=plan_from_json(row.plan),
@@ -234,8 +222,3 @@ def _read_round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
         abort_reason=row.abort_reason,
         seed_commitment=row.seed_commitment,
     )
-
-
-def _session(terms: RecordedTerms) -> SessionTerms | None:
-    told = terms.session
-    return None if told is None else SessionTerms(told.length, told.turn_seconds, Ending(told.ending))

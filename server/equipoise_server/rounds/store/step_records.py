@@ -13,6 +13,7 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from equipoise.accounting import Cost
+from equipoise.model.rounds import RoundState, Share
 from equipoise.model.times import to_microseconds
 from equipoise.records.items import (
     NOTHING_CHARGED,
@@ -44,14 +45,11 @@ from equipoise.records.items import (
 from equipoise.records.record import CELL_BYTES, Audience, Item, Kind, synopsis_digest, workload_commitment
 from equipoise_server.ledger import charges, journal
 from equipoise_server.ledger.accounts import analyst_account
-from equipoise_server.mechanisms.interface import Share
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.results import read_stream_digests, read_synopsis
 from equipoise_server.rounds.store.rounds import (
     read_audit_nonce,
     recorded_plan,
-    recorded_share,
     recorded_terms,
 )
 from equipoise_server.storage.tables import datasets, record_items, records, submissions
@@ -107,8 +105,7 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
         if session is None
         else RecordedSession(session.ending, session.length, len(terms.shares), session.turn_seconds),
     )
-    shares = tuple(recorded_share(share) for share in terms.shares)
-    private = PlanItem(opened.id, recorded, shares, recorded_plan(plan), _journal_head(connection))
+    private = PlanItem(opened.id, recorded, terms.shares, recorded_plan(plan), _journal_head(connection))
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     items += [
         _of_share(
