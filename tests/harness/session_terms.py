@@ -8,10 +8,8 @@ from dataclasses import replace
 
 from sqlalchemy import select
 
-from equipoise.queries.predicates import CountDistinct, Marginal, Statement
-from equipoise.wire.workloads import (
-    statement_to_bytes,
-)
+from equipoise.queries.statements import CountDistinct, Marginal, Statement
+from equipoise.wire.statements import statement_to_bytes
 from equipoise_server.mechanisms.interface import Share
 from equipoise_server.rounds.records import SessionTerms
 from equipoise_server.sessions.attachments import Attachment

@@ -21,9 +21,10 @@ from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
 from equipoise.model.views import RoundDetail
 from equipoise.profile.profile import Profile
-from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload, concatenate
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.v1 import analyst_pb2
-from equipoise.wire.workloads import results_to_chunks
+from equipoise.wire.results import results_to_chunks
 from equipoise_lab.demo.measure import Measured, measure
 from equipoise_lab.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_FILE, Played, play
 from equipoise_lab.demo.proof import Proven, collect, lines, prove

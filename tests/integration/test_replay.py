@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from equipoise.errors import InvalidArgument, NotFound, WrongState
 from equipoise.records.sealed_seeds import seal_to
 from equipoise.results import AnswerMethod
-from equipoise.wire.workloads import chunk_from_bytes, results_to_chunks
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise_server.cli import main
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.interface import Plan, PublicParameters

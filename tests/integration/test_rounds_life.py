@@ -23,9 +23,11 @@ from equipoise.errors import (
     OutOfRange,
     WrongState,
 )
-from equipoise.queries.predicates import Marginal, attribute
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
-from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.mechanisms.interface import Budget, Share

@@ -13,7 +13,7 @@ from grpc import aio
 from harness.server_process import Credentials, ServerProcess, make_state, refusal_of, running
 from harness.server_rounds import WORKLOADS, chunks, registration, terms, uploaded
 
-from equipoise.queries.predicates import Marginal
+from equipoise.queries.statements import Marginal
 from equipoise.v1 import (
     analyst_pb2,
     analyst_pb2_grpc,
@@ -23,7 +23,8 @@ from equipoise.v1 import (
     operator_pb2_grpc,
     types_pb2,
 )
-from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
 
 SECONDS = 300
 

@@ -35,7 +35,7 @@ from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
 from equipoise.wire.outline import asked_from_bytes, asked_to_bytes
-from equipoise.wire.workloads import answers_from_chunk, answers_to_chunk
+from equipoise.wire.results import answers_from_chunk, answers_to_chunk
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.replay.replay import Replayed
 from equipoise_server.rounds.records import SessionTerms

@@ -28,14 +28,11 @@ from equipoise.errors import (
 )
 from equipoise.model.times import to_microseconds
 from equipoise.profile.receipt_store import read_session_receipt
-from equipoise.queries.predicates import Marginal, Statement, attribute
-from equipoise.wire.workloads import (
-    ResultColumns,
-    answers_from_chunk,
-    chunk_from_bytes,
-    statement_to_bytes,
-    workload_to_bytes,
-)
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.wire.results import ResultColumns, answers_from_chunk, chunk_from_bytes
+from equipoise.wire.statements import statement_to_bytes
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds.records import Ending, SessionTerms, Terms
 from equipoise_server.rounds.state_machine import RoundState

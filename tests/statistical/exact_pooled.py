@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from statistical.exact_pipeline import SEED, Pair
 
 from equipoise.queries.marginal_tables import Axes
-from equipoise.queries.predicates import Marginal, Statement
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
 from equipoise_server.mechanisms.pooled import mechanism

@@ -17,9 +17,11 @@ import numpy as np
 from harness.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 from numpy.typing import NDArray
 
-from equipoise.queries.predicates import Among, Statement
+from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.wire.workloads import ResultColumns, chunk_from_bytes, workload_to_bytes
+from equipoise.queries.statements import Statement
+from equipoise.wire.results import ResultColumns, chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.ledger.rollback_guard import Guard

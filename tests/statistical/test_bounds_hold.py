@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from equipoise.queries.predicates import Marginal, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, PublicParameters, Share
 from equipoise_server.mechanisms.registry import mechanism

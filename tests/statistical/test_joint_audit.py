@@ -20,7 +20,7 @@ from statistical.mutants_repair import shared_thresholds
 from statistical.served_rounds import served
 
 from equipoise.results import AnswerMethod
-from equipoise.wire.workloads import ResultColumns
+from equipoise.wire.results import ResultColumns
 from equipoise_lab.audit.clopper_pearson import Certificate, Outcome, certify
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import Budget

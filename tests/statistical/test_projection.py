@@ -16,8 +16,8 @@ from statistical.exact_noise import TINY, keeps_to, noise_law, use_of
 from statistical.exact_pipeline import Pair
 
 from equipoise.accounting import Cost
-from equipoise.queries.predicates import Marginal
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms import projection
 from equipoise_server.mechanisms.calibration import noise_distribution

@@ -24,7 +24,7 @@ from equipoise.errors import DataLoss
 from equipoise.model.views import Dataset, DryRun, Identity, Receipt, Round, Withdrawal
 from equipoise.profile.profile import LOG_KEYS, read_log_keys
 from equipoise.profile.receipt_store import ReceiptStore, check_accepted, check_withdrawn
-from equipoise.queries.predicates import Statement
+from equipoise.queries.statements import Statement
 from equipoise.records.bundle import Bundle, synopsis_to_bytes
 from equipoise.records.evidence import Evidence
 from equipoise.records.proven_round import proven_round
@@ -34,7 +34,8 @@ from equipoise.synopsis import SynopsisPart
 from equipoise.v1 import analyst_pb2
 from equipoise.wire import rounds, workloads
 from equipoise.wire.outline import asked_from_bytes
-from equipoise.wire.workloads import ResultColumns
+from equipoise.wire.results import ResultColumns, chunk_from_bytes
+from equipoise.wire.statements import statement_from_bytes
 
 SERVICE = "/equipoise.v1.AnalystService"
 PIECE_BYTES = 1 << 20  # of a workload in one message; servers receive at most 4 MiB
@@ -194,7 +195,7 @@ class Client:
 
         method, kind = f"{SERVICE}/StreamResults", analyst_pb2.StreamResultsResponse
         for response in self._connection.stream(method, request, kind):
-            columns = workloads.chunk_from_bytes(response.chunk)
+            columns = chunk_from_bytes(response.chunk)
             if columns.round_id != round_id or columns.sequence != received + 1:
                 raise DataLoss("a result message is not the next one of this round")
             received = columns.sequence
@@ -294,7 +295,7 @@ class Client:
         """
         _, workload = self.evidence(session_id)
         asked = () if workload is None else asked_from_bytes(workload)[0]
-        return tuple(map(workloads.statement_from_bytes, asked))
+        return tuple(map(statement_from_bytes, asked))
 
     def ask(
         self,

@@ -24,8 +24,8 @@ from equipoise.commands.printing import (
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.views import RoundState
 from equipoise.profile.receipt_store import RECEIPTS
-from equipoise.queries.predicates import Statement
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Statement
 from equipoise.queries.statements_file import statements_from_json
 from equipoise.results import AnswerMethod, Results
 from equipoise.synopsis import write_csv

@@ -16,7 +16,7 @@ from equipoise.records.items import NOTHING_CHARGED, read_cost
 from equipoise.records.proven_round import ProvenRound
 from equipoise.records.record import CELL_BYTES, stream_digest, synopsis_digest
 from equipoise.results import AnswerMethod, Results
-from equipoise.wire.workloads import NO_BOUND, chunk_from_bytes
+from equipoise.wire.results import NO_BOUND, chunk_from_bytes
 
 # Ways of answering that only sessions have, and those that none has.
 OF_SESSIONS = (AnswerMethod.HYPOTHESIS,)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model import views
-from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload, concatenate
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.results import UNIT, AnswerMethod
 from equipoise_lab.demo.play import DATA_BUDGET, Played, Workloads
 from equipoise_lab.demo.table import SCHEMA

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import RHO_UNIT
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.queries.session_workload import CompiledStatement
 from equipoise.queries.statistics import CompiledStatistic
+from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.results import AnswerMethod
 from equipoise_lab.simulation.baselines import GAUSSIAN, LAPLACE, noise_errors
 from equipoise_lab.simulation.measure import Errors

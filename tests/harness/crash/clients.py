@@ -23,8 +23,9 @@ from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
 from equipoise.model.views import Budget, Receipt, Round, RoundDetail, RoundState, Share, Terms
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.wire.workloads import workload_to_bytes
 
 ANALYSTS = ("ann", "bob", "cy")

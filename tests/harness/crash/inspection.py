@@ -19,7 +19,7 @@ from equipoise.accounting import Cost
 from equipoise.model.views import RoundState as Shown
 from equipoise.profile.profile import SEED_KEY
 from equipoise.records.sealed_seeds import open_sealed
-from equipoise.wire.workloads import chunk_from_bytes, results_to_chunks
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise_server.admin.ledger_repair import verify
 from equipoise_server.admin.state_directory import Deployment, open_deployment
 from equipoise_server.conversion import epsilon_for

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from equipoise.errors import WrongState
 from equipoise.model.views import RoundState
-from equipoise.wire.workloads import ResultColumns
+from equipoise.wire.results import ResultColumns
 
 CHARGED = {RoundState.RUNNING, RoundState.RELEASED}
 

@@ -28,8 +28,9 @@ from equipoise.clients.session_stream import StatementAnswer
 from equipoise.errors import NotAuthenticated
 from equipoise.model.views import Account, Budget, RoundState, SessionTerms, Share, Terms
 from equipoise.profile.enrolment import begin, install
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.results import Results
 from equipoise.v1 import auditor_pb2
 from equipoise_server.admin.ledger_repair import verify

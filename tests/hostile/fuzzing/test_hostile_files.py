@@ -27,7 +27,7 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements_file import statements_from_json
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.v1 import analyst_pb2, types_pb2
-from equipoise.wire import rounds, workloads
+from equipoise.wire import results, rounds, workloads
 from equipoise_server.config import CONFIG_FILE, load_config, make_config, render
 from equipoise_server.identity.authority import Authority, certificate_to_pem, key_to_pem, new_key
 from equipoise_server.identity.enrolment import requested_key
@@ -201,7 +201,7 @@ RECEIVED: tuple[tuple[Callable[[Any], object], Message], ...] = (
     (rounds.account, types_pb2.Account(name="data/shop", cap=BUDGET)),
     (rounds.journal_entry, types_pb2.JournalEntry(sequence=1, action="open-account", events="{}")),
     (
-        lambda message: workloads.chunk_from_bytes(message.SerializeToString()),
+        lambda message: results.chunk_from_bytes(message.SerializeToString()),
         types_pb2.ResultChunk(version=1, last=True),
     ),
     (lambda message: rounds.role(message.role), analyst_pb2.GetIdentityResponse(role=types_pb2.ROLE_ANALYST)),

@@ -17,8 +17,8 @@ from equipoise.commands.printing import counted, plain, print_json, print_table
 from equipoise.commands.rounds import parse_shares
 from equipoise.errors import InvalidArgument
 from equipoise.model.views import Budget, RoundState, Share
-from equipoise.queries.predicates import Quantile, Statement, Variance
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Quantile, Statement, Variance
 from equipoise.results import AnswerMethod, Labels, Results
 
 

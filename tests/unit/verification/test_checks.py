@@ -23,7 +23,7 @@ from equipoise.records.record import Kind, leaf_bytes
 from equipoise.records.signed_notes import sign_note
 from equipoise.results import AnswerMethod
 from equipoise.verification.checks import Check, VerifierInputs
-from equipoise.wire.workloads import chunk_from_bytes, results_to_chunks
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 
 NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
 HONEST = {

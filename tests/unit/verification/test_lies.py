@@ -11,7 +11,7 @@ from harness.verifying import found, log_of, with_evidence
 from equipoise.accounting import ZcdpEvent, charge_at
 from equipoise.results import AnswerMethod
 from equipoise.verification.checks import Check
-from equipoise.wire.workloads import NO_BOUND
+from equipoise.wire.results import NO_BOUND
 
 NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
 LIES: dict[str, tuple[Told, Check]] = {

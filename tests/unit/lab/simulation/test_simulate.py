@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.statements_file import statements_to_json
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors

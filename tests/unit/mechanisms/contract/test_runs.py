@@ -22,8 +22,10 @@ from harness.mechanism_cases import (
 )
 
 from equipoise.accounting import Cost
-from equipoise.queries.predicates import Marginal, attribute
-from equipoise.queries.workload_compiler import compile_workload, concatenate
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import compile_workload
 from equipoise.results import AnswerMethod
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND
 from equipoise_server.mechanisms.registry import MECHANISMS

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from equipoise.accounting import events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.fixed_point import on_grid
-from equipoise.queries.predicates import Among, Marginal, Statement, attribute
+from equipoise.queries.predicates import Among, attribute
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.results import AnswerMethod
 from equipoise_server.mechanisms.interface import (
