@@ -12,6 +12,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from equipoise.accounting import Cost, PrivacyEvent, PureDpEvent, ZcdpEvent, charge_of, events_to_json
+from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
@@ -35,9 +36,9 @@ from equipoise.records.record import (
 )
 from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
-from equipoise.results import AnswerMethod, Results
+from equipoise.results import Results
 from equipoise.wire.outline import asked_to_bytes
-from equipoise.wire.results import NO_BOUND, chunk_from_bytes, results_to_chunks
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise.wire.statements import statement_to_bytes
 from equipoise.wire.workloads import workload_to_bytes
 

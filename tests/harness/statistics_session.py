@@ -7,12 +7,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import CappedSum, CountDistinct, Quantile, Statement, Statistic, Variance
 from equipoise.queries.workload_compiler import CompiledStatement, compile_alone, compile_statistic
-from equipoise_server.mechanisms.interface import Budget, PublicParameters, Share
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity
 
 EDGES = (0.0, 1.0, 2.0, 4.0)

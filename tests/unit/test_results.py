@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.model.results import NO_BOUND, AnswerMethod, ResultColumns
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
-from equipoise.results import Answer, AnswerMethod, Labels, Results
+from equipoise.results import Answer, Labels, Results
 from equipoise.v1 import types_pb2
-from equipoise.wire.results import NO_BOUND, ResultColumns, chunk_from_bytes, results_to_chunks
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 
 SCHEMA = Schema((Attribute("sex", ("f", "m")), Attribute("smokes", ("no", "yes"))))
 STATEMENTS: tuple[Statement, ...] = (Marginal(("sex", "smokes")), attribute("sex") == "f")

@@ -1,42 +1,24 @@
-"""Result messages: one analyst's answers in columns, in parts.
+"""Results as messages, and back.
 
-A malformed one can only come from a damaged store or a broken connection, and raises `DataLoss`.
+A malformed result message, which can only come from a damaged store or a broken connection, raises `DataLoss`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.model.results import NO_BOUND, AnswerMethod, ResultColumns
 from equipoise.v1 import types_pb2
 from equipoise.wire.fields import refuse_unknown_fields
+from equipoise.wire.outline import VERSION
 
-VERSION = 1
 ANSWERS_IN_CHUNK = 1024
 ANSWERS_TO_STATEMENT = 1 << 16  # of a session, in one message
-NO_BOUND = 1 << 62
-
-
-@dataclass(frozen=True, eq=False)
-class ResultColumns:
-    """One result message: answers `first_query`, `first_query` + 1, ... of the analyst's workload.
-
-    `values` and `bounds` int64 in units of 2^-40 (a bound of 2^62: none is promised), `methods` uint8, the numbers
-    of the wire's AnswerMethod; `sequence` counts from 1, and `last` ends the stream.
-    """
-
-    round_id: str
-    sequence: int
-    first_query: int
-    values: NDArray[np.int64]
-    methods: NDArray[np.uint8]
-    bounds: NDArray[np.int64]
-    last: bool
 
 
 def results_to_chunks(
@@ -121,7 +103,7 @@ def _columns_from_bytes(data: bytes, most: int) -> ResultColumns:
     if not len(message.methods) == len(message.bounds) == count <= most:
         raise DataLoss("a result message has columns of unequal or too great length")
     methods = np.frombuffer(message.methods, dtype=np.uint8)
-    if count and not 1 <= int(methods.min()) <= int(methods.max()) <= max(types_pb2.AnswerMethod.values()):
+    if count and not 1 <= int(methods.min()) <= int(methods.max()) <= max(AnswerMethod):
         raise DataLoss("a result message holds an unknown way of answering")
     if max(message.bounds, default=0) > NO_BOUND:
         raise DataLoss("a result message holds an impossible bound")

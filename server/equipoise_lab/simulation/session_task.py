@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.rounds import Share
 from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import Statement
@@ -17,7 +18,7 @@ from equipoise.queries.statistics import CompiledStatistic, Databases
 from equipoise.queries.workload_compiler import CompiledStatement, compile_statement
 from equipoise_lab.simulation.task import in_option, read_statements, read_text
 from equipoise_server.datasets.source import load_histogram
-from equipoise_server.mechanisms.interface import GRID_BITS, Share
+from equipoise_server.mechanisms.interface import GRID_BITS
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.rounds import Share
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.statements_file import statements_from_json
@@ -20,7 +21,6 @@ from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_lab.simulation.demand import draw_demand
 from equipoise_server.datasets.source import load_histogram
-from equipoise_server.mechanisms.interface import Share
 
 MARGINALS = "marginals:"
 DEFAULT_ANALYSTS = 10

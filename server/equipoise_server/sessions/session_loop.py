@@ -29,6 +29,7 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
+from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import CompiledStatement
@@ -41,7 +42,7 @@ from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.rounds.context import Foundation
 from equipoise_server.rounds.receipts import signed
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.state_machine import RoundState, closed
+from equipoise_server.rounds.state_machine import closed
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.answer_store import Answered
 from equipoise_server.sessions.pending_statements import OTHER_STATEMENT, AnalystProgress, PendingStatement

@@ -27,7 +27,8 @@ from harness.server_process import Credentials, Refusal
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.errors import EquipoiseError
-from equipoise.model.views import Budget, SessionTerms, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import SessionTerms, Share, Terms
 from equipoise.queries.predicates import attribute
 from equipoise.queries.statements import Marginal, Quantile
 from equipoise.v1 import analyst_pb2, types_pb2

@@ -10,15 +10,15 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from harness.stores import change_directly
 from sqlalchemy import select
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.identities import Role
 from equipoise.profile.profile import LOG_KEYS, SEED_KEY, read_log_keys
 from equipoise_server.admin.identities import renew_server_certificate
 from equipoise_server.admin.state_directory import create_state, open_deployment
 from equipoise_server.identity.authority import Authority, certificate_to_pem, server_names
-from equipoise_server.identity.names import Role, certified_name
+from equipoise_server.identity.names import certified_name
 from equipoise_server.identity.registry import Registry
 from equipoise_server.storage.tables import records
 from equipoise_server.transparency.keys import Purpose, in_force
@@ -73,21 +73,6 @@ def test_the_log_begins_with_its_key_and_the_auditor_s(state: Path) -> None:
     sealed_to = load_pem_private_key((state / "profiles" / "auditor" / SEED_KEY).read_bytes(), None)
     assert isinstance(sealed_to, X25519PrivateKey)
     assert sealed_to.public_key().public_bytes_raw() == auditor_key.public
-
-
-def test_a_store_from_before_there_was_a_log_gets_one_once(state: Path) -> None:
-    url = open_deployment(state, NOW).config.store_url(state)
-    forgotten = ("record_items", "records", "keys")
-    change_directly(url, *(f"DELETE FROM {table}" for table in forgotten))
-    (old,) = (state / "keys").glob("log-*.key")
-    old.unlink()
-    for _ in range(2):
-        store = open_deployment(state, NOW).open_store()
-        with store.read() as connection:
-            (key,) = in_force(connection, Purpose.LOG)
-            assert in_force(connection, Purpose.AUDITOR) == []
-        store.close()
-        assert [path.name for path in (state / "keys").glob("log-*.key")] == [f"log-{key.id}.key"]
 
 
 def test_one_of_several_servers_may_listen_elsewhere(state: Path) -> None:

@@ -27,7 +27,7 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
-from equipoise.model.views import RoundState
+from equipoise.model.rounds import RoundState
 from equipoise.profile.profile import Profile
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema

@@ -22,12 +22,12 @@ from harness.mechanism_cases import (
 )
 
 from equipoise.accounting import Cost
+from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.queries.predicates import attribute
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import compile_workload
-from equipoise.results import AnswerMethod
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND
+from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 every_mechanism = pytest.mark.parametrize("name", NAMES)
