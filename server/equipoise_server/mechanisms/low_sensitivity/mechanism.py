@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.session_workload import CompiledStatement
 from equipoise.queries.statistics import Databases, grid_units
+from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.candidates import read_candidates
