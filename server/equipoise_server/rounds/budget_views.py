@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
 from equipoise.accounting import RHO_UNIT, Cost
 from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.records.codec import REAL, TEXT, Codec, object_codec, optional
+from equipoise.records.public_facts import BUDGET
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.adjustments import set_cap
 from equipoise_server.ledger.caps import Cap, checked_cap, epsilon_under
-from equipoise_server.rounds.store.rounds import canonical, read_dataset
+from equipoise_server.rounds.store.rounds import read_dataset
 from equipoise_server.rounds.terms.open_charges import pending_costs
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.paging import cut_page, page_limit, page_number
+
+# How an account is kept as the answer to the request that gave it another cap.
+ACCOUNT: Codec[Account] = object_codec(
+    Account,
+    {
+        "account": ("name", TEXT),
+        "cap": ("cap", BUDGET),
+        "spent": ("spent", BUDGET),
+        "committed": ("committed", BUDGET),
+        "order": ("order", optional(REAL)),
+        "divergence": ("divergence", REAL),
+        "max_divergence": ("most_divergence", REAL),
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -56,21 +70,16 @@ class Budgets:
         `NotFound`; `WrongState` where rounds that are open could no longer be sealed: abort some of them first.
         """
         checked = checked_cap("cap", cap.epsilon, cap.delta)
-        request = make_request(f"operator/{caller}", request_id, "set_cap", account, canonical(asdict(cap)))
+        content = BUDGET.to_bytes(Budget(checked.epsilon, checked.delta))
+        request = make_request(f"operator/{caller}", request_id, "set_cap", account, content)
 
         def work(connection: Connection, now: datetime) -> str:
             held = accounts.account(connection, account)
             pending = pending_costs(connection, held.dataset, [held])
             set_cap(connection, account, checked, now, pending[account])
-            return canonical(asdict(_converted(accounts.account(connection, account))))
+            return ACCOUNT.to_text(_converted(accounts.account(connection, account)))
 
-        return self.operations.carry_out(request, work, lambda _, kept: _record_from_json(kept))
-
-
-def _record_from_json(text: str) -> Account:
-    fields: dict[str, Any] = json.loads(text)
-    amounts = {name: Budget(**fields[name]) for name in ("cap", "spent", "committed")}
-    return Account(**(fields | amounts))
+        return self.operations.carry_out(request, work, lambda _, kept: ACCOUNT.from_text(kept, "the account"))
 
 
 def _as_pair(cap: Cap, total: Cost) -> Budget:
