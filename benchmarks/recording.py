@@ -25,22 +25,23 @@ from unittest.mock import patch
 import numpy as np
 from integration.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 
-from equipoise.queries import Marginal
-from equipoise.schema import Attribute, Schema
-from equipoise.wire import workload_to_bytes
-from equipoise.workload import compile_workload
-from equipoise_server.data.digest import data_digest
-from equipoise_server.data.source import load_histogram
-from equipoise_server.ledger.guard import Guard
+from equipoise.queries.predicates import Marginal
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.source import load_histogram
+from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.mechanisms.interface import Budget, Share
-from equipoise_server.rounds import custody, datasets, life, opening, submissions
-from equipoise_server.rounds.jobs import read_job
+from equipoise_server.rounds import datasets, opening, submissions, transitions
+from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rounds.records import Terms
+from equipoise_server.rounds.round_job import read_job
 from equipoise_server.rounds.seeds import bound_seed
-from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.worker import Digests, Job, Part
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import identities
+from equipoise_server.transparency import seed_encryption
 from equipoise_server.transparency.sequencing import Sequencer
 
 POLL_SECONDS = 0.02
@@ -50,10 +51,10 @@ RECORDING: Sequence[tuple[object, str]] = (
     (datasets, "data_digest"),
     (datasets, "dataset_registered"),
     (opening, "round_opened"),
-    (custody, "seal_to"),
+    (seed_encryption, "seal_to"),
     (submissions, "workload_commitment"),
     (submissions.Submissions, "_signed"),
-    (life, "step_taken"),
+    (transitions, "step_taken"),
     (Sequencer, "sequence"),
 )
 

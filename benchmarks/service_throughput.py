@@ -27,13 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 from stores import KINDS, cluster
 
-from equipoise.client import Client
-from equipoise.operator_client import Operator
-from equipoise.queries import Marginal
-from equipoise.schema import Attribute, Schema
-from equipoise.views import Budget, Share, Terms
-from equipoise_server.demo.process import free_address, serving
-from equipoise_server.state import create_state
+from equipoise.clients.analyst import Client
+from equipoise.clients.operator import Operator
+from equipoise.model.views import Budget, Share, Terms
+from equipoise.queries.predicates import Marginal
+from equipoise.queries.schema import Attribute, Schema
+from equipoise_lab.demo.process import free_address, serving
+from equipoise_server.admin.state_directory import create_state
 
 SCHEMA = Schema(tuple(Attribute(f"a{i}", ("0", "1")) for i in range(17)))
 TABLE_ATTRIBUTES = 16  # of a wide table: 65,536 cells

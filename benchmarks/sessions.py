@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.asked import CompiledStatement
-from equipoise.queries import All, Among, Marginal, Statement
-from equipoise.schema import Attribute, Schema
-from equipoise.workload import compile_alone
+from equipoise.queries.predicates import All, Among, Marginal, Statement
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.session_workload import CompiledStatement
+from equipoise.queries.workload_compiler import compile_alone
 from equipoise_server.mechanisms.interface import Answers, Budget, Setting, Share
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS
-from equipoise_server.mechanisms.online.online import Online
-from equipoise_server.mechanisms.online.online_plan import OnlineParameters
+from equipoise_server.mechanisms.online.mechanism import Online
+from equipoise_server.mechanisms.online.plan import OnlineParameters
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, UNCERTIFIED
 
 CATEGORIES = 4

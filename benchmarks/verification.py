@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from unit.client import small_custodian
 from unit.client.small_custodian import Custodian, Told, signing_key
 
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.schema import Attribute, Schema
-from equipoise.verify import Papers, verify
+from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.verification.checks import Papers, verify
 
 ANSWERS = 1_000_000
 PART = 20  # one condition for so many answers

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 if TYPE_CHECKING:
-    from equipoise.auditor_client import Auditor
-    from equipoise.client import Client
+    from equipoise.clients.analyst import Client
+    from equipoise.clients.auditor import Auditor
+    from equipoise.clients.operator import Operator
+    from equipoise.clients.session_stream import StatementAnswer
     from equipoise.errors import EquipoiseError
-    from equipoise.operator_client import Operator
-    from equipoise.queries import (
+    from equipoise.model.views import Budget, RoundState, SessionTerms, Share, Terms
+    from equipoise.queries.predicates import (
         All,
         Among,
         Any,
@@ -30,20 +32,26 @@ if TYPE_CHECKING:
         attribute,
         median,
     )
+    from equipoise.queries.schema import Attribute, Schema
+    from equipoise.queries.statements_file import statements_from_json, statements_to_json
+    from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
     from equipoise.results import Answer, AnswerMethod, Results
-    from equipoise.schema import Attribute, Schema
-    from equipoise.session import StatementAnswer
-    from equipoise.statements import statements_from_json, statements_to_json
-    from equipoise.views import Budget, RoundState, SessionTerms, Share, Terms
-    from equipoise.workload import CompiledWorkload, compile_workload
 else:
     # Each name is imported when it is first used, so that a program which uses few of them starts at once.
     _HOMES = {
-        "equipoise.auditor_client": ("Auditor",),
-        "equipoise.client": ("Client",),
+        "equipoise.clients.analyst": ("Client",),
+        "equipoise.clients.auditor": ("Auditor",),
+        "equipoise.clients.operator": ("Operator",),
+        "equipoise.clients.session_stream": ("StatementAnswer",),
         "equipoise.errors": ("EquipoiseError",),
-        "equipoise.operator_client": ("Operator",),
-        "equipoise.queries": (
+        "equipoise.model.views": (
+            "Budget",
+            "RoundState",
+            "SessionTerms",
+            "Share",
+            "Terms",
+        ),
+        "equipoise.queries.predicates": (
             "All",
             "Among",
             "Any",
@@ -60,12 +68,23 @@ else:
             "attribute",
             "median",
         ),
-        "equipoise.results": ("Answer", "AnswerMethod", "Results"),
-        "equipoise.schema": ("Attribute", "Schema"),
-        "equipoise.session": ("StatementAnswer",),
-        "equipoise.statements": ("statements_from_json", "statements_to_json"),
-        "equipoise.views": ("Budget", "RoundState", "SessionTerms", "Share", "Terms"),
-        "equipoise.workload": ("CompiledWorkload", "compile_workload"),
+        "equipoise.queries.schema": (
+            "Attribute",
+            "Schema",
+        ),
+        "equipoise.queries.statements_file": (
+            "statements_from_json",
+            "statements_to_json",
+        ),
+        "equipoise.queries.workload_compiler": (
+            "CompiledWorkload",
+            "compile_workload",
+        ),
+        "equipoise.results": (
+            "Answer",
+            "AnswerMethod",
+            "Results",
+        ),
     }
     _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 

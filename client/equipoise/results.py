@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.grid import GRID_BITS
-from equipoise.queries import Marginal, Statement
-from equipoise.schema import Schema
-from equipoise.wire import NO_BOUND, ResultColumns
+from equipoise.queries.fixed_point import GRID_BITS
+from equipoise.queries.predicates import Marginal, Statement
+from equipoise.queries.schema import Schema
+from equipoise.wire.workloads import NO_BOUND, ResultColumns
 
 if TYPE_CHECKING:
     import pyarrow

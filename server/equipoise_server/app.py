@@ -22,38 +22,38 @@ from sqlalchemy import select
 
 from equipoise.errors import EquipoiseError, InvalidArgument
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2
-from equipoise_server.allocation import share_heaps
+from equipoise_server.admin.state_directory import Deployment, create_state, open_deployment
+from equipoise_server.clock import Clock, system_clock
 from equipoise_server.config import CONFIG_FILE, Config
 from equipoise_server.identity.authority import certificate_to_pem
 from equipoise_server.identity.registry import Registry
 from equipoise_server.logs import log_to_stderr
-from equipoise_server.rounds.clock import Clock, system_clock
-from equipoise_server.rounds.custody import SeedSource, system_seeds
-from equipoise_server.rounds.log_views import LogViews
-from equipoise_server.rounds.service import Rounds
-from equipoise_server.rpc.analyst import AnalystMethods
-from equipoise_server.rpc.auditor import AuditorMethods
-from equipoise_server.rpc.authentication import authentication
-from equipoise_server.rpc.authorisation import check_role
+from equipoise_server.memory import share_heaps
+from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rpc.configured import asking_limits, call_limits, options
-from equipoise_server.rpc.guards import GuardInterceptor
 from equipoise_server.rpc.health import health_served
-from equipoise_server.rpc.limits import call_limit
+from equipoise_server.rpc.interceptors.authentication import authentication
+from equipoise_server.rpc.interceptors.authorisation import check_role
+from equipoise_server.rpc.interceptors.call_limits import call_limit
+from equipoise_server.rpc.interceptors.error_translation import hide_errors
+from equipoise_server.rpc.interceptors.interceptor import GuardInterceptor
+from equipoise_server.rpc.interceptors.metrics import Metrics
+from equipoise_server.rpc.interceptors.refused_certificates import Refusals
 from equipoise_server.rpc.methods import Serving, bind
-from equipoise_server.rpc.metrics import Metrics
-from equipoise_server.rpc.operator import OperatorMethods
-from equipoise_server.rpc.refusals import Refusals
-from equipoise_server.rpc.sessions import Asking
-from equipoise_server.rpc.shield import hide_errors
-from equipoise_server.rpc.synopsis import Synopses
+from equipoise_server.rpc.services.analyst import AnalystMethods
+from equipoise_server.rpc.services.auditor import AuditorMethods
+from equipoise_server.rpc.services.operator import OperatorMethods
+from equipoise_server.rpc.services.session_stream import Asking
+from equipoise_server.rpc.services.synopsis_stream import Synopses
+from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads, Threads
-from equipoise_server.rpc.uploads import Uploads
 from equipoise_server.sessions.service import Sessions
-from equipoise_server.state import Deployment, create_state, open_deployment
 from equipoise_server.storage.crash_points import Hook, told
 from equipoise_server.storage.store import Store
 from equipoise_server.transparency.log import check_log
+from equipoise_server.transparency.seed_encryption import SeedSource, system_seeds
 from equipoise_server.transparency.sequencing import Sequencer
+from equipoise_server.transparency.views import LogViews
 
 __all__ = ["create_state", "serve"]
 

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from integration.server_process import Credentials, key_to_pem
 
+from equipoise_server.clock import system_clock
 from equipoise_server.identity.authority import Authority, certificate_to_pem
-from equipoise_server.rounds.clock import system_clock
 
 DAY = timedelta(days=1)
 CLIENT = ExtendedKeyUsageOID.CLIENT_AUTH

@@ -24,13 +24,13 @@ from integration.server_process import (
     wait_for_exit,
 )
 
-from equipoise.client import Client
-from equipoise.connection import Connection
-from equipoise.operator_client import Operator
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.schema import Attribute, Schema, bin_labels
+from equipoise.clients.analyst import Client
+from equipoise.clients.connection import Connection
+from equipoise.clients.operator import Operator
+from equipoise.model.views import Budget, SessionTerms, Share, Terms
+from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.v1 import analyst_pb2, operator_pb2
-from equipoise.views import Budget, SessionTerms, Share, Terms
 
 EDGES = (0.0, 0.1, 1.0, 2.0)
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("price", bin_labels(EDGES), EDGES)))

@@ -30,9 +30,9 @@ from abuse.raw_http2 import Header, call_headers, connected, endings, message
 from google.protobuf.timestamp_pb2 import Timestamp
 from integration.server_process import Refusal
 
-from equipoise.messages import terms_message
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
-from equipoise.wire import schema_to_message, workload_to_bytes
+from equipoise.wire.rounds import terms_message
+from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 from equipoise_server.identity.names import Role
 from equipoise_server.identity.policy import POLICY
 

@@ -11,10 +11,10 @@ from google.protobuf.message import Message
 from integration.rounds_bench import SALT
 from integration.server_process import Refusal
 
-from equipoise.encoding import from_base64
-from equipoise.receipts import ReceiptPayload
+from equipoise.records.canonical import from_base64
+from equipoise.records.receipts import ReceiptPayload
 from equipoise.v1 import analyst_pb2, operator_pb2
-from equipoise.wire import chunk_from_bytes, workload_to_bytes
+from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
 
 NO_ROUND = Refusal("NOT_FOUND", "NOT_FOUND", "there is no such round")
 NO_DATASET = Refusal("NOT_FOUND", "NOT_FOUND", "there is no such dataset")

@@ -25,13 +25,13 @@ from abuse.place import (
 from integration.rounds_bench import SALT
 from integration.server_process import Credentials, Refusal
 
-from equipoise.client import Client
+from equipoise.clients.analyst import Client
+from equipoise.clients.operator import Operator
 from equipoise.errors import EquipoiseError
-from equipoise.operator_client import Operator
-from equipoise.queries import Marginal, Quantile, attribute
+from equipoise.model.views import Budget, SessionTerms, Share, Terms
+from equipoise.queries.predicates import Marginal, Quantile, attribute
 from equipoise.v1 import analyst_pb2, types_pb2
-from equipoise.views import Budget, SessionTerms, Share, Terms
-from equipoise.wire import answers_from_chunk, statement_to_bytes, workload_to_bytes
+from equipoise.wire.workloads import answers_from_chunk, statement_to_bytes, workload_to_bytes
 
 ASK = f"{ANALYST}/AskQueries"
 RED, TABLE = (statement_to_bytes(each) for each in ASKED)

@@ -15,11 +15,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from integration.server_process import Credentials, Refusal
 
 from equipoise.v1 import analyst_pb2, types_pb2
+from equipoise_server.admin.state_directory import open_deployment
+from equipoise_server.clock import system_clock
 from equipoise_server.identity.authority import Authority
 from equipoise_server.identity.names import Role, identity_uri
 from equipoise_server.identity.policy import POLICY
-from equipoise_server.rounds.clock import system_clock
-from equipoise_server.state import open_deployment
 
 WHO = f"{ANALYST}/GetIdentity"
 NO_CONNECTION = ("UNAVAILABLE", "")  # TLS refuses before there is a call that could be given a status of ours

@@ -19,13 +19,13 @@ from typing import Any
 from crash.dying_server import Answer, Persisting, Server
 from crash.promises import Answered, Promises
 
-from equipoise.client import Client
+from equipoise.clients.analyst import Client
+from equipoise.clients.operator import Operator
 from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
-from equipoise.operator_client import Operator
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.schema import Attribute, Schema
-from equipoise.views import Budget, Receipt, Round, RoundDetail, RoundState, Share, Terms
-from equipoise.wire import workload_to_bytes
+from equipoise.model.views import Budget, Receipt, Round, RoundDetail, RoundState, Share, Terms
+from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.wire.workloads import workload_to_bytes
 
 ANALYSTS = ("ann", "bob", "cy")
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))

@@ -16,22 +16,22 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from sqlalchemy import Connection, Row, select
 
 from equipoise.accounting import Cost
-from equipoise.profile import SEED_KEY
-from equipoise.seeds import open_sealed
-from equipoise.views import RoundState as Shown
-from equipoise.wire import chunk_from_bytes, results_to_chunks
+from equipoise.model.views import RoundState as Shown
+from equipoise.profile.profile import SEED_KEY
+from equipoise.records.sealed_seeds import open_sealed
+from equipoise.wire.workloads import chunk_from_bytes, results_to_chunks
+from equipoise_server.admin.ledger_repair import verify
+from equipoise_server.admin.state_directory import Deployment, open_deployment
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import all_accounts
 from equipoise_server.ledger.caps import Composition, fits
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.repairing import verify
-from equipoise_server.rounds.recorded import registered_digest
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.rows import read_audit_nonce, read_dataset, read_workloads, round_records
-from equipoise_server.rounds.states import RoundState
-from equipoise_server.rounds.terms import charges_of, setting_of
+from equipoise_server.rounds.state_machine import RoundState
+from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_workloads, round_records
+from equipoise_server.rounds.store.step_records import registered_digest
+from equipoise_server.rounds.terms.checks import charges_of, setting_of
 from equipoise_server.rounds.worker import Job, compute_round
-from equipoise_server.state import Deployment, open_deployment
 from equipoise_server.storage.tables import charges, result_chunks, rounds, sealed_seeds, submissions, synopses
 
 ORDER = [state.value for state in RoundState]

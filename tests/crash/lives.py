@@ -21,8 +21,8 @@ import time
 from pathlib import Path
 
 from equipoise_server.app import serve
-from equipoise_server.rounds.custody import SeedSource, system_seeds
 from equipoise_server.storage.crash_points import CrashPoint
+from equipoise_server.transparency.seed_encryption import SeedSource, system_seeds
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from equipoise.errors import WrongState
-from equipoise.views import RoundState
-from equipoise.wire import ResultColumns
+from equipoise.model.views import RoundState
+from equipoise.wire.workloads import ResultColumns
 
 CHARGED = {RoundState.RUNNING, RoundState.RELEASED}
 

@@ -21,20 +21,20 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 from stores import back_up, restore
 
-from equipoise.client import Client
-from equipoise.connection import Connection
-from equipoise.enrolment import begin, install
+from equipoise.clients.analyst import Client
+from equipoise.clients.connection import Connection
+from equipoise.clients.operator import Operator
+from equipoise.clients.session_stream import StatementAnswer
 from equipoise.errors import NotAuthenticated
-from equipoise.operator_client import Operator
-from equipoise.queries import Marginal, Statement, attribute
+from equipoise.model.views import Account, Budget, RoundState, SessionTerms, Share, Terms
+from equipoise.profile.enrolment import begin, install
+from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.schema import Attribute, Schema
 from equipoise.results import Results
-from equipoise.schema import Attribute, Schema
-from equipoise.session import StatementAnswer
 from equipoise.v1 import auditor_pb2
-from equipoise.views import Account, Budget, RoundState, SessionTerms, Share, Terms
-from equipoise_server.repairing import verify
-from equipoise_server.rounds.clock import system_clock
-from equipoise_server.state import open_deployment
+from equipoise_server.admin.ledger_repair import verify
+from equipoise_server.admin.state_directory import open_deployment
+from equipoise_server.clock import system_clock
 from equipoise_server.storage.crash_points import CrashPoint
 from equipoise_server.storage.tables import records
 

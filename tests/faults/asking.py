@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from equipoise.client import Client
-from equipoise.operator_client import Operator
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.schema import Attribute, Schema
-from equipoise.views import Budget, Share, Terms
-from equipoise_server.checking import check_state
-from equipoise_server.state import create_state
+from equipoise.clients.analyst import Client
+from equipoise.clients.operator import Operator
+from equipoise.model.views import Budget, Share, Terms
+from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise_server.admin.checks import check_state
+from equipoise_server.admin.state_directory import create_state
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 ASKED: dict[str, list[Statement]] = {

@@ -9,8 +9,8 @@ from faults.asking import CAP, LARGER, SCHEMA, Contents, check_image, make_deplo
 from faults.disk import DIE, SYNCS, nothing, traced_disk
 from integration.server_process import running
 
+from equipoise.clients.operator import Operator
 from equipoise.errors import Unavailable
-from equipoise.operator_client import Operator
 
 
 # Setting a cap syncs the commit, the guard and the guard's name, in this order.
@@ -18,7 +18,7 @@ from equipoise.operator_client import Operator
 def test_what_a_kill_left_unsynced_is_synced_before_it_is_answered_from(
     tmp_path: Path, synced: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("equipoise.connection.ATTEMPTS", 1)
+    monkeypatch.setattr("equipoise.clients.connection.ATTEMPTS", 1)
     state = tmp_path / "state"
     make_deployment(state)
     with traced_disk(state, tmp_path) as disk:

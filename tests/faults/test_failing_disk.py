@@ -27,15 +27,15 @@ from integration.server_process import running
 from integration.test_server_life import command
 from sqlalchemy import select
 
-from equipoise.client import Client
+from equipoise.clients.analyst import Client
+from equipoise.clients.operator import Operator
 from equipoise.errors import Unavailable, WrongState
-from equipoise.operator_client import Operator
-from equipoise.times import to_microseconds
-from equipoise.views import Progress, RoundState
-from equipoise_server.checking import check_state
-from equipoise_server.repairing import verify
-from equipoise_server.rounds.clock import system_clock
-from equipoise_server.state import open_deployment
+from equipoise.model.times import to_microseconds
+from equipoise.model.views import Progress, RoundState
+from equipoise_server.admin.checks import check_state
+from equipoise_server.admin.ledger_repair import verify
+from equipoise_server.admin.state_directory import open_deployment
+from equipoise_server.clock import system_clock
 from equipoise_server.storage.store import read_only
 from equipoise_server.storage.tables import checkpoints, records
 
@@ -47,7 +47,7 @@ MANY_CALLS = 10**6  # more than any test makes
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients that tell of a refusal, and do not ask again by themselves."""
-    monkeypatch.setattr("equipoise.connection.ATTEMPTS", 1)
+    monkeypatch.setattr("equipoise.clients.connection.ATTEMPTS", 1)
 
 
 def insist(disk: Disk, fault: tuple[int, int], ask: Callable[[], Any]) -> tuple[Any, int]:

@@ -13,7 +13,7 @@ from integration.server_process import SCRIPT, running
 from integration.test_server_life import command
 
 from equipoise.errors import DataLoss
-from equipoise_server.checking import check_state
+from equipoise_server.admin.checks import check_state
 
 # A server that does what SQLite's documentation warns of: its commits survive a kill, and not a power loss.
 CARELESS = """

@@ -12,14 +12,14 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from integration.rounds_bench import ANN, BOB, SALT, TERMS, Bench
 
-from equipoise.wire import workload_to_bytes
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.admin.state_directory import create_state
 from equipoise_server.identity.keyfiles import write_private
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.replay.replay import Replay, Replayed
 from equipoise_server.replay.seed import unsealed
 from equipoise_server.replay.stored import StoredRound
-from equipoise_server.state import create_state
 from equipoise_server.storage.store import read_only
 from equipoise_server.transparency.keys import PublicKey, Purpose, add
 from equipoise_server.transparency.signing import private_pem

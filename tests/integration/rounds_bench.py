@@ -9,16 +9,16 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.schema import Attribute, Schema
-from equipoise.wire import workload_to_bytes
+from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.config import CONFIG_FILE, load_config
-from equipoise_server.ledger.guard import Guard
+from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting
+from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rounds.records import ProgressRecord, RoundRecord, Terms
-from equipoise_server.rounds.service import Rounds
-from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables import identities

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from integration.client_command import answered, refusal
 
+from equipoise_lab.demo.process import serving
 from equipoise_server.cli import main as server_main
-from equipoise_server.demo.process import serving
 
 RUNBOOK = (Path(__file__).parents[2] / "deploy" / "RUNBOOK.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", RUNBOOK, re.MULTILINE | re.DOTALL))

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from integration.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench
 
-from equipoise.queries import CountDistinct, Marginal, Statement
-from equipoise.wire import statement_to_bytes
+from equipoise.queries.predicates import CountDistinct, Marginal, Statement
+from equipoise.wire.workloads import statement_to_bytes
 from equipoise_server.mechanisms.interface import Share
 from equipoise_server.rounds.records import SessionTerms
-from equipoise_server.sessions.attachment import Attachment
+from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.records import AnsweredRecord
 
 PATIENCE = 60.0

@@ -12,10 +12,10 @@ from integration.rounds_bench import TERMS, Bench, log_of
 
 from equipoise.auditing.archive import Archive, ListedRound
 from equipoise.auditing.verify import Audit, Outcome, verify
-from equipoise.times import to_microseconds
+from equipoise.model.times import to_microseconds
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.datasets import Counting
-from equipoise_server.rounds.log_views import LogViews
+from equipoise_server.transparency.views import LogViews
 
 Part = TypeVar("Part")
 FEW = 3  # on a page

@@ -20,14 +20,14 @@ from unit.ledger.ledger_store import ledger_store, open_with, totals
 from equipoise.accounting import Cost
 from equipoise.v1 import analyst_pb2_grpc, operator_pb2, types_pb2
 from equipoise.v1.operator_pb2_grpc import OperatorServiceStub
-from equipoise.wire import workload_to_bytes
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.config import load_config
+from equipoise_server.conversion import largest_rho
 from equipoise_server.ledger import accounts
 from equipoise_server.ledger.caps import Cap, Composition, fits
-from equipoise_server.ledger.conversion import largest_rho
 from equipoise_server.ledger.replay import check_accounts
-from equipoise_server.rounds.rows import read_round
-from equipoise_server.state import open_deployment
+from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.storage.tables import charges
 
 CLIENTS, PROCESSES, FITTING = 64, 4, 23

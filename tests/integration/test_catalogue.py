@@ -21,15 +21,15 @@ from integration.server_process import Credentials, Refusal, ServerProcess, make
 from integration.test_server_round import COLOUR, SIZE, registration, terms
 
 from equipoise import errors
-from equipoise.client import Client
-from equipoise.connection import Connection
-from equipoise.operator_client import Operator
-from equipoise.queries import Marginal
+from equipoise.clients.analyst import Client
+from equipoise.clients.connection import Connection
+from equipoise.clients.operator import Operator
+from equipoise.queries.predicates import Marginal
 from equipoise.v1 import analyst_pb2, operator_pb2
+from equipoise_server.admin.state_directory import open_deployment
+from equipoise_server.clock import system_clock
 from equipoise_server.identity.authority import new_key
 from equipoise_server.identity.policy import POLICY, Ownership
-from equipoise_server.rounds.clock import system_clock
-from equipoise_server.state import open_deployment
 from equipoise_server.storage.tables import certificates
 
 OPERATOR = "/equipoise.v1.OperatorService"

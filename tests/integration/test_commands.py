@@ -19,7 +19,7 @@ from integration.client_command import answered, refusal
 from integration.server_process import make_state, running
 
 from equipoise.cli import main
-from equipoise.profile import Profile
+from equipoise.profile.profile import Profile
 
 SCHEMA = {
     "version": 1,

@@ -10,7 +10,7 @@ from integration.rounds_bench import ANALYSTS, ANN, CAP, SALT, SCHEMA, TERMS, Be
 
 from equipoise.accounting import Mixture, charge_at, charge_of, parts_from_json
 from equipoise.errors import AlreadyExists, InvalidArgument
-from equipoise.wire import workload_to_bytes
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.ledger.accounts import account
 from equipoise_server.ledger.caps import Cap, at_order
 from equipoise_server.mechanisms.interface import Share

@@ -13,13 +13,13 @@ from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import IntegrityError
 
 from equipoise.errors import AlreadyExists, InvalidArgument, NotFound, WrongState
-from equipoise.records import stream_digest
-from equipoise.wire import workload_to_bytes
+from equipoise.records.record import stream_digest
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.opening import open_request
 from equipoise_server.rounds.records import StreamDigest
-from equipoise_server.rounds.runs import Runs
-from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.state_machine import RoundState
+from equipoise_server.rounds.store.results import Runs
 from equipoise_server.storage.tables import result_chunks, rounds, submissions
 
 

@@ -14,18 +14,18 @@ import pytest
 from integration.rounds_bench import COLOUR, SCHEMA, SIZE, write_table
 from integration.server_process import make_state, running
 
-from equipoise.bundle import Bundle
 from equipoise.cli import main
-from equipoise.client import Client
+from equipoise.clients.analyst import Client
+from equipoise.clients.operator import Operator
 from equipoise.errors import NotFound, WrongState
-from equipoise.history import Held
-from equipoise.keepsakes import CHECKPOINT, Keepsakes
-from equipoise.operator_client import Operator
-from equipoise.profile import LOG_KEYS, Profile, read_log_keys
-from equipoise.queries import Marginal, Statement
-from equipoise.statements import statements_to_json
-from equipoise.verify import Check, CheckFailed, Papers, verify
-from equipoise.views import Budget, Share, Terms
+from equipoise.model.views import Budget, Share, Terms
+from equipoise.profile.profile import LOG_KEYS, Profile, read_log_keys
+from equipoise.profile.receipt_store import CHECKPOINT, Keepsakes
+from equipoise.queries.predicates import Marginal, Statement
+from equipoise.queries.statements_file import statements_to_json
+from equipoise.records.bundle import Bundle
+from equipoise.verification.checks import Check, CheckFailed, Papers, verify
+from equipoise.verification.log_history import Held
 from equipoise_server.cli import main as server_main
 
 STATEMENTS: dict[str, tuple[Statement, ...]] = {

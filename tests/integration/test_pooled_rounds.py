@@ -11,12 +11,12 @@ import pytest
 from integration.rounds_bench import ANN, BOB, COLOUR, SALT, SCHEMA, SIZE, TERMS, Bench
 
 from equipoise.errors import InvalidArgument
-from equipoise.grid import on_grid
-from equipoise.queries import Marginal
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.predicates import Marginal
+from equipoise.queries.workload_compiler import compile_workload
 from equipoise.results import AnswerMethod
-from equipoise.wire import chunk_from_bytes, workload_to_bytes
-from equipoise.workload import compile_workload
-from equipoise_server.rpc.synopsis import Synopses
+from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
+from equipoise_server.rpc.services.synopsis_stream import Synopses
 
 POOLED = replace(TERMS, mechanism="pooled", options={"synopsis": 4096, "summed": 2})
 

@@ -15,13 +15,14 @@ from integration.test_deleted_analysts import compute
 from sqlalchemy import select
 
 from equipoise.accounting import Cost
-from equipoise.encoding import from_base64
-from equipoise.envelopes import open_envelope
 from equipoise.errors import DataLoss, InvalidArgument, Unavailable, VerificationFailed
-from equipoise.items import read_cost, read_item
-from equipoise.merkle import root_of
-from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
-from equipoise.records import (
+from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise.records.canonical import from_base64
+from equipoise.records.envelopes import open_envelope
+from equipoise.records.items import read_cost, read_item
+from equipoise.records.merkle import root_of
+from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.records.record import (
     Kind,
     item_hash,
     leaf_bytes,
@@ -29,16 +30,15 @@ from equipoise.records import (
     synopsis_digest,
     workload_commitment,
 )
-from equipoise.times import from_microseconds, to_microseconds
-from equipoise.wire import workload_to_bytes
-from equipoise_server.data.digest import data_digest
-from equipoise_server.data.source import load_histogram
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.source import load_histogram
 from equipoise_server.ledger import charges
-from equipoise_server.rounds.restoring import RESTORED, write_off_losses
+from equipoise_server.rounds.recovery import RESTORED, write_off_losses
 from equipoise_server.storage.tables import record_items, records, rounds, submissions
 from equipoise_server.transparency import keys
 from equipoise_server.transparency.keys import PublicKey, Purpose
-from equipoise_server.transparency.recording import check_records
+from equipoise_server.transparency.record_writer import check_records
 from equipoise_server.transparency.signing import Signer
 
 NAMES = {

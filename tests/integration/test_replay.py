@@ -14,11 +14,11 @@ from integration.released_rounds import Released, release
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument, NotFound, WrongState
+from equipoise.records.sealed_seeds import seal_to
 from equipoise.results import AnswerMethod
-from equipoise.seeds import seal_to
-from equipoise.wire import chunk_from_bytes, results_to_chunks
+from equipoise.wire.workloads import chunk_from_bytes, results_to_chunks
 from equipoise_server.cli import main
-from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.interface import Plan, Setting
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from integration.rounds_bench import ANN, BOB, DEPLOYMENT, SALT, TERMS, Bench
 
-from equipoise.bundle import Bundle
 from equipoise.errors import NotFound, OutOfRange, WrongState
-from equipoise.evidence import Evidence, log_origin
-from equipoise.history import Held
-from equipoise.signed_notes import VerifierKey
-from equipoise.verify import Check, CheckFailed, Papers, verify
-from equipoise.wire import workload_to_bytes
-from equipoise_server.rounds.runs import read_synopsis
+from equipoise.records.bundle import Bundle
+from equipoise.records.evidence import Evidence, log_origin
+from equipoise.records.signed_notes import VerifierKey
+from equipoise.verification.checks import Check, CheckFailed, Papers, verify
+from equipoise.verification.log_history import Held
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.transparency import keys
 from equipoise_server.transparency.keys import Purpose
 from equipoise_server.transparency.signing import Signer

@@ -13,8 +13,8 @@ from sqlalchemy import text
 from stores import accept_inserts, allow_changes, refuse_inserts
 
 from equipoise.errors import DataLoss, InvalidArgument, WrongState
-from equipoise_server.rounds.service import Rounds
-from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.lifecycle import Rounds
+from equipoise_server.rounds.state_machine import RoundState
 
 DATA = "data/shop"
 

@@ -17,7 +17,7 @@ from integration.runbook_place import Place, block, said
 from sqlalchemy.engine import make_url
 from stores import find_binaries
 
-from equipoise_server.demo.process import free_address
+from equipoise_lab.demo.process import free_address
 from equipoise_server.ledger.caps import Cap, limits
 
 PROGRAMS = {"equipoise-server": "equipoise_server.cli", "python3": None}

@@ -12,12 +12,12 @@ from integration.test_deleted_analysts import compute
 from sqlalchemy import select
 
 from equipoise.errors import AlreadyExists, InvalidArgument, NotFound, VerificationFailed, WrongState
-from equipoise.items import read_item
-from equipoise.records import Kind
-from equipoise.seeds import open_sealed
-from equipoise.times import to_microseconds
-from equipoise.wire import workload_to_bytes
-from equipoise_server.rounds.jobs import read_job
+from equipoise.model.times import to_microseconds
+from equipoise.records.items import read_item
+from equipoise.records.record import Kind
+from equipoise.records.sealed_seeds import open_sealed
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.rounds.round_job import read_job
 from equipoise_server.storage.tables import record_items, records, rounds, sealed_seeds
 from equipoise_server.transparency import keys, log
 from equipoise_server.transparency.keys import Purpose

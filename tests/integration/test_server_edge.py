@@ -27,7 +27,7 @@ from integration.server_process import (
     signing_request,
 )
 
-from equipoise.schema import Attribute, Schema
+from equipoise.queries.schema import Attribute, Schema
 from equipoise.v1 import (
     analyst_pb2,
     analyst_pb2_grpc,
@@ -35,13 +35,13 @@ from equipoise.v1 import (
     operator_pb2_grpc,
     types_pb2,
 )
-from equipoise_server.allocation import HEAPS
+from equipoise_server.admin.state_directory import open_deployment
+from equipoise_server.clock import system_clock
 from equipoise_server.identity.authority import Authority, certificate_to_pem
 from equipoise_server.identity.names import Role, identity_uri
 from equipoise_server.identity.policy import POLICY
 from equipoise_server.identity.registry import serial_of
-from equipoise_server.rounds.clock import system_clock
-from equipoise_server.state import open_deployment
+from equipoise_server.memory import HEAPS
 from equipoise_server.storage.tables import certificates
 
 WORKLOAD_LIMIT = 100_000

@@ -13,8 +13,8 @@ from grpc import aio
 from integration.rounds_bench import SALT
 from integration.server_process import Credentials, ServerProcess, make_state, refusal_of, running
 
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.schema import Attribute, Schema
+from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.schema import Attribute, Schema
 from equipoise.v1 import (
     analyst_pb2,
     analyst_pb2_grpc,
@@ -24,7 +24,7 @@ from equipoise.v1 import (
     operator_pb2_grpc,
     types_pb2,
 )
-from equipoise.wire import chunk_from_bytes, schema_to_message, workload_to_bytes
+from equipoise.wire.workloads import chunk_from_bytes, schema_to_message, workload_to_bytes
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 COLOUR, SIZE = attribute("colour"), attribute("size")

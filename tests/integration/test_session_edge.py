@@ -10,8 +10,8 @@ from abuse.place import SCHEMA, admitted, connection, session_terms
 from abuse.test_sessions import RED, Talk, asked, attach
 from integration.server_process import HURRIED, Refusal, ServerProcess, make_state, running, wait_for_exit
 
-from equipoise.operator_client import Operator
-from equipoise.views import Budget, SessionTerms
+from equipoise.clients.operator import Operator
+from equipoise.model.views import Budget, SessionTerms
 
 REVOKED = Refusal("UNAUTHENTICATED", "IDENTITY", "the certificate is not, or no longer, in force")
 STOP_SECONDS = 60

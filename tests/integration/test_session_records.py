@@ -27,19 +27,19 @@ from sqlalchemy import select
 from vectors import page_reader
 
 from equipoise.auditing.verify import Audit
-from equipoise.bundle import Bundle
-from equipoise.evidence import Evidence
-from equipoise.keepsakes import read_session_receipt
-from equipoise.seeds import seal_to
-from equipoise.session_receipts import SESSION_RECEIPT_TYPE
-from equipoise.signed_notes import VerifierKey
-from equipoise.verify import Check, CheckFailed, Papers, verify
-from equipoise.wire import answers_from_chunk, answers_to_chunk
-from equipoise.wire_format import asked_from_bytes, asked_to_bytes
+from equipoise.profile.receipt_store import read_session_receipt
+from equipoise.records.bundle import Bundle
+from equipoise.records.evidence import Evidence
+from equipoise.records.sealed_seeds import seal_to
+from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE
+from equipoise.records.signed_notes import VerifierKey
+from equipoise.verification.checks import Check, CheckFailed, Papers, verify
+from equipoise.wire.outline import asked_from_bytes, asked_to_bytes
+from equipoise.wire.workloads import answers_from_chunk, answers_to_chunk
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.replay.replay import Replayed
 from equipoise_server.rounds.records import SessionTerms
-from equipoise_server.rounds.runs import read_synopsis
+from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.storage.tables import asked
 
 CHECKS = ["records", "plan", "seed", "workloads", "slots", "data", "answers", "told", "streams", "synopsis"]

@@ -27,10 +27,10 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
-from equipoise.keepsakes import read_session_receipt
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.times import to_microseconds
-from equipoise.wire import (
+from equipoise.model.times import to_microseconds
+from equipoise.profile.receipt_store import read_session_receipt
+from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.wire.workloads import (
     ResultColumns,
     answers_from_chunk,
     chunk_from_bytes,
@@ -39,9 +39,9 @@ from equipoise.wire import (
 )
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds.records import Ending, SessionTerms, Terms
-from equipoise_server.rounds.states import RoundState
-from equipoise_server.sessions import asker
-from equipoise_server.sessions.attachment import Attachment
+from equipoise_server.rounds.state_machine import RoundState
+from equipoise_server.sessions import pending_statements
+from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.storage.tables import asked, submissions
 from equipoise_server.storage.tables import attached as attached_table
@@ -223,7 +223,7 @@ def test_no_analyst_can_ask_more_bytes_than_sealing_can_make_a_workload_of(
     """Bytes count, not only statements: one that names its category ten thousand times has a single cell."""
     session_id = on_sqlite.sessions.open(ONLINE, "open").id
     long = statement_to_bytes(COLOUR.isin(["red"] * 10_000))
-    monkeypatch.setattr(asker, "MOST_BYTES", 2 * len(long))
+    monkeypatch.setattr(pending_statements, "MOST_BYTES", 2 * len(long))
     stream = attached(on_sqlite, "ann", session_id)
     ask(stream, 1, COLOUR.isin(["red"] * 10_000))
     on_sqlite.restart()

@@ -17,9 +17,9 @@ from stores import Cluster
 
 from equipoise.errors import NotFound, Unavailable, WrongState
 from equipoise_server.ledger import journal
-from equipoise_server.rounds.runs import Runs
-from equipoise_server.rounds.service import Rounds
-from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.lifecycle import Rounds
+from equipoise_server.rounds.state_machine import RoundState
+from equipoise_server.rounds.store.results import Runs
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables import result_chunks, runs

@@ -12,8 +12,8 @@ from integration.session_terms import BY_TURNS, PATIENCE, attached
 from integration.test_sessions import answered, until
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries import CountDistinct, Marginal, Statement, Variance
-from equipoise.wire import answers_from_chunk, chunk_from_bytes, statement_to_bytes
+from equipoise.queries.predicates import CountDistinct, Marginal, Statement, Variance
+from equipoise.wire.workloads import answers_from_chunk, chunk_from_bytes, statement_to_bytes
 
 CANDIDATES = [
     {"cells": list(range(SCHEMA.universe_size)), "counts": [1] * SCHEMA.universe_size},

@@ -15,10 +15,10 @@ from grpc import aio
 from integration.rounds_bench import SALT
 from integration.server_process import SCRIPT, Credentials, ServerProcess, eventually, make_state, running
 
-from equipoise.queries import Marginal, Statement
-from equipoise.schema import Attribute, Schema
+from equipoise.queries.predicates import Marginal, Statement
+from equipoise.queries.schema import Attribute, Schema
 from equipoise.v1 import analyst_pb2, operator_pb2, operator_pb2_grpc, types_pb2
-from equipoise.wire import schema_to_message, workload_to_bytes
+from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 
 SIDE = 128
 SCHEMA = Schema(tuple(Attribute(name, tuple(str(i) for i in range(SIDE))) for name in ("row", "column")))

@@ -10,9 +10,9 @@ from google.protobuf.message import Message
 from integration.rounds_bench import COLOUR, SALT, SIZE
 from noninterference.wire_view import ask
 
-from equipoise.queries import Marginal, Statement
+from equipoise.queries.predicates import Marginal, Statement
 from equipoise.v1 import analyst_pb2
-from equipoise.wire import workload_to_bytes
+from equipoise.wire.workloads import workload_to_bytes
 
 STATEMENTS, QUERIES, SENSITIVITY = 4, 12, 6  # of every share
 

@@ -10,7 +10,7 @@ from equipoise.errors import WrongState
 from equipoise_server.mechanisms.interface import Share
 from equipoise_server.rounds.records import ReceiptRecord, RoundRecord
 from equipoise_server.rounds.submissions import Submissions
-from equipoise_server.storage.requests import Request
+from equipoise_server.storage.idempotency import Request
 from equipoise_server.storage.tables import shares, submissions
 
 open_to = Submissions._open_to

@@ -12,9 +12,9 @@ from integration.rounds_bench import COLOUR, SIZE
 from noninterference.conducts import BEYOND, USUAL, asking, dry, upload, withdrawal
 from noninterference.wire_view import PATIENCE, Seen, View, ask, blanked, opened, without
 
-from equipoise.queries import Marginal, Statement
+from equipoise.queries.predicates import Marginal, Statement
 from equipoise.v1 import analyst_pb2
-from equipoise.wire import workload_to_bytes
+from equipoise.wire.workloads import workload_to_bytes
 
 OWN: Mapping[str, Sequence[Statement]] = {
     "bob": (Marginal(("colour",)), SIZE == "m"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from equipoise.asked import CompiledStatement
-from equipoise_server.sessions.asker import Asker, Waiting
-from equipoise_server.sessions.conductor import Conductor
+from equipoise.queries.session_workload import CompiledStatement
+from equipoise_server.sessions.pending_statements import Asker, Waiting
+from equipoise_server.sessions.session_loop import Conductor
 
 ACCEPTED = "accepted"
 

@@ -20,7 +20,7 @@ from noninterference.worlds import RoundOf, World, world
 from statistical.audit_size import AuditSize
 
 from equipoise.v1 import analyst_pb2
-from equipoise.wire import NO_BOUND, results_to_chunks
+from equipoise.wire.workloads import NO_BOUND, results_to_chunks
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 SMALL = '{"batch":8,"density":1.5,"play":"%s","rounds":4}'

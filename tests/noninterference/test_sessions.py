@@ -23,10 +23,10 @@ from noninterference.worlds import SHARES, World, fresh, set_clock, world
 from sqlalchemy import func, select
 from statistical.audit_size import AuditSize
 
-from equipoise.queries import Statement
+from equipoise.queries.predicates import Statement
 from equipoise.v1 import operator_pb2, types_pb2
-from equipoise.wire import statement_to_bytes
-from equipoise_server.state import open_deployment
+from equipoise.wire.workloads import statement_to_bytes
+from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.storage.tables import asked
 
 TURN_SECONDS, TURNS = 10, 5

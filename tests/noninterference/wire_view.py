@@ -18,7 +18,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import Message
 
-from equipoise.encoding import canonical_json
+from equipoise.records.canonical import canonical_json
 from equipoise.v1 import analyst_pb2, types_pb2
 
 SERVICE = "/equipoise.v1.AnalystService/"

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate
-from equipoise.schema import Attribute, Schema, bin_labels
-from equipoise.workload import compile_workload, concatenate
+from equipoise.queries.predicates import All, Among, Any, Interval, Marginal, Not, Predicate
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.workload_compiler import compile_workload, concatenate
 
 Record = tuple[str, ...]
 Linear = Predicate | Marginal

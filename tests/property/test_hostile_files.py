@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 from integration.server_process import signing_request
 from property.mutations import nearly
 
-from equipoise import messages, wire
 from equipoise.accounting import Cost
-from equipoise.enrolment import Bundle
+from equipoise.auditing.ledger_export import exported
 from equipoise.errors import DataLoss, InvalidArgument, NotFound
-from equipoise.ledger_export import exported
-from equipoise.profile import Profile
-from equipoise.schema import Attribute, Schema
-from equipoise.signed_notes import VerifierKey
-from equipoise.statements import statements_from_json
+from equipoise.model.views import JournalEntry
+from equipoise.profile.enrolment import Bundle
+from equipoise.profile.profile import Profile
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements_file import statements_from_json
+from equipoise.records.signed_notes import VerifierKey
 from equipoise.v1 import analyst_pb2, types_pb2
-from equipoise.views import JournalEntry
+from equipoise.wire import rounds, workloads
 from equipoise_server.config import CONFIG_FILE, load_config, make_config, render
 from equipoise_server.identity.authority import Authority, certificate_to_pem, key_to_pem, new_key
 from equipoise_server.identity.enrolment import requested_key
@@ -178,7 +178,7 @@ ASKED = {
 @example(b'{"version": 1, "statements": [{"interval": {"attribute": "a", "low": 1e999, "high": NaN}}]}')
 def test_damaged_statements_are_refused(content: bytes) -> None:
     with contextlib.suppress(InvalidArgument):
-        wire.workload_to_bytes(statements_from_json(content.decode("utf-8", "surrogateescape")))
+        workloads.workload_to_bytes(statements_from_json(content.decode("utf-8", "surrogateescape")))
 
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("[0, 1)", "[1, 2)"), (0.0, 1.0, 2.0))))
@@ -194,17 +194,17 @@ SHOWN = types_pb2.Round(
     mechanism="gaussian",
 )
 RECEIVED: tuple[tuple[Callable[[Any], object], Message], ...] = (
-    (messages.dataset, types_pb2.Dataset(name="shop", schema=wire.schema_to_message(SCHEMA), records=4)),
-    (messages.round_shown, SHOWN),
-    (messages.round_detail, types_pb2.RoundDetail(round=SHOWN, requested_mechanism="auto")),
-    (messages.receipt, analyst_pb2.Receipt(round_id="a", statements=1, queries=1)),
-    (messages.account, types_pb2.Account(name="data/shop", cap=BUDGET)),
-    (messages.journal_entry, types_pb2.JournalEntry(sequence=1, action="open-account", events="{}")),
+    (rounds.dataset, types_pb2.Dataset(name="shop", schema=workloads.schema_to_message(SCHEMA), records=4)),
+    (rounds.round_shown, SHOWN),
+    (rounds.round_detail, types_pb2.RoundDetail(round=SHOWN, requested_mechanism="auto")),
+    (rounds.receipt, analyst_pb2.Receipt(round_id="a", statements=1, queries=1)),
+    (rounds.account, types_pb2.Account(name="data/shop", cap=BUDGET)),
+    (rounds.journal_entry, types_pb2.JournalEntry(sequence=1, action="open-account", events="{}")),
     (
-        lambda message: wire.chunk_from_bytes(message.SerializeToString()),
+        lambda message: workloads.chunk_from_bytes(message.SerializeToString()),
         types_pb2.ResultChunk(version=1, last=True),
     ),
-    (lambda message: messages.role(message.role), analyst_pb2.GetIdentityResponse(role=types_pb2.ROLE_ANALYST)),
+    (lambda message: rounds.role(message.role), analyst_pb2.GetIdentityResponse(role=types_pb2.ROLE_ANALYST)),
 )
 
 

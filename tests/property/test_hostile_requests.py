@@ -21,29 +21,30 @@ from integration.server_process import signing_request
 from integration.session_terms import ONLINE
 from property.mutations import nearly
 
-from equipoise import messages as client_messages
 from equipoise.errors import BY_REASON, InternalError
+from equipoise.model.views import Budget, Share, Terms
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
-from equipoise.views import Budget, Share, Terms
-from equipoise.wire import schema_to_message, workload_to_bytes
+from equipoise.wire import rounds as client_messages
+from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 from equipoise_server.identity.authority import Authority, new_key
 from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.policy import POLICY
 from equipoise_server.identity.registry import Registry
-from equipoise_server.rounds.log_views import LogViews
 from equipoise_server.rounds.records import SessionTerms as RecordedSession
 from equipoise_server.rounds.records import Share as RecordedShare
-from equipoise_server.rpc import authentication, evidence
-from equipoise_server.rpc.analyst import AnalystMethods
-from equipoise_server.rpc.auditor import AuditorMethods
-from equipoise_server.rpc.guards import Context, surround
+from equipoise_server.rpc.interceptors import authentication
+from equipoise_server.rpc.interceptors.error_translation import LONGEST_MESSAGE, REASON_KEY, hide_errors
+from equipoise_server.rpc.interceptors.interceptor import Context, surround
 from equipoise_server.rpc.methods import Serving, bind
-from equipoise_server.rpc.operator import OperatorMethods
-from equipoise_server.rpc.sessions import Asking, AskingLimits
-from equipoise_server.rpc.shield import LONGEST_MESSAGE, REASON_KEY, hide_errors
-from equipoise_server.rpc.synopsis import Synopses
+from equipoise_server.rpc.services import evidence_stream
+from equipoise_server.rpc.services.analyst import AnalystMethods
+from equipoise_server.rpc.services.auditor import AuditorMethods
+from equipoise_server.rpc.services.operator import OperatorMethods
+from equipoise_server.rpc.services.session_stream import Asking, AskingLimits
+from equipoise_server.rpc.services.synopsis_stream import Synopses
+from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads, Threads
-from equipoise_server.rpc.uploads import Uploads
+from equipoise_server.transparency.views import LogViews
 
 SESSION_TERMS = replace(
     ONLINE,
@@ -161,7 +162,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     (directory / "data" / "made.csv").write_text("colour,size\nred,s\n")
     with pytest.MonkeyPatch.context() as patched:
         # Nothing here looks after the log, so waiting for it would be in vain.
-        patched.setattr(evidence, "PATIENCE_SECONDS", 0.0)
+        patched.setattr(evidence_stream, "PATIENCE_SECONDS", 0.0)
         yield made
     made.close()
 

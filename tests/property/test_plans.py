@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from equipoise.accounting import RHO_UNIT
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.budgets import usable_rho
-from equipoise_server.mechanisms.equilibrium import tuning
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.equilibrium.tuning import Size
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.budget_rounding import usable_rho
+from equipoise_server.mechanisms.equilibrium import cost_model
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
 
 
@@ -48,10 +48,10 @@ def check_budgets(case: Setting, plan: Plan) -> None:
     assert epsilon_for(plan.charged_analyst_cost, analyst.delta) <= analyst.epsilon
     game = EquilibriumParameters.from_json(plan.parameters).game
     assert game.problem(size.records, size.units) is None
-    share = tuning.forced_share(case)
-    assert tuning.data_rho(game, size) * RHO_UNIT <= usable_rho(data) * (share or 1.0)
-    assert plan.data_cost.rho >= tuning.data_rho(game, size) * RHO_UNIT
-    assert tuning.within_budgets(game, size, case, 1.0)
+    share = cost_model.forced_share(case)
+    assert cost_model.data_rho(game, size) * RHO_UNIT <= usable_rho(data) * (share or 1.0)
+    assert plan.data_cost.rho >= cost_model.data_rho(game, size) * RHO_UNIT
+    assert cost_model.within_budgets(game, size, case, 1.0)
 
 
 @settings(max_examples=20)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.queries import CappedSum, CountDistinct, Quantile, Statistic, Variance, median
-from equipoise.schema import Attribute, Schema, bin_labels
-from equipoise.statistics import Databases, compile_statistic, grid_units
+from equipoise.queries.predicates import CappedSum, CountDistinct, Quantile, Statistic, Variance, median
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.statistics import Databases, compile_statistic, grid_units
 
 EDGES = (-1.0, 0.0, 2.0, 3.0)
 SCHEMA = Schema(

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from unit.client.small_custodian import STATEMENTS, Told
 from unit.client.verifying import flipped, found, log_of
 
-from equipoise.encoding import canonical_json
-from equipoise.signed_notes import VerifierKey
-from equipoise.verify import Papers
+from equipoise.records.canonical import canonical_json
+from equipoise.records.signed_notes import VerifierKey
+from equipoise.verification.checks import Papers
 
 Place = tuple[str | int, ...]
 LOG = log_of()

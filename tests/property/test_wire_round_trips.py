@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.queries import (
+from equipoise.queries.predicates import (
     All,
     Among,
     Any,
@@ -26,10 +26,11 @@ from equipoise.queries import (
     Statistic,
     Variance,
 )
-from equipoise.schema import Attribute, Schema, bin_labels
-from equipoise.statistics import compile_statistic
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.statistics import compile_statistic
+from equipoise.queries.workload_compiler import compile_workload
 from equipoise.v1 import types_pb2
-from equipoise.wire import (
+from equipoise.wire.workloads import (
     chunk_from_bytes,
     results_to_chunks,
     schema_from_message,
@@ -37,7 +38,6 @@ from equipoise.wire import (
     workload_from_bytes,
     workload_to_bytes,
 )
-from equipoise.workload import compile_workload
 
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
 numbers = st.floats(allow_nan=False)

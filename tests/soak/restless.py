@@ -17,13 +17,13 @@ from crash.dying_server import Persisting, Server
 from crash.promises import Promises
 from integration.rounds_bench import SALT
 
-from equipoise.auditor_client import Auditor
+from equipoise.clients.auditor import Auditor
+from equipoise.clients.operator import Operator
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.operator_client import Operator
-from equipoise.profile import Profile
+from equipoise.model.views import Share, Terms
+from equipoise.profile.profile import Profile
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, operator_pb2_grpc
-from equipoise.views import Share, Terms
-from equipoise.wire import chunk_from_bytes, workload_to_bytes
+from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 LONGEST_SECONDS = 1.5  # until a call is cut off; half of all sooner than a tenth of it

@@ -17,9 +17,9 @@ from pathlib import Path
 from soak.measures import MEASURES, slope
 from soak.soaking import Life, RestartedServer, Soak
 
-from equipoise_server.checking import check_state
-from equipoise_server.demo.process import free_address
-from equipoise_server.state import create_state
+from equipoise_lab.demo.process import free_address
+from equipoise_server.admin.checks import check_state
+from equipoise_server.admin.state_directory import create_state
 
 # Parts of the whole. Tables are registered in the first life. The last one shows how a process grows.
 LIVES = (

@@ -20,10 +20,10 @@ from statistical.exact_pipeline import SEED, Choices, ChosenStream, Histogram, W
 from statistical.test_repair_places import places_law
 from statistical.test_sparse_vector import at_least
 
-from equipoise.workload import concatenate
+from equipoise.queries.workload_compiler import concatenate
 from equipoise_server.game.equilibrium import Game
-from equipoise_server.mechanisms.equilibrium.equilibrium import repair_all, units_of
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.mechanism import repair_all, units_of
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Answers, Setting
 from equipoise_server.mechanisms.repair import analyst_repair, private_weights
 from equipoise_server.mechanisms.repair.analyst_repair import (

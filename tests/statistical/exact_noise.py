@@ -11,7 +11,7 @@ from statistical.exact_game import Law
 from statistical.exact_pipeline import SEED, Choices, Pair, enumerated, every_run
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.interface import Mechanism, Plan, Setting
 
 ORDERS = (1.5, 2.0, 4.0, 16.0)

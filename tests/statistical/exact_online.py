@@ -11,9 +11,9 @@ from statistical.exact_game import Law
 from statistical.exact_pipeline import SEED, Choices, enumerated, every_run
 from statistical.exact_sparse_vector import first_positive_law
 
-from equipoise.asked import CompiledStatement
+from equipoise.queries.session_workload import CompiledStatement
 from equipoise_server.mechanisms.interface import Plan, Setting
-from equipoise_server.mechanisms.online.online import Online
+from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
 
 

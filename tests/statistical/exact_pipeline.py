@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from statistical.exact_game import Law, released_law
 from statistical.exact_sparse_vector import POSITIVE, UNTESTED, pattern_law
 
-from equipoise.workload import CompiledWorkload, concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload, concatenate
 from equipoise_server.game.equilibrium import Game
-from equipoise_server.mechanisms.equilibrium.equilibrium import units_of
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.mechanism import units_of
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Answers, Plan, Setting
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters, Synopsis, repair
 from equipoise_server.mechanisms.sparse_vector import SparseVector

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from statistical.exact_game import Law
 from statistical.exact_pipeline import SEED, Pair
 
-from equipoise.queries import Marginal, Statement
-from equipoise.schema import Schema
-from equipoise.tables import Axes
-from equipoise.workload import CompiledWorkload, compile_workload
+from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.predicates import Marginal, Statement
+from equipoise.queries.schema import Schema
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.pooled import pooled
+from equipoise_server.mechanisms.pooled import mechanism
 from equipoise_server.mechanisms.pooled.measured import measure
-from equipoise_server.mechanisms.pooled.pooled_plan import PooledParameters
+from equipoise_server.mechanisms.pooled.plan import PooledParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
@@ -100,7 +100,7 @@ class Round:
         parameters, law = self.parameters, Law()
         for noise, chance in self.demand_noises(least):
             with drawn(noise):
-                counts = pooled.noisy_demand(parameters, self.setting, self.workloads, SEED)
+                counts = mechanism.noisy_demand(parameters, self.setting, self.workloads, SEED)
             law[tuple(counts.tolist())] = law.get(tuple(counts.tolist()), 0.0) + chance
         return law
 
@@ -130,7 +130,7 @@ class Round:
         law = Law()
         for noise, chance in self.demand_noises(least):
             with drawn(noise):
-                outcome = pooled.Pooled().run(
+                outcome = mechanism.Pooled().run(
                     self.setting, self.plan, self.histogram, self.workloads, SEED, lambda *_: None
                 )
             seen = [outcome.synopsis, *(outcome.answers[name].values for name in viewers)]
@@ -144,7 +144,7 @@ def planned(setting: Setting, counts: Sequence[int], asked: Mapping[str, str]) -
     """A round on so many records in each of the four cells, of analysts who ask for these tables."""
     histogram = np.array(counts, dtype=np.int64)
     workloads = {name: asking(own) for name, own in asked.items()}
-    return Round(setting, pooled.Pooled().plan(setting), histogram, workloads)
+    return Round(setting, mechanism.Pooled().plan(setting), histogram, workloads)
 
 
 def delta_between(law: Law, other: Law, epsilon: float) -> float:

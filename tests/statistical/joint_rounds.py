@@ -17,17 +17,17 @@ import numpy as np
 from integration.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 from numpy.typing import NDArray
 
-from equipoise.queries import Among, Statement
-from equipoise.schema import Attribute, Schema
-from equipoise.wire import ResultColumns, chunk_from_bytes, workload_to_bytes
-from equipoise_server.audit.clopper_pearson import Outcome, Sampler
-from equipoise_server.data.source import load_histogram
-from equipoise_server.ledger.guard import Guard
+from equipoise.queries.predicates import Among, Statement
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.wire.workloads import ResultColumns, chunk_from_bytes, workload_to_bytes
+from equipoise_lab.audit.clopper_pearson import Outcome, Sampler
+from equipoise_server.datasets.source import load_histogram
+from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds import worker
+from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.runner import Runner
-from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.worker import Job, compute_round, stream_parts
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import identities

@@ -15,13 +15,13 @@ from statistical.exact_game import game_of, hockey_stick, masks_workload, releas
 from statistical.test_game_enumeration import EXTREME, extreme_analyst_leak, parameters, size_of
 
 from equipoise import accounting
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.conversion import mixture_delta
 from equipoise_server.game import query_player
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.ledger.conversion import mixture_delta
-from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
-from equipoise_server.mechanisms.equilibrium.tuning import analyst_mixture, analyst_rho
+from equipoise_server.mechanisms.equilibrium.cost_model import analyst_mixture, analyst_rho
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.interface import Budget, Outcome, Setting, Share
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
 

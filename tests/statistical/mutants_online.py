@@ -21,12 +21,13 @@ from statistical.exact_pipeline import Pair
 from statistical.exact_sparse_vector import first_positive_law
 
 from equipoise.accounting import RHO_UNIT, Part
-from equipoise.asked import CompiledStatement
-from equipoise_server.mechanisms.answer_noise import AnswerNoise, GaussianNoise, fresh_answers
+from equipoise.queries.session_workload import CompiledStatement
 from equipoise_server.mechanisms.interface import Answers, Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.online import online, online_plan
-from equipoise_server.mechanisms.online.online import Online
-from equipoise_server.mechanisms.online.online_plan import OnlineParameters
+from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, fresh_answers
+from equipoise_server.mechanisms.online import mechanism as online
+from equipoise_server.mechanisms.online import plan as online_plan
+from equipoise_server.mechanisms.online.mechanism import Online
+from equipoise_server.mechanisms.online.plan import OnlineParameters
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
 from equipoise_server.mechanisms.weights.hypothesis import Hypothesis

@@ -21,11 +21,11 @@ from statistical.test_pipeline import WORST_DATA, data_use
 from statistical.test_repair_places import LOST, largest_delta
 from statistical.test_sparse_vector import at_least
 
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.answer_noise import LaplaceNoise
-from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium, repair_all
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium, repair_all
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise_server.mechanisms.noise_calibration import LaplaceNoise
 from equipoise_server.mechanisms.repair import statement_repair, statement_repair_plan
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights

@@ -19,7 +19,7 @@ from noninterference.worlds import SCRIPT, admitted, fresh, set_clock, wait_unti
 from statistical.joint_rounds import CAP, Integers, JointRound, Streams
 
 from equipoise.v1 import analyst_pb2, operator_pb2, operator_pb2_grpc, types_pb2
-from equipoise.wire import schema_to_message
+from equipoise.wire.workloads import schema_to_message
 from equipoise_server.mechanisms.interface import Budget
 
 AT_ONCE = 4  # workers

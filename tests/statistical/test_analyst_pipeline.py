@@ -19,14 +19,10 @@ from statistical.exact_game import masks_workload
 from statistical.exact_pipeline import Histogram, Pair
 from statistical.test_pipeline import ROUNDING, used
 
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import (
-    EquilibriumParameters,
-    total_analyst_cost,
-    total_data_cost,
-)
-from equipoise_server.mechanisms.equilibrium.tuning import Size
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, total_analyst_cost, total_data_cost
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces

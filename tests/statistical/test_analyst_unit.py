@@ -19,11 +19,11 @@ from statistical.test_repair_places import places_law
 from statistical.test_sparse_vector import at_least
 
 from equipoise import accounting
+from equipoise_server.conversion import delta_of_rho, mixture_delta
 from equipoise_server.game import query_player
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.ledger.conversion import delta_of_rho, mixture_delta
-from equipoise_server.mechanisms.equilibrium.tuning import Size, analyst_mixture, analyst_rho, data_rho
+from equipoise_server.mechanisms.equilibrium.cost_model import Size, analyst_mixture, analyst_rho, data_rho
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Synopsis, score
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace

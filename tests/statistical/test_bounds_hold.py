@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from equipoise.queries import Marginal, attribute
-from equipoise.schema import Schema
-from equipoise.workload import compile_workload
+from equipoise.queries.predicates import Marginal, attribute
+from equipoise.queries.schema import Schema
+from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting, Share
 from equipoise_server.mechanisms.registry import mechanism
 

@@ -18,10 +18,10 @@ from statistical.audit_size import SIZES, AuditSize
 from statistical.exact_game import masks_workload
 from statistical.exact_pipeline import Pair, pipeline_law
 
-from equipoise.workload import CompiledWorkload
-from equipoise_server.audit.clopper_pearson import Outcome, Sampler, certified_epsilon, certify, power
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certified_epsilon, certify, power
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream

@@ -23,16 +23,16 @@ from statistical.exact_epochs import EnumeratedEpochs, Remembered, session_law
 from statistical.exact_game import Law, hockey_stick, masks_workload, renyi, schema
 
 from equipoise.accounting import Approximate, Concentrated, Part, ThresholdTests, repair_places_delta
-from equipoise.grid import on_grid
-from equipoise.queries import Marginal
-from equipoise.workload import compile_alone
-from equipoise_server.audit.clopper_pearson import Sampler, certify
-from equipoise_server.ledger.conversion import delta_of_rho, epsilon_of_rho
-from equipoise_server.mechanisms.answer_noise import GaussianNoise
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.predicates import Marginal
+from equipoise.queries.workload_compiler import compile_alone
+from equipoise_lab.audit.clopper_pearson import Sampler, certify
+from equipoise_server.conversion import delta_of_rho, epsilon_of_rho
 from equipoise_server.mechanisms.interface import Answers, Budget, Setting, Share
-from equipoise_server.mechanisms.online.epochs import EpochParameters, Epochs, pulls
-from equipoise_server.mechanisms.online.private_cost import Session, analyst_parts, data_parts
-from equipoise_server.mechanisms.online.question import LinearQuestion, Question, Scale
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise
+from equipoise_server.mechanisms.online_private.cost import Session, analyst_parts, data_parts
+from equipoise_server.mechanisms.online_private.epochs import EpochParameters, Epochs, pulls
+from equipoise_server.mechanisms.online_private.question import LinearQuestion, Question, Scale
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 

@@ -16,9 +16,9 @@ from statistical.audit_size import SIZES, AuditSize
 from unit.mechanisms.contract.cases import CASES, NAMES, OPTIONS
 from unit.mechanisms.instance import instance
 
-from equipoise.workload import CompiledWorkload
-from equipoise_server.audit.empirical import Finding, audited, claim_of
-from equipoise_server.audit.neighbours import Instance
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_lab.audit.empirical import Finding, audited, claim_of
+from equipoise_lab.audit.neighbours import Instance
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian

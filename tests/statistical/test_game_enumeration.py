@@ -21,10 +21,10 @@ from statistical.exact_game import (
     table_workload,
 )
 
+from equipoise_server.conversion import delta_of_rho, mixture_delta
 from equipoise_server.game import query_player
 from equipoise_server.game.parameters import EXPONENT_BITS, GameParameters
-from equipoise_server.ledger.conversion import delta_of_rho, mixture_delta
-from equipoise_server.mechanisms.equilibrium.tuning import Size, analyst_mixture, analyst_rho, data_rho
+from equipoise_server.mechanisms.equilibrium.cost_model import Size, analyst_mixture, analyst_rho, data_rho
 
 ORDERS = (1.25, 2.0, 4.0, 16.0, 64.0)
 EPSILONS = (0.0, 0.05, 0.2, 0.5, 1.0, 2.0)

@@ -15,12 +15,12 @@ from statistical.exact_noise import keeps_to, noise_law, use_of
 from statistical.exact_pipeline import SEED, Choices, Pair, clipped_noise, enumerated, every_run
 
 from equipoise.accounting import Cost
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms import calibration
 from equipoise_server.mechanisms import histogram as histogram_module
-from equipoise_server.mechanisms import whole_budget
 from equipoise_server.mechanisms.histogram import Histogram, HistogramParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.sums_of_noise import sum_reach
+from equipoise_server.mechanisms.weighted_noise_tail import sum_reach
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
@@ -118,7 +118,7 @@ def test_an_analyst_shows_another_nothing(law: str) -> None:
 
 def with_law(patches: pytest.MonkeyPatch, change: Callable[[int], int], scale: Fraction) -> None:
     """Noise for cells that are believed to move otherwise, or of another scale."""
-    law_of = whole_budget.law_of
+    law_of = calibration.law_of
 
     def other(noise: object, moved: int) -> DiscreteLaplace | DiscreteGaussian:
         law = law_of(noise, change(moved))  # type: ignore[arg-type]

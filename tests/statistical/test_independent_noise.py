@@ -18,8 +18,8 @@ from statistical.exact_pipeline import Pair
 
 from equipoise import accounting
 from equipoise.accounting import Cost
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms import independent_noise, whole_budget
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms import calibration, independent_noise
 from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE, IndependentNoise, NoiseParameters
 from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, Progress, Setting, Share
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
@@ -153,7 +153,7 @@ def column_norm(patches: pytest.MonkeyPatch) -> None:
 
 def scaled_noise(patches: pytest.MonkeyPatch) -> None:
     """Every noise has 0.9 times its scale."""
-    law_of = whole_budget.law_of
+    law_of = calibration.law_of
 
     def smaller(noise: object, moved: int) -> DiscreteLaplace | DiscreteGaussian:
         law = law_of(noise, moved)  # type: ignore[arg-type]

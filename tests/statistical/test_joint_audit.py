@@ -20,9 +20,9 @@ from statistical.mutants_repair import shared_thresholds
 from statistical.served_rounds import served
 
 from equipoise.results import AnswerMethod
-from equipoise.wire import ResultColumns
-from equipoise_server.audit.clopper_pearson import Certificate, Outcome, certify
-from equipoise_server.ledger.conversion import epsilon_for
+from equipoise.wire.workloads import ResultColumns
+from equipoise_lab.audit.clopper_pearson import Certificate, Outcome, certify
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 

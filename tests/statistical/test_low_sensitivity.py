@@ -35,14 +35,14 @@ from statistical.exact_statistics import (
 
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
-from equipoise.queries import Quantile
-from equipoise.statistics import CompiledStatistic, compile_statistic
-from equipoise_server.audit.clopper_pearson import Outcome, certify
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.answer_noise import GaussianNoise
+from equipoise.queries.predicates import Quantile
+from equipoise.queries.statistics import CompiledStatistic, compile_statistic
+from equipoise_lab.audit.clopper_pearson import Outcome, certify
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.online import database_question
-from equipoise_server.mechanisms.online.low_sensitivity import LowSensitivity, LowSensitivityParameters
+from equipoise_server.mechanisms.low_sensitivity import database_question
+from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity, LowSensitivityParameters
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 
 MECHANISM = LowSensitivity()
 ALL = (MIDDLE, CAPPED, SPREAD, EXACT_MEDIAN)

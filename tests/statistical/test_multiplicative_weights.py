@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from statistical.exact_game import Law, masks_workload, renyi, table_workload
 
 from equipoise.accounting import charge_of, exponential_mechanism_rho
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.answer_noise import GaussianNoise
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting, Share
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.private_weights import (
     answer_scores,
     rounding_error,
@@ -27,8 +27,8 @@ from equipoise_server.mechanisms.repair.private_weights import (
 )
 from equipoise_server.mechanisms.weights import hypothesis as hypothesis_module
 from equipoise_server.mechanisms.weights.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.weights.multiplicative_weights import MultiplicativeWeights, learn
-from equipoise_server.mechanisms.weights.weights_plan import WeightsParameters, data_parts
+from equipoise_server.mechanisms.weights.mechanism import MultiplicativeWeights, learn
+from equipoise_server.mechanisms.weights.plan import WeightsParameters, data_parts
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import exponential_law

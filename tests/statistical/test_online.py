@@ -13,11 +13,11 @@ from statistical.audit_size import SIZES, AuditSize
 from statistical.exact_pipeline import Pair
 from statistical.mutants_online import CASES, DELTA, MUTANTS, ONLINE, Case, Check, Switch, case, used
 
-from equipoise.asked import Asked
-from equipoise_server.audit.clopper_pearson import Outcome, Sampler, certify
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.answer_noise import GaussianNoise
+from equipoise.queries.session_workload import Asked
+from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certify
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 

@@ -23,8 +23,8 @@ from statistical.test_sparse_vector import exact_law
 
 from equipoise.accounting import Cost
 from equipoise.errors import EquipoiseError
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 

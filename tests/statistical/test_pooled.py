@@ -22,10 +22,10 @@ from statistical.exact_pooled import NEGLIGIBLE, Round, delta_between, planned, 
 
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, Concentrated, tables_rho
-from equipoise_server.audit.clopper_pearson import Outcome, Sampler, certify
-from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certify
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting
-from equipoise_server.mechanisms.pooled import demand, measured, pooled, pooled_plan
+from equipoise_server.mechanisms.pooled import demand, measured, mechanism, plan
 from equipoise_server.mechanisms.pooled.measured import measure
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -94,20 +94,20 @@ def test_everything_that_others_see_of_an_analyst_keeps_to_its_charge(unit: str)
 def test_nothing_but_the_tables_sees_the_data(unit: str) -> None:
     one, other = moved_record(unit)
     tables = measure(one.histogram, (2, 2), one.parameters.rhos((1, 1)), SEED)
-    with patch.object(pooled, "measure", lambda *_: tables):
+    with patch.object(mechanism, "measure", lambda *_: tables):
         assert released(one, ("a", "b")) == released(other, ("a", "b"))
 
 
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 def test_nothing_but_the_votes_sees_what_others_ask(unit: str) -> None:
     one, other = changed_question(unit, ANALYST)
-    with patch.object(pooled, "noisy_demand", lambda *_: np.array([3, 1])):
+    with patch.object(mechanism, "noisy_demand", lambda *_: np.array([3, 1])):
         assert released(one, ("a",)) == released(other, ("a",))
 
 
 def released(played: Round, viewers: tuple[str, ...]) -> list[list[int]]:
     """All that a run shows to viewers."""
-    outcome = pooled.Pooled().run(
+    outcome = mechanism.Pooled().run(
         played.setting, played.plan, played.histogram, played.workloads, SEED, lambda *_: None
     )
     columns = [outcome.synopsis.tolist()]
@@ -153,7 +153,7 @@ def what_others_see_is_hidden(unit: str) -> bool:
 
 def counted_twice(patches: pytest.MonkeyPatch) -> None:
     votes_of = demand.votes_of
-    patches.setattr(pooled, "votes_of", lambda *asked: 2 * votes_of(*asked))
+    patches.setattr(mechanism, "votes_of", lambda *asked: 2 * votes_of(*asked))
 
 
 def halved_sensitivity(patches: pytest.MonkeyPatch) -> None:
@@ -163,16 +163,16 @@ def halved_sensitivity(patches: pytest.MonkeyPatch) -> None:
 
 def floor_for_what_is_asked(patches: pytest.MonkeyPatch) -> None:
     """Tables nobody asked for are never measured above their floor: which ones those are is no noisy number."""
-    noisy = pooled.noisy_demand
+    noisy = mechanism.noisy_demand
 
     def leaking(
-        parameters: pooled_plan.PooledParameters, setting: Setting, present: Workloads, seed: bytes
+        parameters: plan.PooledParameters, setting: Setting, present: Workloads, seed: bytes
     ) -> NDArray[np.int64]:
         sets = parameters.family.sets
         raw = np.sum([demand.votes_of(own, setting.unit, sets) for own in present.values()], axis=0)
         return np.where(raw > 0, noisy(parameters, setting, present, seed), -1)
 
-    patches.setattr(pooled, "noisy_demand", leaking)
+    patches.setattr(mechanism, "noisy_demand", leaking)
 
 
 def shared_by_raw_votes(patches: pytest.MonkeyPatch) -> None:
@@ -180,10 +180,10 @@ def shared_by_raw_votes(patches: pytest.MonkeyPatch) -> None:
 
 
 def realised_charge(patches: pytest.MonkeyPatch) -> None:
-    def only_the_floors(parameters: pooled_plan.PooledParameters, _: object) -> list[Concentrated]:
+    def only_the_floors(parameters: plan.PooledParameters, _: object) -> list[Concentrated]:
         return [Concentrated("tables", parameters.floor * Fraction(parameters.rho, RHO_UNIT), 2)]
 
-    patches.setattr(pooled_plan, "data_parts", only_the_floors)
+    patches.setattr(plan, "data_parts", only_the_floors)
 
 
 def reused_stream(patches: pytest.MonkeyPatch) -> None:
@@ -249,7 +249,7 @@ def sampler(played: Round, viewers: tuple[str, ...], side: int) -> Sampler:
 
     def run(number: int) -> Outcome:
         seed = (2 * number + side).to_bytes(32, "big")
-        outcome = pooled.Pooled().run(
+        outcome = mechanism.Pooled().run(
             played.setting, played.plan, played.histogram, played.workloads, seed, lambda *_: None
         )
         told = [outcome.answers[name] for name in viewers]
@@ -283,7 +283,7 @@ def test_rounds_break_their_bounds_no_more_often_than_beta(unit: str) -> None:
     played = planned(replace(setting, options={**setting.options, "synopsis": 1 << 12}), MANY, ALIKE[unit])
     broken = {1.0: 0, 0.25: 0}
     for number in range(200):
-        outcome = pooled.Pooled().run(
+        outcome = mechanism.Pooled().run(
             played.setting, played.plan, played.histogram, played.workloads, number.to_bytes(32), lambda *_: None
         )
         for part in broken:

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from statistical.exact_game import Law, masks_workload, renyi
 
 from equipoise import accounting
-from equipoise.queries import Marginal
-from equipoise.schema import Schema
-from equipoise.workload import CompiledWorkload, compile_workload
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
+from equipoise.queries.predicates import Marginal
+from equipoise.queries.schema import Schema
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Budget, Setting, Share
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair import private_weights

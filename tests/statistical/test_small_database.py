@@ -19,7 +19,7 @@ from statistical.exact_pipeline import SEED, Choices, ChosenStream, Pair, every_
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, Concentrated, Cost, parts_from_json
 from equipoise.errors import InvalidArgument
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms import small_db
 from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting, Share
 from equipoise_server.mechanisms.small_db import (

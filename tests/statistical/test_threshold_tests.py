@@ -26,7 +26,7 @@ from equipoise.accounting import (
     threshold_tests_divergence,
 )
 from equipoise.auditing.accounts import made_of
-from equipoise_server.ledger.conversion import epsilon_of_curve, event_of
+from equipoise_server.conversion import epsilon_of_curve, event_of
 
 CASES = ((0.3, 1.5), (0.3, 2.6), (0.05, 8.0), (1.0, 1.1), (0.01, 60.0))  # epsilon of a test, order
 

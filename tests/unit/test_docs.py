@@ -15,8 +15,8 @@ import typer
 
 import equipoise.cli
 import equipoise_server.cli
-from equipoise.schema import Schema
-from equipoise.statements import statements_from_json, statements_to_json
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements_file import statements_from_json, statements_to_json
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

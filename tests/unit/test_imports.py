@@ -37,4 +37,4 @@ def test_the_client_needs_nothing_of_the_server() -> None:
 
 
 def test_the_test_would_see_it() -> None:
-    assert {"equipoise_server", "duckdb"} <= imported_by("equipoise_server.data")
+    assert {"equipoise_server", "duckdb"} <= imported_by("equipoise_server.datasets")

@@ -8,8 +8,8 @@ from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 
 from equipoise.errors import BY_REASON
-from equipoise.items import ITEMS
-from equipoise.records import Kind
+from equipoise.records.items import ITEMS
+from equipoise.records.record import Kind
 from equipoise_server.config import Config
 from equipoise_server.identity.policy import POLICY
 

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from equipoise.bundle import Bundle
-from equipoise.evidence import Evidence
-from equipoise_server.rounds.runs import read_synopsis
+from equipoise.records.bundle import Bundle
+from equipoise.records.evidence import Evidence
+from equipoise_server.rounds.store.results import read_synopsis
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -11,10 +11,10 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from vectors import page_reader
 
-from equipoise.bundle import Bundle
-from equipoise.encoding import canonical_json, parse_canonical_json
-from equipoise.envelopes import open_envelope, sign
-from equipoise.merkle import (
+from equipoise.records.bundle import Bundle
+from equipoise.records.canonical import canonical_json, parse_canonical_json
+from equipoise.records.envelopes import open_envelope, sign
+from equipoise.records.merkle import (
     consistency_path,
     inclusion_path,
     leaf_hash,
@@ -22,10 +22,17 @@ from equipoise.merkle import (
     verify_consistency,
     verify_inclusion,
 )
-from equipoise.records import Kind, item_hash, leaf_bytes, stream_digest, synopsis_digest, workload_commitment
-from equipoise.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
-from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, open_checkpoint, sign_note
-from equipoise.verify import Check, Papers, verify
+from equipoise.records.record import (
+    Kind,
+    item_hash,
+    leaf_bytes,
+    stream_digest,
+    synopsis_digest,
+    workload_commitment,
+)
+from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
+from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, open_checkpoint, sign_note
+from equipoise.verification.checks import Check, Papers, verify
 
 VECTORS: dict[str, Any] = json.loads(Path(__file__).with_name("formats.json").read_text("utf-8"))
 ORIGIN = "equipoise/example"

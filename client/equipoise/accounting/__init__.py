@@ -18,19 +18,7 @@ Cost(rho=60000000000, epsilon=0, delta=0, divergence=0)
 from __future__ import annotations
 
 from equipoise.accounting.cost import DELTA_UNIT, OUTWARD, RHO_UNIT, Cost, rounded_up
-from equipoise.accounting.game import (
-    COEFFICIENT_BITS,
-    DRAW_BITS,
-    POTENTIAL_BITS,
-    BinomialMixture,
-    draw_slack,
-    mixed_play_analyst_rho,
-    mixed_play_data_rho,
-    rounding_slack,
-    sampled_play_analyst_mixture,
-    sampled_play_data_rho,
-)
-from equipoise.accounting.parts import (
+from equipoise.accounting.events import (
     Approximate,
     Concentrated,
     Diverging,
@@ -42,6 +30,18 @@ from equipoise.accounting.parts import (
     charge_of,
     parts_from_json,
     parts_to_json,
+)
+from equipoise.accounting.game import (
+    COEFFICIENT_BITS,
+    DRAW_BITS,
+    POTENTIAL_BITS,
+    BinomialMixture,
+    draw_slack,
+    mixed_play_analyst_rho,
+    mixed_play_data_rho,
+    rounding_slack,
+    sampled_play_analyst_mixture,
+    sampled_play_data_rho,
 )
 from equipoise.accounting.pooled import tables_rho, votes_moved
 from equipoise.accounting.renyi import ORDERS, RenyiCurve, mixture_curve, mixture_divergence, zcdp_curve

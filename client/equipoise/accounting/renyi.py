@@ -3,7 +3,7 @@
 A mechanism's curve bounds the Renyi divergence D_a between its outputs on neighbours at every order a of a fixed
 list (Mironov 2017). Curves of successive mechanisms add, order by order, also where a later one depends on what
 earlier ones released (Proposition 1 there); rho-zCDP is the curve `a rho`. Converting a curve to (epsilon, delta)
-is left to a library: `equipoise_server.ledger.conversion.epsilon_of_curve`.
+is left to a library: `equipoise_server.conversion.epsilon_of_curve`.
 """
 
 from __future__ import annotations

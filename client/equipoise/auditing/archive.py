@@ -24,12 +24,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from equipoise.accounting import Cost
-from equipoise.encoding import canonical_json, from_base64, from_hex, parse_canonical_json, read_object, to_base64
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.merkle import HASH_BYTES
-from equipoise.profile import read_file
-from equipoise.times import from_microseconds, to_microseconds
-from equipoise.views import ItemOpening, JournalEntry, RecordOpening
+from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise.model.views import ItemOpening, JournalEntry, RecordOpening
+from equipoise.profile.profile import read_file
+from equipoise.records.canonical import (
+    canonical_json,
+    from_base64,
+    from_hex,
+    parse_canonical_json,
+    read_object,
+    to_base64,
+)
+from equipoise.records.merkle import HASH_BYTES
 
 FORMAT, VERSION = "equipoise-audit", 1
 CHECKPOINT, EARLIER = "checkpoint", "earlier-checkpoint"

@@ -13,11 +13,11 @@ from equipoise.auditing.archive import Archive, ListedRound, Own
 from equipoise.auditing.round_checks import behind
 from equipoise.auditing.rounds import read_rounds
 from equipoise.auditing.steps import open_steps
-from equipoise.auditor_client import Auditor
+from equipoise.clients.auditor import Auditor
 from equipoise.errors import VerificationFailed
-from equipoise.signed_notes import claimed
-from equipoise.times import to_microseconds
-from equipoise.views import RecordOpening, RoundDetail
+from equipoise.model.times import to_microseconds
+from equipoise.model.views import RecordOpening, RoundDetail
+from equipoise.records.signed_notes import claimed
 
 PATIENCE_SECONDS = 30.0  # records enter the log within a second, of a server that is not very busy
 PAUSE_SECONDS = 0.5

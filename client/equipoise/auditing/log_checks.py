@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
-from equipoise.merkle import leaf_hash, root_of
-from equipoise.signed_notes import Checkpoint, VerifierKey, open_checkpoint
+from equipoise.records.merkle import leaf_hash, root_of
+from equipoise.records.signed_notes import Checkpoint, VerifierKey, open_checkpoint
 
 
 def check_signatures(

@@ -12,7 +12,7 @@ from typing import Any
 from equipoise.auditing.accounts import SUM, Account
 from equipoise.auditing.rounds import RecordedRound
 from equipoise.auditing.verify import NOT_CHECKED, Audit, Outcome
-from equipoise.times import from_microseconds
+from equipoise.model.times import from_microseconds
 
 VERSION = 1
 

@@ -13,15 +13,15 @@ from equipoise.auditing.conversion import TOLERANCE, epsilon_of
 from equipoise.auditing.rounds import Recorded, RecordedRound
 from equipoise.auditing.session_checks import check_session_receipts, check_session_terms, check_started
 from equipoise.auditing.steps import Fields, Step
-from equipoise.envelopes import claimed_type, open_envelope
 from equipoise.errors import VerificationFailed
-from equipoise.evidence import log_origin
-from equipoise.items import NOTHING_CHARGED, read_cost
-from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
-from equipoise.session_receipts import SESSION_RECEIPT_TYPE
-from equipoise.signed_notes import VerifierKey
-from equipoise.times import to_microseconds
-from equipoise.views import JournalEntry
+from equipoise.model.times import to_microseconds
+from equipoise.model.views import JournalEntry
+from equipoise.records.envelopes import claimed_type, open_envelope
+from equipoise.records.evidence import log_origin
+from equipoise.records.items import NOTHING_CHARGED, read_cost
+from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE
+from equipoise.records.signed_notes import VerifierKey
 
 Charges = dict[str, Cost]
 ACTIONS = ("reserve", "run", "spend", "release")

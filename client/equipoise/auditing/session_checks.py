@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from equipoise.accounting import parts_from_json
 from equipoise.auditing.rounds import Recorded, RecordedRound
-from equipoise.envelopes import open_envelope
 from equipoise.errors import VerificationFailed
-from equipoise.evidence import log_origin
-from equipoise.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
-from equipoise.signed_notes import VerifierKey
-from equipoise.views import JournalEntry
+from equipoise.model.views import JournalEntry
+from equipoise.records.envelopes import open_envelope
+from equipoise.records.evidence import log_origin
+from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
+from equipoise.records.signed_notes import VerifierKey
 
 
 def check_started(held: RecordedRound, reserved: Sequence[JournalEntry], run: Sequence[JournalEntry]) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise.errors import VerificationFailed
-from equipoise.items import LAYOUTS, read_item
-from equipoise.merkle import HASH_BYTES, root_of
-from equipoise.records import Kind, item_hash, padded_size, read_leaf
-from equipoise.views import ItemOpening, RecordOpening
+from equipoise.model.views import ItemOpening, RecordOpening
+from equipoise.records.items import LAYOUTS, read_item
+from equipoise.records.merkle import HASH_BYTES, root_of
+from equipoise.records.record import Kind, item_hash, padded_size, read_leaf
 
 Fields = Mapping[str, Any]
 

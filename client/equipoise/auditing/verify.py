@@ -13,14 +13,14 @@ from enum import StrEnum
 from equipoise.auditing.accounts import Account, Accounts
 from equipoise.auditing.archive import Archive
 from equipoise.auditing.budget_checks import check_caps, check_charges, check_journal
-from equipoise.auditing.library import NotInstalled, check_totals
+from equipoise.auditing.dp_accounting_check import NotInstalled, check_totals
 from equipoise.auditing.log_checks import check_continuation, check_root, check_signatures
 from equipoise.auditing.round_checks import check_budgets, check_receipts, check_rounds, check_seeds
 from equipoise.auditing.rounds import Recorded, read_rounds
 from equipoise.auditing.session_checks import unprotected
 from equipoise.auditing.steps import Step, open_steps
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.signed_notes import Checkpoint, VerifierKey
+from equipoise.records.signed_notes import Checkpoint, VerifierKey
 
 QUESTIONS = {
     "A1": "Is the checkpoint signed by the custodian, with keys that the log says are in force?",

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from equipoise.client import Client
+from equipoise.clients.analyst import Client
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, Statements
 from equipoise.commands.printing import (
     ShownProgress,
@@ -22,13 +22,13 @@ from equipoise.commands.printing import (
     print_table,
 )
 from equipoise.errors import InvalidArgument, WrongState
-from equipoise.keepsakes import RECEIPTS
-from equipoise.queries import Statement
+from equipoise.model.views import RoundState
+from equipoise.profile.receipt_store import RECEIPTS
+from equipoise.queries.predicates import Statement
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements_file import statements_from_json
 from equipoise.results import AnswerMethod, Results
-from equipoise.schema import Schema
-from equipoise.statements import statements_from_json
 from equipoise.synopsis import write_csv
-from equipoise.views import RoundState
 
 SHOWN_ROWS = 20
 

@@ -10,14 +10,14 @@ from typing import Annotated
 
 import typer
 
-from equipoise.client import Client
+from equipoise.clients.analyst import Client
+from equipoise.clients.session_stream import StatementAnswer
 from equipoise.commands.analyst import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId
 from equipoise.commands.printing import err, print_json, print_line, print_table
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
-from equipoise.queries import Quantile, Statement
-from equipoise.session import StatementAnswer
-from equipoise.statements import statement_from_json
+from equipoise.queries.predicates import Quantile, Statement
+from equipoise.queries.statements_file import statement_from_json
 
 TYPED = Path("-")
 SHOWN = ("cell", "value", "bound", "method")

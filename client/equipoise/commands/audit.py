@@ -11,23 +11,23 @@ from typing import Annotated
 import typer
 
 from equipoise.auditing.archive import read_archive, write_archive
+from equipoise.auditing.auditor_log import note_read, offered_nonce, own_acts
 from equipoise.auditing.download import download
-from equipoise.auditing.notebook import note_read, offered_nonce, own_acts
+from equipoise.auditing.ledger_export import exported
 from equipoise.auditing.report import as_json as audit_to_json
 from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
-from equipoise.auditor_client import Auditor
+from equipoise.clients.auditor import Auditor
 from equipoise.commands.custody import AccountName
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
 from equipoise.commands.papers import held
 from equipoise.commands.printing import counted, print_journal, print_json, print_line
 from equipoise.commands.rounds import print_rounds
 from equipoise.errors import InvalidArgument, NotFound
-from equipoise.keepsakes import Keepsakes
-from equipoise.ledger_export import exported
-from equipoise.profile import LOG_KEYS, SEED_KEY, read_file, read_log_keys, read_seed_key
-from equipoise.records import key_id
-from equipoise.seeds import open_committed
+from equipoise.profile.profile import LOG_KEYS, SEED_KEY, read_file, read_log_keys, read_seed_key
+from equipoise.profile.receipt_store import Keepsakes
+from equipoise.records.record import key_id
+from equipoise.records.sealed_seeds import open_committed
 
 audit_app = typer.Typer(
     help="For auditors: download every record, verify it offline, have a part in rounds' randomness.",

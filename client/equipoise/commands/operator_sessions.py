@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from equipoise.clients.operator import Operator
 from equipoise.commands.analyst import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, SessionId
 from equipoise.commands.printing import print_json, print_plan, print_table
@@ -23,8 +24,7 @@ from equipoise.commands.rounds import (
     parse_shares,
 )
 from equipoise.errors import InvalidArgument, NotFound
-from equipoise.operator_client import Operator
-from equipoise.views import Budget, RoundDetail, SessionTerms, Terms
+from equipoise.model.views import Budget, RoundDetail, SessionTerms, Terms
 
 session_app = typer.Typer(
     help="Online sessions, in which statements are answered one at a time: open, (analysts ask), close. "

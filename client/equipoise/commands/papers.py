@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.history import Held
-from equipoise.profile import read_file
+from equipoise.profile.profile import read_file
+from equipoise.verification.log_history import Held
 
 
 def held(file: Path) -> Held:

@@ -16,8 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from equipoise.schema import Schema
-from equipoise.views import Budget, JournalEntry, Plan, Round, RoundDetail, RoundState, SessionTerms
+from equipoise.model.views import Budget, JournalEntry, Plan, Round, RoundDetail, RoundState, SessionTerms
+from equipoise.queries.schema import Schema
 
 out = Console(emoji=False)
 err = Console(stderr=True, emoji=False)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from equipoise.clients.operator import Operator
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
 from equipoise.commands.printing import (
     RunProgress,
@@ -21,8 +22,7 @@ from equipoise.commands.printing import (
     print_table,
 )
 from equipoise.errors import InvalidArgument
-from equipoise.operator_client import Operator
-from equipoise.views import Budget, RoundDetail, Share, Terms
+from equipoise.model.views import Budget, RoundDetail, Share, Terms
 
 round_app = typer.Typer(
     help="Rounds, from opening to release: open, (analysts submit), seal, run, release.", no_args_is_help=True

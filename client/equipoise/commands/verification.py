@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
-from equipoise.bundle import Bundle
-from equipoise.client import Client
+from equipoise.clients.analyst import Client
 from equipoise.commands.analyst import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.papers import held
 from equipoise.commands.printing import err, print_foreign, print_json, print_line
 from equipoise.errors import InvalidArgument, OutOfRange, VerificationFailed
-from equipoise.history import Held
-from equipoise.keepsakes import CHECKPOINT, Keepsakes
-from equipoise.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
-from equipoise.signed_notes import claimed
-from equipoise.verify import Check, CheckFailed, Papers, verify
+from equipoise.profile.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
+from equipoise.profile.receipt_store import CHECKPOINT, Keepsakes
+from equipoise.records.bundle import Bundle
+from equipoise.records.signed_notes import claimed
+from equipoise.verification.checks import Check, CheckFailed, Papers, verify
+from equipoise.verification.log_history import Held
 
 BundleFile = Annotated[Path, typer.Argument(metavar="BUNDLE", help="The file that `equipoise bundle` wrote.")]
 

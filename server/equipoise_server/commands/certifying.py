@@ -9,8 +9,8 @@ import typer
 
 from equipoise.commands.admission import hand_over, standing
 from equipoise.commands.printing import print_json, print_line, print_table
-from equipoise.profile import read_file
-from equipoise_server.certifying import (
+from equipoise.profile.profile import read_file
+from equipoise_server.admin.identities import (
     add_identity,
     list_identities,
     renew_identity,

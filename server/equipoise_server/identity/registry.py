@@ -19,13 +19,13 @@ from typing import Any
 from cryptography import x509
 from sqlalchemy import Connection, Select, and_, func, select
 
-from equipoise.certificates import read_certificate
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
-from equipoise.times import from_microseconds, to_microseconds
+from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise.profile.certificates import read_certificate
 from equipoise_server.identity.authority import certificate_to_pem
 from equipoise_server.identity.names import Caller, Role, check_name
 from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.requests import Request, first_answer, keep_answer
+from equipoise_server.storage.idempotency import Request, first_answer, keep_answer
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import certificates, identities
 

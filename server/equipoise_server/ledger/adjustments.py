@@ -38,7 +38,7 @@ from equipoise_server.ledger.caps import (
     worst,
 )
 from equipoise_server.ledger.charges import live_costs
-from equipoise_server.ledger.guard import Finding, Mark
+from equipoise_server.ledger.rollback_guard import Finding, Mark
 
 NAMED_ROUNDS = 5  # in an error
 

@@ -48,7 +48,7 @@ from equipoise.accounting import (
     charge_of,
 )
 from equipoise.errors import InvalidArgument
-from equipoise_server.ledger.conversion import (
+from equipoise_server.conversion import (
     epsilon_at,
     epsilon_for,
     epsilon_of_divergence,

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import DELTA_UNIT, Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.workload import CompiledWorkload
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.budgets import usable_delta
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.budget_rounding import usable_delta
 from equipoise_server.mechanisms.interface import Budget, Setting
 
 SMALLEST_BETA = 1e-12

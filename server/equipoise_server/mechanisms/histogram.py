@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import Approximate, Cost, Part, charge_of, parts_to_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.grid import on_grid
-from equipoise.terms import EXACT
-from equipoise.workload import CompiledWorkload, concatenate
-from equipoise_server.data.universe import MAX_UNIVERSE
-from equipoise_server.mechanisms.answer_noise import MOST_MOVED, AnswerNoise, Law, noise_from_fields
-from equipoise_server.mechanisms.budgets import sampler_delta
+from equipoise.queries.box_terms import EXACT
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.workload_compiler import CompiledWorkload, concatenate
+from equipoise_server.datasets.universe import MAX_UNIVERSE
+from equipoise_server.mechanisms.budget_rounding import sampler_delta
+from equipoise_server.mechanisms.calibration import Calibration, law_of, least_gaussian, least_laplace
 from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.noise_calibration import MOST_MOVED, AnswerNoise, Law, noise_from_fields
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds, drawing_seconds
-from equipoise_server.mechanisms.sums_of_noise import sum_reach
-from equipoise_server.mechanisms.whole_budget import Calibration, law_of, least_gaussian, least_laplace
+from equipoise_server.mechanisms.weighted_noise_tail import sum_reach
 from equipoise_server.randomness.stream import KeyedStream
 
 METHOD = 7  # the wire's AnswerMethod

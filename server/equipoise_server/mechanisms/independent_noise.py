@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import Approximate, Cost, charge_of, parts_to_json
 from equipoise.errors import InvalidArgument
-from equipoise.grid import on_grid
-from equipoise.workload import CompiledWorkload, concatenate
-from equipoise_server.mechanisms.answer_noise import AnswerNoise, noise_from_fields
-from equipoise_server.mechanisms.budgets import sampler_delta
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.workload_compiler import CompiledWorkload, concatenate
+from equipoise_server.mechanisms.budget_rounding import sampler_delta
+from equipoise_server.mechanisms.calibration import Calibration, law_of, least_gaussian, least_laplace
 from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.noise_calibration import AnswerNoise, noise_from_fields
 from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds, drawing_seconds
-from equipoise_server.mechanisms.whole_budget import Calibration, law_of, least_gaussian, least_laplace
 from equipoise_server.randomness.stream import KeyedStream
 
 

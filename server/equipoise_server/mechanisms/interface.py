@@ -14,12 +14,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise import grid
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
-from equipoise.workload import CompiledWorkload
+from equipoise.queries import fixed_point
+from equipoise.queries.workload_compiler import CompiledWorkload
 
-GRID_BITS = grid.GRID_BITS  # answers and bounds are published in units of 2^-40
+GRID_BITS = fixed_point.GRID_BITS  # answers and bounds are published in units of 2^-40
 NO_BOUND = 1 << 62  # the bound of an answer that carries none
 NO_PARTS = '{"events":[]}'
 

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.workload import CompiledWorkload
-from equipoise_server.data.universe import MAX_UNIVERSE
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.interface import Mechanism, Outcome, Plan, Progress, Setting
 from equipoise_server.mechanisms.online.interface import SessionMechanism

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import parts_from_json, parts_to_json
 from equipoise.errors import InvalidArgument
-from equipoise.workload import CompiledWorkload
-from equipoise_server.data.universe import MAX_UNIVERSE
-from equipoise_server.mechanisms.answer_noise import GaussianNoise
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.independent_noise import (
     GAUSSIAN,
@@ -27,6 +26,7 @@ from equipoise_server.mechanisms.independent_noise import (
     noisy_counts,
 )
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid
 from equipoise_server.mechanisms.running_time import fitting_bytes, fitting_seconds
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from equipoise_server.mechanisms.answer_noise import Law
 from equipoise_server.mechanisms.interface import Setting
+from equipoise_server.mechanisms.noise_calibration import Law
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from equipoise.accounting import RHO_UNIT, Approximate, Concentrated, Cost, Part, charge_of, parts_to_json
 from equipoise.accounting import exponential_mechanism_rho as draws_rho
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.grid import on_grid
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.budgets import SMALLEST_EPSILON, epsilon_within, sampler_delta, usable_rho
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.budget_rounding import SMALLEST_EPSILON, epsilon_within, sampler_delta, usable_rho
 from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, Setting
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from equipoise.errors import DataLoss
 from equipoise.results import AnswerMethod
-from equipoise.wire import ResultColumns, chunk_from_bytes
+from equipoise.wire.workloads import ResultColumns, chunk_from_bytes
 from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.replay.differences import Difference, Differs
 

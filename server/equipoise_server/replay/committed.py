@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from equipoise.errors import VerificationFailed, WrongState
-from equipoise.items import LAYOUTS, Layout, read_item
-from equipoise.merkle import root_of
-from equipoise.records import Kind, item_hash, leaf_bytes
+from equipoise.records.items import LAYOUTS, Layout, read_item
+from equipoise.records.merkle import root_of
+from equipoise.records.record import Kind, item_hash, leaf_bytes
 from equipoise_server.replay.differences import same
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.storage.tables import record_items, records

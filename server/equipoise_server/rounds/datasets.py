@@ -13,21 +13,21 @@ from pathlib import Path
 from sqlalchemy import Connection, select
 
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, Unavailable, WrongState
-from equipoise.schema import Schema
-from equipoise.times import to_microseconds
-from equipoise_server.data.digest import data_digest
-from equipoise_server.data.source import load_histogram
+from equipoise.model.times import to_microseconds
+from equipoise.queries.schema import Schema
+from equipoise_server.clock import Clock
+from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.source import load_histogram
 from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.accounts import data_account, open_account
 from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap
 from equipoise_server.mechanisms.interface import Budget
-from equipoise_server.rounds.clock import Clock
-from equipoise_server.rounds.paging import cut_page, page_limit
-from equipoise_server.rounds.recorded import dataset_registered, registered_digest
 from equipoise_server.rounds.records import DatasetRecord
-from equipoise_server.rounds.rows import canonical, dataset_record, read_dataset
+from equipoise_server.rounds.store.rounds import canonical, dataset_record, read_dataset
+from equipoise_server.rounds.store.step_records import dataset_registered, registered_digest
 from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
+from equipoise_server.storage.idempotency import Request, first_answer, keep_answer, make_request
+from equipoise_server.storage.paging import cut_page, page_limit
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import datasets
 

@@ -12,26 +12,26 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from equipoise.errors import InvalidArgument, WrongState
-from equipoise.times import to_microseconds
+from equipoise.model.times import to_microseconds
+from equipoise_server.clock import Clock
 from equipoise_server.ledger.accounts import account, check_room, open_account
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.mechanisms.interface import Plan, Share
-from equipoise_server.rounds.clock import Clock
-from equipoise_server.rounds.custody import SeedSource, seal_seed
 from equipoise_server.rounds.datasets import Datasets
-from equipoise_server.rounds.life import settle
-from equipoise_server.rounds.pending import pending_costs
-from equipoise_server.rounds.planned import in_full, plan_of
-from equipoise_server.rounds.recorded import round_opened
 from equipoise_server.rounds.records import RoundRecord, Terms
-from equipoise_server.rounds.rows import canonical, plan_to_json, read_dataset, read_round, terms_to_json
-from equipoise_server.rounds.states import RoundState
-from equipoise_server.rounds.terms import UNITS, analyst_accounts, charges_of, check_terms
+from equipoise_server.rounds.state_machine import RoundState
+from equipoise_server.rounds.store.rounds import canonical, plan_to_json, read_dataset, read_round, terms_to_json
+from equipoise_server.rounds.store.step_records import round_opened
+from equipoise_server.rounds.terms.checks import UNITS, analyst_accounts, charges_of, check_terms
+from equipoise_server.rounds.terms.defaults import in_full, plan_of
+from equipoise_server.rounds.terms.open_charges import pending_costs
+from equipoise_server.rounds.transitions import settle
 from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
+from equipoise_server.storage.idempotency import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import datasets, identities, rounds, sealed_seeds, sessions, shares
 from equipoise_server.transparency.keys import Purpose, in_force
+from equipoise_server.transparency.seed_encryption import SeedSource, seal_seed
 
 ID_BYTES = 16
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from equipoise.schema import Schema
-from equipoise.views import JournalEntry
+from equipoise.model.views import JournalEntry
+from equipoise.queries.schema import Schema
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
-from equipoise_server.rounds.states import ROUND, SESSION, Course, RoundState
+from equipoise_server.rounds.state_machine import ROUND, SESSION, Course, RoundState
 
 __all__ = [
     "AccountRecord",
@@ -118,8 +118,8 @@ class RoundRecord:
 class ReceiptRecord:
     """What was accepted. `workload_digest` is the SHA-256 of the exact bytes.
 
-    `envelope`: the signed receipt, `equipoise.receipts`; `salt`: the analyst's, under which it commits to the
-    workload. Both are empty in what was answered before receipts were signed.
+    `envelope`: the signed receipt, `equipoise.records.receipts`; `salt`: the analyst's, under which it commits to
+    the workload. Both are empty in what was answered before receipts were signed.
     """
 
     round_id: str
@@ -133,7 +133,8 @@ class ReceiptRecord:
 
 @dataclass(frozen=True)
 class StreamDigest:
-    """What commits to one analyst's result stream (`equipoise.records.stream_digest`), and how long it is."""
+    """What commits to one analyst's result stream (`equipoise.records.record.stream_digest`), and how long it
+    is."""
 
     digest: bytes
     messages: int

@@ -18,8 +18,8 @@ from sqlalchemy.exc import IntegrityError
 
 from equipoise.errors import EquipoiseError
 from equipoise_server.rounds.records import ProgressRecord
-from equipoise_server.rounds.runs import Runs
 from equipoise_server.rounds.starting import BEHIND_CALLS, start
+from equipoise_server.rounds.store.results import Runs
 from equipoise_server.rounds.worker import (
     Advance,
     Failed,

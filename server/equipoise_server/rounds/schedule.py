@@ -13,15 +13,15 @@ import structlog
 from sqlalchemy import Connection, select
 
 from equipoise.errors import BudgetExhausted, EquipoiseError
-from equipoise.times import from_microseconds, to_microseconds
-from equipoise_server.rounds.rows import session_from_json
-from equipoise_server.rounds.runs import completed
-from equipoise_server.rounds.states import Action, RoundState, due
-from equipoise_server.storage.requests import Request, make_request
+from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise_server.rounds.state_machine import Action, RoundState, due
+from equipoise_server.rounds.store.results import completed
+from equipoise_server.rounds.store.rounds import session_from_json
+from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.tables import rounds
 
 if TYPE_CHECKING:
-    from equipoise_server.rounds.service import Rounds
+    from equipoise_server.rounds.lifecycle import Rounds
 
 CALLER = "schedule"  # operators' requests are kept under "operator/NAME"
 # The same words whichever account was full: after a repair wrote off budget, which happens for no analyst's doing.

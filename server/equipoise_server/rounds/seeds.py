@@ -16,18 +16,18 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from sqlalchemy import Connection, select
 
-from equipoise.encoding import canonical_json
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
-from equipoise.records import Kind
-from equipoise.seeds import NONCE_BYTES, SEED_BYTES
-from equipoise.times import to_microseconds
+from equipoise.model.times import to_microseconds
+from equipoise.records.canonical import canonical_json
+from equipoise.records.record import Kind
+from equipoise.records.sealed_seeds import NONCE_BYTES, SEED_BYTES
+from equipoise_server.clock import Clock
 from equipoise_server.mechanisms.interface import Plan, Setting
-from equipoise_server.rounds.clock import Clock
-from equipoise_server.rounds.recorded import seed_destroyed, seed_read
-from equipoise_server.rounds.rows import read_audit_nonce, read_round
-from equipoise_server.rounds.states import RoundState, closed, streams_open
+from equipoise_server.rounds.state_machine import RoundState, closed, streams_open
+from equipoise_server.rounds.store.rounds import read_audit_nonce, read_round
+from equipoise_server.rounds.store.step_records import seed_destroyed, seed_read
 from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.requests import Request, first_answer, keep_answer
+from equipoise_server.storage.idempotency import Request, first_answer, keep_answer
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import records, rounds, sealed_seeds
 

@@ -14,20 +14,20 @@ from typing import Any
 import structlog
 from sqlalchemy import ColumnElement, Connection, func, select, true
 
-from equipoise.allowance import check_allowance
 from equipoise.errors import InvalidArgument, NotFound, OutOfRange, WrongState
-from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
-from equipoise.records import SALT_BYTES, workload_commitment
-from equipoise.times import from_microseconds, to_microseconds
-from equipoise.wire import workload_from_bytes
-from equipoise.workload import compile_workload
+from equipoise.model.share_limits import check_allowance
+from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.records.record import SALT_BYTES, workload_commitment
+from equipoise.wire.workloads import workload_from_bytes
+from equipoise_server.clock import Clock
 from equipoise_server.mechanisms.interface import Share
 from equipoise_server.mechanisms.registry import check_workload
-from equipoise_server.rounds.clock import Clock
-from equipoise_server.rounds.paging import cut_page, page_limit
 from equipoise_server.rounds.receipts import signed
 from equipoise_server.rounds.records import DryRun, ReceiptRecord, RoundRecord
-from equipoise_server.rounds.rows import (
+from equipoise_server.rounds.state_machine import RoundState, closed, shown_to_analysts, streams_open
+from equipoise_server.rounds.store.rounds import (
     NO_ROUND,
     check_token,
     newest_first,
@@ -36,9 +36,9 @@ from equipoise_server.rounds.rows import (
     read_share,
     round_records,
 )
-from equipoise_server.rounds.states import RoundState, closed, shown_to_analysts, streams_open
 from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.requests import Request, first_answer, keep_answer, last_time, make_request
+from equipoise_server.storage.idempotency import Request, first_answer, keep_answer, last_time, make_request
+from equipoise_server.storage.paging import cut_page, page_limit
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import result_chunks, rounds, shares, submissions
 from equipoise_server.transparency.signing import Signer

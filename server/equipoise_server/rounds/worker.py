@@ -23,20 +23,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.asked_wire import compile_asked
 from equipoise.errors import DataLoss, EquipoiseError
-from equipoise.records import stream_start, stream_step
-from equipoise.schema import Schema
-from equipoise.wire import results_to_chunks, workload_from_bytes
-from equipoise.workload import compile_workload
-from equipoise_server.data.digest import data_digest
-from equipoise_server.data.source import load_histogram
+from equipoise.queries.schema import Schema
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise.records.record import stream_start, stream_step
+from equipoise.wire.session_workload import compile_asked
+from equipoise.wire.workloads import results_to_chunks, workload_from_bytes
+from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.source import load_histogram
 from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, Setting
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import SESSION_MECHANISMS, mechanism, session_mechanism
-from equipoise_server.rounds.collecting import Told, check_told
 from equipoise_server.rounds.records import StreamDigest
 from equipoise_server.rounds.seeds import bound_seed
+from equipoise_server.rounds.session_sealing import Told, check_told
 
 REPORT_SECONDS = 0.2  # progress is told at most this often within a phase
 CHUNKS_IN_PART = 64  # about 1.1 MB: the store's writer is not held for long, and memory stays constant

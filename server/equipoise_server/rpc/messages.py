@@ -6,13 +6,13 @@ from datetime import datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from equipoise import wire
 from equipoise.accounting import Cost
+from equipoise.model.views import RecordOpening
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
-from equipoise.views import RecordOpening
+from equipoise.wire import workloads
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import Identity
-from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.rounds.records import (
     AccountRecord,
     Budget,
@@ -27,7 +27,7 @@ from equipoise_server.rounds.records import (
     Share,
     Terms,
 )
-from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.state_machine import RoundState
 
 ROLES = {
     Role.ANALYST: types_pb2.ROLE_ANALYST,
@@ -57,7 +57,7 @@ def dataset(record: DatasetRecord) -> types_pb2.Dataset:
     """A dataset without its source: where the file lies is the custodian's business."""
     return types_pb2.Dataset(
         name=record.name,
-        schema=wire.schema_to_message(record.schema),
+        schema=workloads.schema_to_message(record.schema),
         records=record.records,
         create_time=_time(record.create_time),
         retire_time=None if record.retire_time is None else _time(record.retire_time),

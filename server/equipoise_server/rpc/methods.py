@@ -29,10 +29,10 @@ from google.protobuf.message_factory import GetMessageClass
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.identity.names import Caller
 from equipoise_server.identity.policy import POLICY, Row, check_policy
-from equipoise_server.rpc.audit import Entry, recorded
-from equipoise_server.rpc.authentication import current_caller
-from equipoise_server.rpc.guards import Context, Handler
-from equipoise_server.rpc.shield import refuse
+from equipoise_server.rpc.interceptors.audit_trail import Entry, recorded
+from equipoise_server.rpc.interceptors.authentication import current_caller
+from equipoise_server.rpc.interceptors.error_translation import refuse
+from equipoise_server.rpc.interceptors.interceptor import Context, Handler
 from equipoise_server.rpc.threads import Threads
 
 NOT_READ = "the stream was not read for too long; resume it after what you received"

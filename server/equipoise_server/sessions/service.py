@@ -18,12 +18,14 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
-from equipoise.records import SALT_BYTES
-from equipoise.times import to_microseconds
-from equipoise_server.rounds.jobs import read_seed
-from equipoise_server.rounds.recorded import registered_digest
+from equipoise.model.times import to_microseconds
+from equipoise.records.record import SALT_BYTES
+from equipoise_server.rounds.lifecycle import RoundPage, Rounds
 from equipoise_server.rounds.records import Ending, ProgressRecord, RoundRecord, Terms
-from equipoise_server.rounds.rows import (
+from equipoise_server.rounds.round_job import read_seed
+from equipoise_server.rounds.state_machine import RoundState
+from equipoise_server.rounds.store.results import kept
+from equipoise_server.rounds.store.rounds import (
     IS_SESSION,
     NO_ROUND,
     read_dataset,
@@ -31,16 +33,14 @@ from equipoise_server.rounds.rows import (
     read_share,
     session_from_json,
 )
-from equipoise_server.rounds.runs import kept
-from equipoise_server.rounds.service import RoundPage, Rounds
-from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.store.step_records import registered_digest
 from equipoise_server.rounds.submissions import Submissions
-from equipoise_server.rounds.terms import setting_of
-from equipoise_server.sessions import answers
-from equipoise_server.sessions.attachment import Attachment
-from equipoise_server.sessions.conductor import Conductor, OpenSession
-from equipoise_server.sessions.pace import AtOnce, ByTurns, Pace
+from equipoise_server.rounds.terms.checks import setting_of
+from equipoise_server.sessions import answer_store
+from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.process import NOT_NOW
+from equipoise_server.sessions.session_loop import Conductor, OpenSession
+from equipoise_server.sessions.turns import AtOnce, ByTurns, Pace
 from equipoise_server.sessions.worker import SessionJob
 from equipoise_server.storage.tables import asked, rounds
 
@@ -102,7 +102,7 @@ class Sessions:
     def progress(self, record: RoundRecord) -> ProgressRecord:
         """How many statements of an open session have answers, of those its shares allow; for operators."""
         with self._base.store.read() as connection:
-            _, answered = answers.standing(connection, record.id)
+            _, answered = answer_store.standing(connection, record.id)
         return ProgressRecord(
             "answering", answered, sum(share.statements for share in record.terms.shares), 0.0, False, 0
         )
@@ -146,8 +146,8 @@ class Sessions:
         else:
             conductor = None
         with self._base.store.read() as connection:
-            salt = answers.salt_in_force(connection, session_id, analyst) or salt
-            last = answers.last_of(connection, session_id, analyst, self._base.clock())
+            salt = answer_store.salt_in_force(connection, session_id, analyst) or salt
+            last = answer_store.last_of(connection, session_id, analyst, self._base.clock())
         answered = 0 if last is None else last.sequence
         if not 0 <= after_sequence <= answered:
             raise OutOfRange(f"after: the answers end at {answered:,}, {after_sequence:,} is beyond them")
@@ -268,11 +268,11 @@ class Sessions:
     def _salt(self, session_id: str, analyst: str, salt: bytes) -> bytes:
         """The salt in force, which is this one if there was none."""
         with self._base.store.read() as connection:
-            known = answers.salt_in_force(connection, session_id, analyst)
+            known = answer_store.salt_in_force(connection, session_id, analyst)
         if known is not None:
             return known
         with self._base.store.write() as connection:
-            return answers.keep_salt(connection, session_id, analyst, salt)
+            return answer_store.keep_salt(connection, session_id, analyst, salt)
 
     def _open_session(self, record: RoundRecord) -> OpenSession:
         try:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from equipoise.asked_wire import compile_statement
-from equipoise.schema import Schema
+from equipoise.queries.schema import Schema
+from equipoise.wire.session_workload import compile_statement
 from equipoise_server.mechanisms.interface import Answers, Plan, Setting
 from equipoise_server.mechanisms.online.interface import Session
 from equipoise_server.mechanisms.registry import session_mechanism

@@ -16,10 +16,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, select
 
 from equipoise.errors import AlreadyExists, NotFound, WrongState
-from equipoise.records import Audience, Item, Kind, key_id, make_item
-from equipoise.times import from_microseconds, to_microseconds
+from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise.records.record import Audience, Item, Kind, key_id, make_item
 from equipoise_server.storage.tables import keys, record_items, records
-from equipoise_server.transparency.recording import record
+from equipoise_server.transparency.record_writer import record
 
 # Made once, as every receipt needs the keys in force.
 _KEYS = select(keys).where(keys.c.purpose == bindparam("purpose")).order_by(keys.c.added, keys.c.id)

@@ -20,9 +20,9 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, case, select
 
 from equipoise.errors import DataLoss
-from equipoise.records import Kind
-from equipoise.times import to_microseconds
-from equipoise_server.ledger.guard import Guard
+from equipoise.model.times import to_microseconds
+from equipoise.records.record import Kind
+from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.storage import tree_heads
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.store import Store

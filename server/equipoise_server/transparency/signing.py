@@ -23,9 +23,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from sqlalchemy import Connection
 
-from equipoise import envelopes
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
+from equipoise.records import envelopes
+from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
 from equipoise_server.identity.keyfiles import read_private, write_private
 from equipoise_server.storage.durable import sync_directory
 from equipoise_server.storage.tree_heads import TreeHead

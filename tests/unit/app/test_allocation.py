@@ -7,11 +7,11 @@ import re
 import subprocess
 import sys
 
-from equipoise_server.allocation import HEAPS
+from equipoise_server.memory import HEAPS
 
 SCRIPT = """
 import ctypes, threading
-from equipoise_server.allocation import share_heaps
+from equipoise_server.memory import share_heaps
 
 share_heaps()
 ready = threading.Barrier(12)

@@ -16,19 +16,19 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from integration.runbook_place import block
 
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotFound, VerificationFailed, WrongState
-from equipoise.merkle import leaf_hash, root_of
-from equipoise.records import Kind
-from equipoise.signed_notes import VerifierKey, open_checkpoint
-from equipoise_server.checking import check_state
+from equipoise.records.merkle import leaf_hash, root_of
+from equipoise.records.record import Kind
+from equipoise.records.signed_notes import VerifierKey, open_checkpoint
+from equipoise_server.admin.checks import check_state
+from equipoise_server.admin.ledger_repair import verify, write_off_state
+from equipoise_server.admin.log_keys import add_auditor_key, add_log_key, export_log, list_keys, retire_key
+from equipoise_server.admin.state_directory import create_state, open_deployment
 from equipoise_server.cli import main
-from equipoise_server.repairing import verify, write_off_state
-from equipoise_server.rotating import add_auditor_key, add_log_key, export_log, list_keys, retire_key
-from equipoise_server.state import create_state, open_deployment
 from equipoise_server.storage.crash_points import CrashPoint, told
 from equipoise_server.storage.tree_heads import TreeHead, root_at
 from equipoise_server.transparency import log
 from equipoise_server.transparency.keys import Purpose, in_force
-from equipoise_server.transparency.recording import record
+from equipoise_server.transparency.record_writer import record
 from equipoise_server.transparency.sequencing import Sequencer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

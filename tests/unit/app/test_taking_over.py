@@ -9,7 +9,7 @@ import pytest
 
 from equipoise.errors import Unavailable
 from equipoise_server import app
-from equipoise_server.rounds.service import Rounds
+from equipoise_server.rounds.lifecycle import Rounds
 
 
 class Failing:

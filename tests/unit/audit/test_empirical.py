@@ -14,10 +14,10 @@ import pytest
 from numpy.typing import NDArray
 from unit.mechanisms.contract.cases import OPTIONS
 
-from equipoise_server.audit.clopper_pearson import detectable_epsilon, largest_certified, power
-from equipoise_server.audit.empirical import Finding, audit, audited, claim_of
-from equipoise_server.audit.neighbours import Instance
-from equipoise_server.audit.telling import GROUPS, Groups, Seen
+from equipoise_lab.audit.clopper_pearson import detectable_epsilon, largest_certified, power
+from equipoise_lab.audit.empirical import Finding, audit, audited, claim_of
+from equipoise_lab.audit.neighbours import Instance
+from equipoise_lab.audit.run_statistics import GROUPS, Groups, Seen
 from equipoise_server.cli import main
 from equipoise_server.mechanisms.interface import Answers, Budget, Outcome
 from equipoise_server.mechanisms.registry import MECHANISMS

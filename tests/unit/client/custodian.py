@@ -11,17 +11,17 @@ from fractions import Fraction
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from equipoise import envelopes
 from equipoise.accounting import Approximate, Concentrated, Cost, Part, charge_of, parts_to_json
 from equipoise.auditing.archive import Archive, ListedRound, Own
-from equipoise.journal import START, entry_digest
-from equipoise.merkle import leaf_hash, root_of
-from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
-from equipoise.records import SESSION_VERSION, Audience, Kind, Record, make_item, make_record
-from equipoise.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
-from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
-from equipoise.times import to_microseconds
-from equipoise.views import ItemOpening, JournalEntry, RecordOpening
+from equipoise.model.journal import START, entry_digest
+from equipoise.model.times import to_microseconds
+from equipoise.model.views import ItemOpening, JournalEntry, RecordOpening
+from equipoise.records import envelopes
+from equipoise.records.merkle import leaf_hash, root_of
+from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.records.record import SESSION_VERSION, Audience, Kind, Record, make_item, make_record
+from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
+from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
 
 ORIGIN = "equipoise/test"
 DATA_PARTS: tuple[Part, ...] = (

@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from equipoise import envelopes, merkle
 from equipoise.accounting import Concentrated, Cost, Part, Pure, charge_of, parts_to_json
-from equipoise.bundle import Bundle
-from equipoise.evidence import Earlier, Evidence, OpenedItem, OpenedRecord
-from equipoise.grid import on_grid
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
-from equipoise.records import (
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise.records import envelopes, merkle
+from equipoise.records.bundle import Bundle
+from equipoise.records.evidence import Earlier, Evidence, OpenedItem, OpenedRecord
+from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.records.record import (
     SESSION_VERSION,
     Audience,
     Item,
@@ -30,24 +32,17 @@ from equipoise.records import (
     synopsis_digest,
     workload_commitment,
 )
+from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
+from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
 from equipoise.results import AnswerMethod, Results
-from equipoise.schema import Attribute, Schema
-from equipoise.session_receipts import (
-    SESSION_RECEIPT_TYPE,
-    SessionReceiptPayload,
-    chain_start,
-    chain_step,
-)
-from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
-from equipoise.wire import (
+from equipoise.wire.outline import asked_to_bytes
+from equipoise.wire.workloads import (
     NO_BOUND,
     chunk_from_bytes,
     results_to_chunks,
     statement_to_bytes,
     workload_to_bytes,
 )
-from equipoise.wire_format import asked_to_bytes
-from equipoise.workload import compile_workload
 
 DEPLOYMENT = "0123456789abcdef"
 ORIGIN = f"equipoise/{DEPLOYMENT}"

@@ -5,15 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from equipoise.asked_wire import compile_asked, compile_statement
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.queries import Among, CountDistinct, Interval, Marginal, Not, Variance
-from equipoise.schema import Attribute, Schema
-from equipoise.statistics import CompiledStatistic
+from equipoise.queries.predicates import Among, CountDistinct, Interval, Marginal, Not, Variance
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statistics import CompiledStatistic
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.v1 import types_pb2
-from equipoise.wire import statement_from_bytes, statement_to_bytes, workload_from_bytes, workload_to_bytes
-from equipoise.wire_format import LARGEST_SLOT, MAX_STATEMENT_BYTES, asked_from_bytes, asked_to_bytes
-from equipoise.workload import CompiledWorkload
+from equipoise.wire.outline import LARGEST_SLOT, MAX_STATEMENT_BYTES, asked_from_bytes, asked_to_bytes
+from equipoise.wire.session_workload import compile_asked, compile_statement
+from equipoise.wire.workloads import (
+    statement_from_bytes,
+    statement_to_bytes,
+    workload_from_bytes,
+    workload_to_bytes,
+)
 
 SCHEMA = Schema((Attribute("a", ("x", "y", "z")), Attribute("b", ("0", "1"))))
 STATEMENTS = (Not(Among("a", ("x",))), Marginal(("b", "a")))

@@ -11,14 +11,14 @@ import pytest
 from unit.client.custodian import Custodian
 
 from equipoise.accounting import Approximate, Concentrated, Cost, Mixture, Pure, charge_at, charge_of
-from equipoise.auditing import library
+from equipoise.auditing import dp_accounting_check
 from equipoise.auditing.accounts import SUM, WORST, Account, Charge
 from equipoise.auditing.conversion import epsilon_of, fits
 from equipoise.auditing.verify import Outcome, verify
 from equipoise.errors import VerificationFailed
-from equipoise.views import Budget
+from equipoise.model.views import Budget
+from equipoise_server.conversion import epsilon_for, epsilon_of_divergence
 from equipoise_server.ledger import caps
-from equipoise_server.ledger.conversion import epsilon_for, epsilon_of_divergence
 
 PARTS = (
     Concentrated("game", Fraction(1, 100), 3),
@@ -69,7 +69,7 @@ def account(composition: str, order: float | None) -> Account:
 @pytest.mark.parametrize("composition", [SUM, WORST])
 def test_the_library_comes_to_the_same_totals(composition: str, order: float | None) -> None:
     held = account(composition, order)
-    library.check_totals({held.name: held})
+    dp_accounting_check.check_totals({held.name: held})
 
 
 @pytest.mark.parametrize("order", [None, 8.0])
@@ -77,7 +77,7 @@ def test_a_charge_that_counts_too_little_is_found_by_the_library(order: float | 
     held = account(SUM, order)
     held.committed = replace(held.committed, rho=held.committed.rho // 2, divergence=held.committed.divergence // 2)
     with pytest.raises(VerificationFailed, match=r"^data/x: dp_accounting comes to epsilon"):
-        library.check_totals({held.name: held})
+        dp_accounting_check.check_totals({held.name: held})
 
 
 def test_without_the_library_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

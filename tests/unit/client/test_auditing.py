@@ -17,12 +17,12 @@ from unit.client.custodian import DATA_PARTS, Custodian, rechained
 
 from equipoise.accounting import Approximate, Cost, charge_at, charge_of, parts_to_json
 from equipoise.auditing.archive import Archive, Own, read_archive, write_archive
-from equipoise.auditing.notebook import note_read, offered_nonce, own_acts
+from equipoise.auditing.auditor_log import note_read, offered_nonce, own_acts
 from equipoise.auditing.report import as_json, as_markdown
 from equipoise.auditing.verify import QUESTIONS, Audit, Outcome, verify
 from equipoise.commands.printing import plain
 from equipoise.errors import InvalidArgument, Unavailable, VerificationFailed, WrongState
-from equipoise.signed_notes import SigningKey, sign_note
+from equipoise.records.signed_notes import SigningKey, sign_note
 
 ROUND, OTHER = "aa", "bb"
 LESS = replace(charge_of(DATA_PARTS), rho=charge_of(DATA_PARTS).rho - 1)

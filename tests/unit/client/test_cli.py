@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from equipoise.cli import app, main
+from equipoise.clients.session_stream import StatementAnswer
 from equipoise.commands.asking import show_answers
 from equipoise.commands.printing import counted, plain, print_json, print_table
 from equipoise.commands.rounds import parse_shares
 from equipoise.errors import InvalidArgument
-from equipoise.queries import Quantile, Statement, Variance
+from equipoise.model.views import Budget, RoundState, Share
+from equipoise.queries.predicates import Quantile, Statement, Variance
+from equipoise.queries.schema import Schema
 from equipoise.results import AnswerMethod, Labels, Results
-from equipoise.schema import Schema
-from equipoise.session import StatementAnswer
-from equipoise.views import Budget, RoundState, Share
 
 
 @pytest.mark.parametrize(

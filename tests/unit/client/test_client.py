@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from unit.client.fake_server import connected, refuse
 
-from equipoise import connection as connection_module
-from equipoise.client import PIECE_BYTES, Client
-from equipoise.connection import ATTEMPTS, Connection
+from equipoise.clients import connection as connection_module
+from equipoise.clients.analyst import PIECE_BYTES, Client
+from equipoise.clients.connection import ATTEMPTS, Connection
 from equipoise.errors import (
     BY_REASON,
     DataLoss,
@@ -27,14 +27,14 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
-from equipoise.profile import Profile
-from equipoise.queries import Among
-from equipoise.schema import Attribute, Schema
+from equipoise.model.views import RoundState
+from equipoise.profile.profile import Profile
+from equipoise.queries.predicates import Among
+from equipoise.queries.schema import Attribute, Schema
 from equipoise.synopsis import write_csv
 from equipoise.v1 import analyst_pb2, types_pb2
-from equipoise.views import RoundState
-from equipoise.wire import results_to_chunks, schema_to_message
-from equipoise_server.state import create_state
+from equipoise.wire.workloads import results_to_chunks, schema_to_message
+from equipoise_server.admin.state_directory import create_state
 
 ROUND = "r1"
 VALUES = np.arange(5000, dtype=np.int64)
@@ -88,7 +88,7 @@ def test_a_stream_that_brings_nothing_is_given_up() -> None:
 def test_a_server_may_take_long_to_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(connection_module, "LONGEST_PAUSE_SECONDS", 1.0)
-    monkeypatch.setattr("equipoise.connection.time.sleep", pauses.append)
+    monkeypatch.setattr("equipoise.clients.connection.time.sleep", pauses.append)
 
     def show(_: Any, context: Any) -> Any:
         context.abort(grpc.StatusCode.UNAVAILABLE, "gone")

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from equipoise.encoding import (
+from equipoise.errors import VerificationFailed
+from equipoise.records.canonical import (
     canonical_json,
     from_base64,
     from_hex,
@@ -14,7 +15,6 @@ from equipoise.encoding import (
     read_object,
     to_base64,
 )
-from equipoise.errors import VerificationFailed
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,11 @@ import grpc
 import pytest
 
 from equipoise.cli import main
+from equipoise.clients.connection import Connection
+from equipoise.clients.operator import Operator
 from equipoise.commands.admission import hand_over, standing
-from equipoise.connection import Connection
-from equipoise.enrolment import (
+from equipoise.errors import InvalidArgument, Unavailable
+from equipoise.profile.enrolment import (
     PENDING_KEY,
     REQUEST,
     Bundle,
@@ -26,10 +28,8 @@ from equipoise.enrolment import (
     is_profile,
     key_fingerprint,
 )
-from equipoise.errors import InvalidArgument, Unavailable
-from equipoise.operator_client import Operator
-from equipoise.profile import KEY, LOG_KEYS, Profile, read_log_keys
-from equipoise.signed_notes import VerifierKey
+from equipoise.profile.profile import KEY, LOG_KEYS, Profile, read_log_keys
+from equipoise.records.signed_notes import VerifierKey
 from equipoise_server.identity.authority import Authority, certificate_to_pem
 from equipoise_server.identity.enrolment import requested_key
 

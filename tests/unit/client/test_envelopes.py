@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from equipoise.encoding import canonical_json
-from equipoise.envelopes import open_envelope, sign
 from equipoise.errors import VerificationFailed
-from equipoise.signed_notes import SigningKey, sign_note
+from equipoise.records.canonical import canonical_json
+from equipoise.records.envelopes import open_envelope, sign
+from equipoise.records.signed_notes import SigningKey, sign_note
 
 FIRST, SECOND = (
     SigningKey("equipoise/north", Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32)) for number in (1, 2)

@@ -16,17 +16,17 @@ from unit.client.fake_server import connected
 from unit.client.small_custodian import DEPLOYMENT, ROUND, SALT, SCHEMA, STATEMENTS, Custodian, Told, signing_key
 from unit.client.verifying import KEY, found, log_of, papers
 
-from equipoise import connection as connection_module
-from equipoise.bundle import Bundle
-from equipoise.client import Client
+from equipoise.clients import connection as connection_module
+from equipoise.clients.analyst import Client
 from equipoise.commands.verification import bundle
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.keepsakes import Keepsakes, check_answered
-from equipoise.receipts import ReceiptPayload
-from equipoise.records import workload_commitment
-from equipoise.session_receipts import SessionReceiptPayload
+from equipoise.profile.receipt_store import Keepsakes, check_answered
+from equipoise.records.bundle import Bundle
+from equipoise.records.receipts import ReceiptPayload
+from equipoise.records.record import workload_commitment
+from equipoise.records.session_receipts import SessionReceiptPayload
 from equipoise.v1 import analyst_pb2, types_pb2
-from equipoise.wire import schema_to_message, workload_to_bytes
+from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 
 WORKLOAD = workload_to_bytes(STATEMENTS)
 PAYLOAD = ReceiptPayload(DEPLOYMENT, ROUND, "ann", workload_commitment(SALT, WORKLOAD), 3, 10, 1_000)

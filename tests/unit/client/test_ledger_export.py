@@ -10,9 +10,9 @@ from fractions import Fraction
 import pytest
 
 from equipoise.accounting import Approximate, Concentrated, Cost, Pure, charge_at, charge_of, parts_to_json
+from equipoise.auditing.ledger_export import exported
 from equipoise.errors import DataLoss, NotFound
-from equipoise.ledger_export import exported
-from equipoise.views import JournalEntry
+from equipoise.model.views import JournalEntry
 
 PARTS = (
     Concentrated("game", Fraction(1, 3)),

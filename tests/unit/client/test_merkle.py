@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from equipoise.errors import VerificationFailed
-from equipoise.merkle import (
+from equipoise.records.merkle import (
     EMPTY_ROOT,
     consistency_path,
     inclusion_path,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from equipoise.queries import All, Among, Any, Interval, Not, attribute
+from equipoise.queries.predicates import All, Among, Any, Interval, Not, attribute
 
 A, B, C = Among("a", ("x",)), Among("b", ("y",)), Among("c", ("z",))
 

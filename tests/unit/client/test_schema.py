@@ -7,7 +7,7 @@ import json
 import pytest
 
 from equipoise.errors import InvalidArgument
-from equipoise.schema import MAX_CATEGORIES, Attribute, Schema, bin_labels
+from equipoise.queries.schema import MAX_CATEGORIES, Attribute, Schema, bin_labels
 
 FLIGHTS = """
 {"version": 1, "attributes": [

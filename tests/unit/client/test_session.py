@@ -14,10 +14,10 @@ import pytest
 from unit.client.fake_server import connected, refuse
 from unit.client.small_custodian import DEPLOYMENT, SCHEMA, signing_key
 
-from equipoise import connection as connection_module
-from equipoise.client import Client
-from equipoise.connection import ATTEMPTS, CONVERSATION_ATTEMPTS
-from equipoise.envelopes import sign
+from equipoise.clients import connection as connection_module
+from equipoise.clients.analyst import Client
+from equipoise.clients.connection import ATTEMPTS, CONVERSATION_ATTEMPTS
+from equipoise.clients.session_stream import StatementAnswer
 from equipoise.errors import (
     AlreadyExists,
     DataLoss,
@@ -28,14 +28,14 @@ from equipoise.errors import (
     VerificationFailed,
     WrongState,
 )
-from equipoise.keepsakes import Keepsakes, read_session_receipt
-from equipoise.profile import LOG_KEYS
-from equipoise.queries import Marginal, Statement, attribute
+from equipoise.profile.profile import LOG_KEYS
+from equipoise.profile.receipt_store import Keepsakes, read_session_receipt
+from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.records.envelopes import sign
+from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.results import AnswerMethod
-from equipoise.session import StatementAnswer
-from equipoise.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.v1 import analyst_pb2, types_pb2
-from equipoise.wire import answers_to_chunk, schema_to_message
+from equipoise.wire.workloads import answers_to_chunk, schema_to_message
 
 SESSION = "cd" * 16
 KEY = signing_key(1)

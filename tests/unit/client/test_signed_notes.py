@@ -8,8 +8,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from equipoise.errors import VerificationFailed
-from equipoise.merkle import EMPTY_ROOT, leaf_hash
-from equipoise.signed_notes import (
+from equipoise.records.merkle import EMPTY_ROOT, leaf_hash
+from equipoise.records.signed_notes import (
     Checkpoint,
     SigningKey,
     VerifierKey,

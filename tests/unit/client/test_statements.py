@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries import (
+from equipoise.queries.predicates import (
     All,
     Among,
     Any,
@@ -24,7 +24,7 @@ from equipoise.queries import (
     Statement,
     Variance,
 )
-from equipoise.statements import statements_from_json, statements_to_json
+from equipoise.queries.statements_file import statements_from_json, statements_to_json
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)
 LISTS = st.lists(NAMES, min_size=1, max_size=3).map(tuple)

@@ -11,9 +11,9 @@ import pytest
 
 from equipoise import CappedSum, CountDistinct, Marginal, Quantile, Statistic, Variance, attribute, median
 from equipoise.errors import InvalidArgument
-from equipoise.schema import Attribute, Schema, bin_labels
-from equipoise.statistics import CompiledQuantile, Databases, compile_statistic, grid_units
-from equipoise.workload import compile_workload
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.statistics import CompiledQuantile, Databases, compile_statistic, grid_units
+from equipoise.queries.workload_compiler import compile_workload
 
 EDGES = (0.0, 15.0, 60.0)
 SCHEMA = Schema(

@@ -10,8 +10,8 @@ from unit.client.verifying import found, log_of, with_evidence
 
 from equipoise.accounting import Concentrated, charge_at
 from equipoise.results import AnswerMethod
-from equipoise.verify import Check
-from equipoise.wire import NO_BOUND
+from equipoise.verification.checks import Check
+from equipoise.wire.workloads import NO_BOUND
 
 NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
 LIES: dict[str, tuple[Told, Check]] = {

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from unit.client.small_custodian import STATEMENTS, Custodian, Told, signing_key
 from unit.client.verifying import KEY, flipped, found, log_of, papers, with_evidence
 
-from equipoise import envelopes
 from equipoise.commands.verification import verify_bundle
 from equipoise.errors import VerificationFailed
-from equipoise.evidence import Earlier
-from equipoise.history import Held
-from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
-from equipoise.signed_notes import VerifierKey
-from equipoise.verify import Check, Papers
+from equipoise.records import envelopes
+from equipoise.records.evidence import Earlier
+from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.records.signed_notes import VerifierKey
+from equipoise.verification.checks import Check, Papers
+from equipoise.verification.log_history import Held
 
 
 def test_the_kept_receipt_must_be_the_one_that_was_used() -> None:

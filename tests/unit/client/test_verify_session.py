@@ -9,10 +9,10 @@ import pytest
 from unit.client.small_custodian import DEPLOYMENT, ROUND, STATEMENTS, TIME, Told
 from unit.client.verifying import found, log_of, papers, with_evidence
 
-from equipoise.queries import attribute
+from equipoise.queries.predicates import attribute
+from equipoise.records.session_receipts import SessionReceiptPayload
 from equipoise.results import AnswerMethod
-from equipoise.session_receipts import SessionReceiptPayload
-from equipoise.verify import Check
+from equipoise.verification.checks import Check
 
 NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from equipoise.boxes import MAX_DEPTH
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
-from equipoise.queries import (
+from equipoise.queries.predicate_compiler import MAX_DEPTH
+from equipoise.queries.predicates import (
     All,
     Among,
     Any,
@@ -25,9 +25,9 @@ from equipoise.queries import (
     Statement,
     Variance,
 )
-from equipoise.schema import Attribute, Schema, bin_labels
+from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.v1 import types_pb2
-from equipoise.wire import (
+from equipoise.wire.workloads import (
     ANSWERS_IN_CHUNK,
     NO_BOUND,
     chunk_from_bytes,

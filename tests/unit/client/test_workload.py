@@ -11,13 +11,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from equipoise.boxes import MAX_BOXES, MAX_DEPTH, PredicateCompiler
-from equipoise.compiled import MAX_COEFFICIENTS
 from equipoise.errors import InvalidArgument
-from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate, Statement, attribute
-from equipoise.schema import Attribute, Schema, bin_labels
-from equipoise.wire import workload_from_bytes, workload_to_bytes
-from equipoise.workload import CompiledWorkload, compile_workload, concatenate
+from equipoise.queries.compiled_workload import MAX_COEFFICIENTS
+from equipoise.queries.predicate_compiler import MAX_BOXES, MAX_DEPTH, PredicateCompiler
+from equipoise.queries.predicates import All, Among, Any, Interval, Marginal, Not, Predicate, Statement, attribute
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload, concatenate
+from equipoise.wire.workloads import workload_from_bytes, workload_to_bytes
 
 EDGES = (0.0, 15.0, 60.0)
 SCHEMA = Schema(
@@ -279,9 +279,11 @@ def test_what_is_asked_twice_is_compiled_once_and_counted_twice(monkeypatch: pyt
     alone = PredicateCompiler(schema)
     alone.compile(shared, "p")
     for statements in (asked, [shared] * 5, list(workload_from_bytes(workload_to_bytes(asked)))):
-        monkeypatch.setattr("equipoise.boxes.MAX_PRODUCTS_IN_ALL", 5 * alone.products_in_all)
+        monkeypatch.setattr("equipoise.queries.predicate_compiler.MAX_PRODUCTS_IN_ALL", 5 * alone.products_in_all)
         compiled = compile_workload(statements, schema)
         assert compiled.counts(np.ones(1 << 20, dtype=np.int64)).tolist() == [1 << 19] * 5
-        monkeypatch.setattr("equipoise.boxes.MAX_PRODUCTS_IN_ALL", 5 * alone.products_in_all - 1)
+        monkeypatch.setattr(
+            "equipoise.queries.predicate_compiler.MAX_PRODUCTS_IN_ALL", 5 * alone.products_in_all - 1
+        )
         with pytest.raises(InvalidArgument, match="too complex together"):
             compile_workload(statements, schema)

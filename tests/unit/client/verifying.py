@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from unit.client.small_custodian import Custodian, signing_key
 
-from equipoise.bundle import Bundle
-from equipoise.verify import Check, CheckFailed, Papers, verify
+from equipoise.records.bundle import Bundle
+from equipoise.verification.checks import Check, CheckFailed, Papers, verify
 
 KEY = signing_key(1).verifier
 

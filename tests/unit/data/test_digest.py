@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from equipoise.schema import Attribute, Schema
-from equipoise_server.data import digest
-from equipoise_server.data.digest import data_digest
-from equipoise_server.data.source import load_histogram
+from equipoise.queries.schema import Attribute, Schema
+from equipoise_server.datasets import digest
+from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.source import load_histogram
 
 SCHEMA = Schema((Attribute("x", ("a", "b", "c")),))
 

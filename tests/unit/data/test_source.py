@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from equipoise.errors import InvalidArgument
-from equipoise.schema import Attribute, Schema, bin_labels
-from equipoise_server.data.source import load_histogram
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise_server.datasets.source import load_histogram
 
 EDGES = (0.0, 0.1, 10.0)
 SCHEMA = Schema(

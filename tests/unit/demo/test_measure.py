@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from equipoise.queries import attribute
-from equipoise.workload import compile_workload
-from equipoise_server.demo.measure import gaussian_error
-from equipoise_server.demo.play import DATA_BUDGET
-from equipoise_server.demo.table import SCHEMA
-from equipoise_server.ledger.conversion import largest_rho
+from equipoise.queries.predicates import attribute
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise_lab.demo.measure import gaussian_error
+from equipoise_lab.demo.play import DATA_BUDGET
+from equipoise_lab.demo.table import SCHEMA
+from equipoise_server.conversion import largest_rho
 
 
 def test_independent_noise_is_what_simulation_says() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.data.source import load_histogram
-from equipoise_server.demo import table
-from equipoise_server.demo.table import RECORDS, SCHEMA, unpack_table
+from equipoise_lab.demo import table
+from equipoise_lab.demo.table import RECORDS, SCHEMA, unpack_table
+from equipoise_server.datasets.source import load_histogram
 
 
 def test_every_flight_finds_its_cell(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from equipoise.queries import Marginal
-from equipoise.workload import compile_workload
-from equipoise_server.demo.table import AIRLINES, SCHEMA
-from equipoise_server.demo.workloads import DENSEST, SPARSEST, query_count, workload_of
+from equipoise.queries.predicates import Marginal
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise_lab.demo.table import AIRLINES, SCHEMA
+from equipoise_lab.demo.workloads import DENSEST, SPARSEST, query_count, workload_of
 
 
 def test_ten_airlines_ask_more_than_twenty_thousand_queries_each_other_ones() -> None:

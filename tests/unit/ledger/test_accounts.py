@@ -13,9 +13,9 @@ from unit.ledger.ledger_store import ledger_store, open_with, release, reserve, 
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, DataLoss
+from equipoise_server.conversion import epsilon_for, largest_rho
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.caps import Cap, Composition, limits
-from equipoise_server.ledger.conversion import epsilon_for, largest_rho
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import accounts as accounts_table
 

@@ -10,11 +10,11 @@ from unit.ledger.ledger_store import NOW, ledger_store, open_with, release, rese
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, NotFound, WrongState
+from equipoise_server.conversion import epsilon_for, largest_rho
 from equipoise_server.ledger.adjustments import WrittenOff, set_cap, write_off
 from equipoise_server.ledger.caps import Cap, Composition
-from equipoise_server.ledger.conversion import epsilon_for, largest_rho
-from equipoise_server.ledger.guard import Finding, Mark, compare
 from equipoise_server.ledger.replay import check_accounts
+from equipoise_server.ledger.rollback_guard import Finding, Mark, compare
 from equipoise_server.storage.store import Store
 
 CAP = Cap(1.0, 1e-6)

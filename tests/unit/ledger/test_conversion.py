@@ -27,7 +27,7 @@ from equipoise.accounting import (
     mixture_curve,
     zcdp_curve,
 )
-from equipoise_server.ledger.conversion import (
+from equipoise_server.conversion import (
     ORDERS,
     delta_of_rho,
     epsilon_for,

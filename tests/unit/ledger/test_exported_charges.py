@@ -24,8 +24,8 @@ from equipoise.accounting import (
     charge_of,
     parts_to_json,
 )
-from equipoise.ledger_export import exported
-from equipoise.views import JournalEntry
+from equipoise.auditing.ledger_export import exported
+from equipoise.model.views import JournalEntry
 from equipoise_server.ledger.caps import Cap, epsilon_under, recounted
 
 MECHANISMS = Path(__file__).parents[3] / "docs" / "mechanisms.md"

@@ -17,11 +17,11 @@ from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, Unavailable
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.adjustments import write_off
-from equipoise_server.ledger.answer_count import BLOCK_BYTES, split
 from equipoise_server.ledger.caps import Cap, Composition
-from equipoise_server.ledger.guard import Finding, Guard, compare
+from equipoise_server.ledger.guard_counter import BLOCK_BYTES, split
+from equipoise_server.ledger.rollback_guard import Finding, Guard, compare
 from equipoise_server.storage.crash_points import CrashPoint, told
-from equipoise_server.storage.requests import keep_answer, make_request
+from equipoise_server.storage.idempotency import keep_answer, make_request
 from equipoise_server.storage.store import Store, open_store
 
 CAP = Cap(1.0, 1e-6)
@@ -119,7 +119,7 @@ def test_a_store_that_goes_on_is_accepted(store: Store, guard: Guard) -> None:
 def test_a_lock_that_nobody_lets_go_of_is_not_waited_for_for_ever(
     store: Store, guard: Guard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("equipoise_server.ledger.guard.LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("equipoise_server.ledger.rollback_guard.LOCK_SECONDS", 0.05)
     reserve(store, "r0", {DATA: Cost(rho=1)})
     with guard.path.with_name("guard.lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)

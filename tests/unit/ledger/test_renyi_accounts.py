@@ -32,17 +32,17 @@ from equipoise.accounting import (
     ThresholdTests,
     charge_at,
     charge_of,
-    parts,
+    events,
     parts_from_json,
     parts_to_json,
 )
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
+from equipoise_server.conversion import epsilon_at, event_of, mixture_delta
 from equipoise_server.ledger import accounts, charges
 from equipoise_server.ledger.adjustments import set_cap, write_off
 from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap, epsilon_under, limits, recounted
-from equipoise_server.ledger.conversion import epsilon_at, event_of, mixture_delta
-from equipoise_server.ledger.guard import Finding, Guard, Mark
 from equipoise_server.ledger.replay import check_accounts
+from equipoise_server.ledger.rollback_guard import Finding, Guard, Mark
 from equipoise_server.storage.store import Store
 
 CAP = at_order("cap", Cap(4.0, 1e-6), 0)
@@ -149,7 +149,7 @@ def test_faults_in_counting_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     for name, fault in faults.items():
         with monkeypatch.context() as patch:
-            patch.setattr(parts, name, fault)
+            patch.setattr(events, name, fault)
             with pytest.raises(AssertionError):
                 covers(8.5)
     with monkeypatch.context() as patch:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries import Among, Marginal, Statement
-from equipoise.schema import Attribute, Schema
-from equipoise.workload import CompiledWorkload, compile_workload
+from equipoise.queries.predicates import Among, Marginal, Statement
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
 from equipoise_server.mechanisms.registry import mechanism
 

@@ -7,13 +7,21 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.asked import Asked, CompiledStatement
-from equipoise.queries import CappedSum, CountDistinct, Quantile, Statement, Statistic, Variance, attribute
-from equipoise.schema import Attribute, Schema, bin_labels
-from equipoise.statistics import compile_statistic
-from equipoise.workload import compile_alone
+from equipoise.queries.predicates import (
+    CappedSum,
+    CountDistinct,
+    Quantile,
+    Statement,
+    Statistic,
+    Variance,
+    attribute,
+)
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.session_workload import Asked, CompiledStatement
+from equipoise.queries.statistics import compile_statistic
+from equipoise.queries.workload_compiler import compile_alone
 from equipoise_server.mechanisms.interface import Budget, Setting, Share
-from equipoise_server.mechanisms.online.low_sensitivity import LowSensitivity
+from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity
 
 EDGES = (0.0, 1.0, 2.0, 4.0)
 SCHEMA = Schema((Attribute("x", bin_labels(EDGES), EDGES), Attribute("c", ("a", "b"))))

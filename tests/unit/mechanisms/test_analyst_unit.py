@@ -23,11 +23,11 @@ from unit.mechanisms.instance import (
 )
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.workload import compile_workload
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.equilibrium.equilibrium import repair_uniform_guess
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
-from equipoise_server.mechanisms.equilibrium.tuning import Size, game_bound
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.equilibrium.cost_model import Size, game_bound
+from equipoise_server.mechanisms.equilibrium.mechanism import repair_uniform_guess
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Outcome, Share
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair.analyst_repair import MULTIPLICATIVE_WEIGHTS, AnalystRepairParameters

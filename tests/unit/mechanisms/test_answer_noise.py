@@ -13,10 +13,15 @@ from unit.mechanisms.instance import SEED, instance, plan_of, silent, true_answe
 
 from equipoise import accounting
 from equipoise.errors import InvalidArgument
-from equipoise_server.ledger.conversion import ORDERS, epsilon_for, event_of
-from equipoise_server.mechanisms.answer_noise import AnswerNoise, GaussianNoise, LaplaceNoise, noise_from_fields
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
-from equipoise_server.mechanisms.equilibrium.tuning import Size
+from equipoise_server.conversion import ORDERS, epsilon_for, event_of
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.noise_calibration import (
+    AnswerNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    noise_from_fields,
+)
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
 from equipoise_server.mechanisms.repair.statement_repair_plan import choose_noise, repair_data_cost

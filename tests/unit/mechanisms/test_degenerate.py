@@ -13,9 +13,9 @@ from scipy.stats import binom
 from unit.mechanisms.instance import SCHEMA, SEED, Instance, plan_of, silent, true_answers
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.workload import compile_workload
-from equipoise_server.ledger.conversion import epsilon_for
+from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting, Share
 from equipoise_server.mechanisms.registry import mechanism

@@ -24,14 +24,28 @@ from unit.mechanisms.statistics_session import (
 )
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries import CappedSum, CountDistinct, Marginal, Quantile, Statement, Variance, attribute, median
-from equipoise.statistics import Databases, grid_units
-from equipoise.workload import compile_alone
+from equipoise.queries.predicates import (
+    CappedSum,
+    CountDistinct,
+    Marginal,
+    Quantile,
+    Statement,
+    Variance,
+    attribute,
+    median,
+)
+from equipoise.queries.statistics import Databases, grid_units
+from equipoise.queries.workload_compiler import compile_alone
 from equipoise_server.mechanisms.interface import NO_BOUND, Outcome, Setting
-from equipoise_server.mechanisms.online.candidates import MOST_CANDIDATES, read_candidates
-from equipoise_server.mechanisms.online.database_question import DatabaseQuestion, rounding, scale_for, statistic_of
+from equipoise_server.mechanisms.low_sensitivity.candidates import MOST_CANDIDATES, read_candidates
+from equipoise_server.mechanisms.low_sensitivity.database_question import (
+    DatabaseQuestion,
+    rounding,
+    scale_for,
+    statistic_of,
+)
+from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivityParameters
 from equipoise_server.mechanisms.online.interface import play
-from equipoise_server.mechanisms.online.low_sensitivity import LowSensitivityParameters
 
 SEED = bytes(range(32))
 

@@ -11,15 +11,15 @@ import pytest
 from numpy.typing import NDArray
 
 from equipoise.accounting import Cost
-from equipoise.asked import Asked
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.queries import All, Among, Marginal, Statement
-from equipoise.schema import Attribute, Schema
-from equipoise.workload import compile_alone, compile_workload
+from equipoise.queries.predicates import All, Among, Marginal, Statement
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.session_workload import Asked
+from equipoise.queries.workload_compiler import compile_alone, compile_workload
 from equipoise_server.mechanisms.interface import NO_BOUND, Budget, Plan, Setting, Share
 from equipoise_server.mechanisms.online.interface import joined, linear, play
-from equipoise_server.mechanisms.online.online import Online
-from equipoise_server.mechanisms.online.online_plan import MOST_UPDATES, OnlineParameters, most_updates
+from equipoise_server.mechanisms.online.mechanism import Online
+from equipoise_server.mechanisms.online.plan import MOST_UPDATES, OnlineParameters, most_updates
 from equipoise_server.mechanisms.registry import mechanism
 
 SCHEMA = Schema(tuple(Attribute(name, tuple("0123"[:size])) for name, size in zip("abc", (4, 3, 2), strict=True)))

@@ -11,16 +11,16 @@ import pytest
 from numpy.typing import NDArray
 
 from equipoise.accounting import Pure, ThresholdTests, charge_of, parts_from_json
-from equipoise.asked import Asked, CompiledStatement
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.grid import GRID_BITS
-from equipoise.queries import Among, Marginal
-from equipoise.schema import Attribute, Schema
-from equipoise.workload import compile_alone
+from equipoise.queries.fixed_point import GRID_BITS
+from equipoise.queries.predicates import Among, Marginal
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.session_workload import Asked, CompiledStatement
+from equipoise.queries.workload_compiler import compile_alone
 from equipoise_server.mechanisms.interface import NO_BOUND, Answers, Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.online.epochs import BLOCK, EpochParameters, Epochs, pulls
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, play
-from equipoise_server.mechanisms.online.private import LinearSession, OnlinePrivate
+from equipoise_server.mechanisms.online_private.epochs import BLOCK, EpochParameters, Epochs, pulls
+from equipoise_server.mechanisms.online_private.mechanism import LinearSession, OnlinePrivate
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 
 GAUSSIAN = 3

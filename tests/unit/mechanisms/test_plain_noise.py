@@ -11,8 +11,7 @@ from unit.mechanisms.instance import instance
 
 from equipoise.accounting import Approximate, Pure, parts_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise_server.data.universe import MAX_UNIVERSE
-from equipoise_server.mechanisms.answer_noise import LaplaceNoise
+from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.histogram import BEYOND, METHOD, Histogram, HistogramParameters, bounds_of
 from equipoise_server.mechanisms.independent_noise import (
     GAUSSIAN,
@@ -21,6 +20,7 @@ from equipoise_server.mechanisms.independent_noise import (
     NoiseParameters,
 )
 from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting, Share
+from equipoise_server.mechanisms.noise_calibration import LaplaceNoise
 from equipoise_server.mechanisms.projection import Projection
 
 

@@ -14,7 +14,7 @@ from unit.mechanisms.instance import SEED, instance, silent
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise_server.data.universe import MAX_UNIVERSE
+from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
 from equipoise_server.mechanisms.planner import (
     MOST_MEMORY,

@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from equipoise.accounting import Cost
-from equipoise.asked import Asked, CompiledStatement
 from equipoise.errors import InvalidArgument
-from equipoise.queries import Among, CountDistinct, Marginal
-from equipoise.schema import Attribute, Schema
-from equipoise.statistics import compile_statistic
-from equipoise.workload import compile_alone
+from equipoise.queries.predicates import Among, CountDistinct, Marginal
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.session_workload import Asked, CompiledStatement
+from equipoise.queries.statistics import compile_statistic
+from equipoise.queries.workload_compiler import compile_alone
 from equipoise_server.mechanisms.interface import Answers, Budget, Plan, Setting, Share
 from equipoise_server.mechanisms.online.interface import check_asked, linear, play, session_length
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism, session_mechanism

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import parts_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.grid import on_grid
-from equipoise.queries import Among, Marginal, Statement, attribute
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.predicates import Among, Marginal, Statement, attribute
+from equipoise.queries.schema import Schema
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.results import AnswerMethod
-from equipoise.schema import Schema
-from equipoise.workload import CompiledWorkload, compile_workload
-from equipoise_server.mechanisms.answer_noise import GaussianNoise, LaplaceNoise
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Outcome, Plan, Setting, Share
-from equipoise_server.mechanisms.pooled.pooled import Pooled
-from equipoise_server.mechanisms.pooled.pooled_plan import PooledParameters
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
+from equipoise_server.mechanisms.pooled.mechanism import Pooled
+from equipoise_server.mechanisms.pooled.plan import PooledParameters
 from equipoise_server.mechanisms.registry import check_workload, mechanism
 
 ADULT = (16, 7, 15, 5, 2, 2, 10)  # the sizes of a well-known table's attributes

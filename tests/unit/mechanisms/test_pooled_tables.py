@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from equipoise import accounting
-from equipoise.queries import Among, Marginal, Statement, attribute
-from equipoise.schema import MAX_ATTRIBUTES, Attribute, Schema
-from equipoise.tables import Axes
-from equipoise.workload import CompiledWorkload, compile_workload
+from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.predicates import Among, Marginal, Statement, attribute
+from equipoise.queries.schema import MAX_ATTRIBUTES, Attribute, Schema
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.pooled.allocation import cube_root, shares_of
 from equipoise_server.mechanisms.pooled.demand import votes_of
 from equipoise_server.mechanisms.pooled.direct import Chances, direct_answers

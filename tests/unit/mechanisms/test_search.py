@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from equipoise.accounting import RHO_UNIT
+from equipoise_server.conversion import epsilon_for, mixture_delta
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.ledger.conversion import epsilon_for, mixture_delta
-from equipoise_server.mechanisms.budgets import usable_rho
-from equipoise_server.mechanisms.equilibrium import forecast, proposals, search, tuning
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters, plan_equilibrium
+from equipoise_server.mechanisms.budget_rounding import usable_rho
+from equipoise_server.mechanisms.equilibrium import cost_limits, cost_model, forecast, search
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import Numbers, Sketch, expected_error, expected_game_error
-from equipoise_server.mechanisms.equilibrium.tuning import Size
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
 from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
 
 PLAYS = ("mixed", "sampled", "hru")
@@ -60,28 +60,28 @@ def test_closed_forms_are_near_the_exact_costs_of_many_rounds(play: str, stateme
     size, density, records, actions = Size.of(case), 0.4 * statements, 8000.0, 12_000.0
     data_rho, analyst_rho = 0.01, 0.02
     if play == "mixed":
-        data_travel = proposals.mixed_data_travel(one(records), one(density), analyst_rho, size)
-        query_travel = proposals.mixed_query_travel(one(records), data_travel, data_rho, size)
+        data_travel = cost_limits.mixed_data_travel(one(records), one(density), analyst_rho, size)
+        query_travel = cost_limits.mixed_query_travel(one(records), data_travel, data_rho, size)
     else:
-        data_travel = proposals.sampled_data_travel(one(records), one(actions), one(density), 1.0, 1e-6, size)
-        query_travel = proposals.sampled_query_travel(one(actions), data_rho, size)
+        data_travel = cost_limits.sampled_data_travel(one(records), one(actions), one(density), 1.0, 1e-6, size)
+        query_travel = cost_limits.sampled_query_travel(one(actions), data_rho, size)
     rounds = 2000
     sampled = play == "sampled"
     draws = 6 if sampled else 1
-    game = tuning.with_steps(
+    game = cost_model.with_steps(
         GameParameters("sampled" if sampled else "mixed", rounds, 4, draws, density, 1, 1),
         float(query_travel[0]) / rounds,
         float(data_travel[0]) / rounds,
         size.records,
     )
-    assert tuning.data_rho(game, size) == pytest.approx(data_rho, rel=0.01)
+    assert cost_model.data_rho(game, size) == pytest.approx(data_rho, rel=0.01)
     if play == "mixed":
-        assert tuning.analyst_rho(game, size) == pytest.approx(analyst_rho, rel=0.01)
+        assert cost_model.analyst_rho(game, size) == pytest.approx(analyst_rho, rel=0.01)
     else:
         # A little more or less of the rate is the difference between too much and too little.
         for change, fits in ((0.97, True), (1.03, False)):
             other = replace(game, data_step=int(game.data_step * change))
-            assert (mixture_delta(tuning.analyst_mixture(other, size), 1.0) <= 1e-6) == fits
+            assert (mixture_delta(cost_model.analyst_mixture(other, size), 1.0) <= 1e-6) == fits
 
 
 @pytest.mark.parametrize("play", PLAYS)
@@ -162,8 +162,8 @@ def test_settling_cuts_a_proposal_that_costs_too_much() -> None:
         sketch = replace(found.sketch, data_travel=4 * found.sketch.data_travel)
         game = search.settle(replace(found, sketch=sketch), case, 1.0)
         assert game is not None
-        assert tuning.within_budgets(game, size, case, 1.0)
-        assert tuning.data_rho(game, size) * RHO_UNIT <= usable_rho(case.data_budget)
+        assert cost_model.within_budgets(game, size, case, 1.0)
+        assert cost_model.data_rho(game, size) * RHO_UNIT <= usable_rho(case.data_budget)
 
 
 def test_the_expectation_falls_in_everything_that_helps() -> None:

@@ -9,10 +9,10 @@ import pytest
 from unit.mechanisms.instance import Instance, instance, plan_of
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.equilibrium import tuning
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
-from equipoise_server.mechanisms.equilibrium.tuning import Size
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.equilibrium import cost_model
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.equilibrium.unprotected import propose_unprotected
 from equipoise_server.mechanisms.interface import Budget
 
@@ -63,4 +63,4 @@ def test_promises_are_never_the_expectation() -> None:
     found = propose_unprotected(case.setting, 1.0)
     assert found is not None
     game = EquilibriumParameters.from_json(plan_of(case).parameters).game
-    assert found.weight < tuning.game_bound(game, size, 0.05)
+    assert found.weight < cost_model.game_bound(game, size, 0.05)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from equipoise_lab.planning.request import MOST_ANALYSTS, PlanRequest
 from equipoise_server.cli import main
 from equipoise_server.mechanisms.planner import compare
 from equipoise_server.mechanisms.registry import MECHANISMS
-from equipoise_server.planning.request import MOST_ANALYSTS, PlanRequest
 
 USUAL = {"--records": "5000", "--universe": "6x4x3", "--queries": "60", "--analysts": "3"}
 

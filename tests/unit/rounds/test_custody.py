@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from equipoise.errors import DataLoss
-from equipoise.seeds import commit
-from equipoise_server.rounds.custody import open_seed, seal_seed, system_seeds
+from equipoise.records.sealed_seeds import commit
+from equipoise_server.transparency.seed_encryption import open_seed, seal_seed, system_seeds
 
 KEY = bytes(range(32))
 SEED = bytes(reversed(range(32)))

@@ -9,9 +9,9 @@ import pytest
 from integration.rounds_bench import Bench
 
 from equipoise.errors import InvalidArgument, NotFound, OutOfRange
-from equipoise.merkle import leaf_hash, root_of
-from equipoise_server.rounds import log_views
-from equipoise_server.rounds.log_views import LogViews
+from equipoise.records.merkle import leaf_hash, root_of
+from equipoise_server.transparency import views
+from equipoise_server.transparency.views import LogViews
 
 
 @pytest.fixture
@@ -22,34 +22,34 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def test_nothing_is_shown_before_it_is_signed(bench: Bench) -> None:
-    views = LogViews(bench.store)
+    log_views = LogViews(bench.store)
     with pytest.raises(NotFound):
-        views.checkpoint()
-    assert views.leaves(0, "") == ([], "")
-    assert views.records(0, "") == ([], "")
+        log_views.checkpoint()
+    assert log_views.leaves(0, "") == ([], "")
+    assert log_views.records(0, "") == ([], "")
     with pytest.raises(OutOfRange):
-        views.inclusion(0, 1)
+        log_views.inclusion(0, 1)
     bench.rounds.keep_schedule()
-    assert views.checkpoint()
-    assert len(views.leaves(0, "")[0]) == 2
+    assert log_views.checkpoint()
+    assert len(log_views.leaves(0, "")[0]) == 2
 
 
 def test_a_page_of_large_records_ends_early(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.opened()
     bench.rounds.keep_schedule()
-    views = LogViews(bench.store)
-    (first, second, third), token = views.records(0, "")
+    log_views = LogViews(bench.store)
+    (first, second, third), token = log_views.records(0, "")
     assert (first.index, second.index, third.index, token) == (0, 1, 2, "")
-    monkeypatch.setattr(log_views, "PAGE_BYTES", 1)
-    assert views.records(0, "") == ([first], "1")
-    assert views.records(0, "1") == ([second], "2")
-    assert views.records(0, "2") == ([third], "")
+    monkeypatch.setattr(views, "PAGE_BYTES", 1)
+    assert log_views.records(0, "") == ([first], "1")
+    assert log_views.records(0, "1") == ([second], "2")
+    assert log_views.records(0, "2") == ([third], "")
     for record in (first, second, third):
         hashes = [*(item.hash for item in record.items), *record.padding]
         assert root_of(hashes).hex().encode() in record.leaf
-    leaves, token = views.leaves(2, "")
+    leaves, token = log_views.leaves(2, "")
     assert (leaves, token) == ([first.leaf, second.leaf], "2")
-    assert views.leaves(2, token) == ([third.leaf], "")
-    assert leaf_hash(leaves[0]) == views.inclusion(1, 2)[0]
+    assert log_views.leaves(2, token) == ([third.leaf], "")
+    assert leaf_hash(leaves[0]) == log_views.inclusion(1, 2)[0]
     with pytest.raises(InvalidArgument, match="page_token"):
-        views.records(0, "-1")
+        log_views.records(0, "-1")

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 from equipoise.errors import InvalidArgument
-from equipoise.schema import Attribute, Schema
+from equipoise.queries.schema import Attribute, Schema
 from equipoise_server.mechanisms.interface import Budget, Share
-from equipoise_server.rounds.planned import plan_of
 from equipoise_server.rounds.records import DatasetRecord, SessionTerms, Terms
+from equipoise_server.rounds.terms.defaults import plan_of
 
 SIZE = 1 << 10
 SCHEMA = Schema(tuple(Attribute(name, tuple(map(str, range(SIZE)))) for name in "ab"))

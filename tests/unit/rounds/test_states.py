@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from equipoise.errors import WrongState
-from equipoise_server.rounds.clock import next_grid_point
-from equipoise_server.rounds.states import (
+from equipoise_server.clock import next_grid_point
+from equipoise_server.rounds.state_machine import (
     ROUND,
     SESSION,
     Action,

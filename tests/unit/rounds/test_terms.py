@@ -12,9 +12,9 @@ from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
 from equipoise_server.rounds.opening import open_request
 from equipoise_server.rounds.records import Terms
-from equipoise_server.rounds.rows import canonical, plan_from_json, plan_to_json, terms_to_json
-from equipoise_server.rounds.terms import charges_of, check_reason, check_terms, setting_of
-from equipoise_server.storage.requests import make_request
+from equipoise_server.rounds.store.rounds import canonical, plan_from_json, plan_to_json, terms_to_json
+from equipoise_server.rounds.terms.checks import charges_of, check_reason, check_terms, setting_of
+from equipoise_server.storage.idempotency import make_request
 
 TERMS = Terms(
     dataset="flights",

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.queries import Marginal, attribute
-from equipoise.schema import Attribute, Schema
-from equipoise.wire import chunk_from_bytes, workload_to_bytes
+from equipoise.queries.predicates import Marginal, attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
 from equipoise_server.mechanisms.interface import Answers, Budget, Outcome, Setting, Share
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds import starting, worker

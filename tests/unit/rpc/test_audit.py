@@ -12,7 +12,7 @@ from equipoise.errors import NotFound
 from equipoise.v1 import analyst_pb2, operator_pb2, types_pb2
 from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.policy import Ownership, Rate, Row
-from equipoise_server.rpc.audit import LONGEST, recorded
+from equipoise_server.rpc.interceptors.audit_trail import LONGEST, recorded
 
 CALLER = Caller("ann", Role.ANALYST)
 ROW = Row(frozenset(Role), Ownership.SHARE, Rate.CHANGE, "something_done")

@@ -18,11 +18,11 @@ from equipoise.errors import NotAuthenticated, TooFast
 from equipoise_server.identity.authority import CLOCK_SKEW, Authority, certificate_to_pem, new_key
 from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.registry import Registry
-from equipoise_server.rpc.authentication import authentication, current_caller
-from equipoise_server.rpc.guards import Call, Context
-from equipoise_server.rpc.refusals import Refusals
+from equipoise_server.rpc.interceptors.authentication import authentication, current_caller
+from equipoise_server.rpc.interceptors.interceptor import Call, Context
+from equipoise_server.rpc.interceptors.refused_certificates import Refusals
 from equipoise_server.rpc.threads import SharedThreads
-from equipoise_server.storage.requests import make_request
+from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import certificates, identities
 

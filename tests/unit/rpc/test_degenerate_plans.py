@@ -10,11 +10,11 @@ import pytest
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.v1 import operator_pb2, types_pb2
-from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.rounds.terms import check_terms, setting_of
+from equipoise_server.rounds.terms.checks import check_terms, setting_of
 from equipoise_server.rpc.messages import UNITS
 from equipoise_server.rpc.terms import terms_from_message
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from equipoise_server.rpc.evidence import PIECE_BYTES, READ_BYTES, evidence_pieces, workload_pieces
+from equipoise_server.rpc.services.evidence_stream import PIECE_BYTES, READ_BYTES, evidence_pieces, workload_pieces
 
 
 @dataclass

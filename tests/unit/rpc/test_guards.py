@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from equipoise.errors import PermissionDenied
-from equipoise_server.rpc.guards import Call, Context, Guard, Handler, surround
+from equipoise_server.rpc.interceptors.interceptor import Call, Context, Guard, Handler, surround
 
 
 @dataclass

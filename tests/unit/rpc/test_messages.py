@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from equipoise.accounting import Cost
-from equipoise.schema import Attribute, Schema
+from equipoise.model.views import JournalEntry
+from equipoise.queries.schema import Attribute, Schema
 from equipoise.v1 import types_pb2
-from equipoise.views import JournalEntry
-from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
 from equipoise_server.rounds.records import (
     AccountRecord,
@@ -20,7 +20,7 @@ from equipoise_server.rounds.records import (
     RoundRecord,
     Terms,
 )
-from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rpc import messages
 
 TIME = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)

@@ -14,8 +14,8 @@ from equipoise.errors import InvalidArgument, Unavailable
 from equipoise.v1 import auditor_pb2, operator_pb2, types_pb2
 from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.policy import POLICY, Row
-from equipoise_server.rpc import authentication
-from equipoise_server.rpc.guards import Context
+from equipoise_server.rpc.interceptors import authentication
+from equipoise_server.rpc.interceptors.interceptor import Context
 from equipoise_server.rpc.methods import Serving, _brought, _parse, bind
 from equipoise_server.rpc.threads import SharedThreads, Threads
 

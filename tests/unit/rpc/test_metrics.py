@@ -14,8 +14,8 @@ import pytest
 from prometheus_client import generate_latest
 
 from equipoise.errors import InvalidArgument, NotFound
-from equipoise_server.rpc.guards import Call, Context
-from equipoise_server.rpc.metrics import Metrics
+from equipoise_server.rpc.interceptors.interceptor import Call, Context
+from equipoise_server.rpc.interceptors.metrics import Metrics
 from equipoise_server.storage.store import Store, open_store
 
 SUBMIT = "/equipoise.v1.AnalystService/SubmitWorkload"

@@ -19,11 +19,11 @@ from equipoise.errors import NotAuthenticated, Unavailable
 from equipoise_server.identity.authority import Authority, new_key
 from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import Registry
-from equipoise_server.rpc import open_calls
-from equipoise_server.rpc.guards import Call, Context, GuardInterceptor
-from equipoise_server.rpc.open_calls import OpenCalls
-from equipoise_server.rpc.shield import hide_errors
-from equipoise_server.storage.requests import make_request
+from equipoise_server.rpc.interceptors import revocation_watch
+from equipoise_server.rpc.interceptors.error_translation import hide_errors
+from equipoise_server.rpc.interceptors.interceptor import Call, Context, GuardInterceptor
+from equipoise_server.rpc.interceptors.revocation_watch import OpenCalls
+from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.store import open_store
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -109,7 +109,7 @@ async def test_where_it_cannot_be_known_who_was_revoked_calls_end(
     with place.registry.store.write() as connection:
         connection.exec_driver_sql("ALTER TABLE certificates RENAME TO away")
     with monkeypatch.context() as patched:
-        patched.setattr(open_calls, "IN_DOUBT_SECONDS", 0.2)
+        patched.setattr(revocation_watch, "IN_DOUBT_SECONDS", 0.2)
         with pytest.raises(Unavailable, match="cannot be known"):
             await asyncio.wait_for(alices, PATIENCE)
     with place.registry.store.write() as connection:

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from equipoise.errors import NotAuthenticated, TooFast, Unavailable
 from equipoise_server.identity.authority import Authority, new_key
 from equipoise_server.identity.registry import serial_of
-from equipoise_server.rpc.refusals import Refusals
+from equipoise_server.rpc.interceptors.refused_certificates import Refusals
 
 AT_ONCE = 10
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

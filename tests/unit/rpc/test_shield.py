@@ -13,8 +13,8 @@ from grpc import aio
 from structlog.testing import capture_logs
 
 from equipoise import errors
-from equipoise_server.rpc.guards import Call, Context
-from equipoise_server.rpc.shield import LONGEST_MESSAGE, REASON_KEY, RETRY_KEY, hide_errors
+from equipoise_server.rpc.interceptors.error_translation import LONGEST_MESSAGE, REASON_KEY, RETRY_KEY, hide_errors
+from equipoise_server.rpc.interceptors.interceptor import Call, Context
 
 SECRET = "weights of carrier UA"
 

@@ -12,8 +12,8 @@ import pytest
 
 from equipoise.errors import InvalidArgument, TooFast, TooLarge
 from equipoise.v1 import analyst_pb2
+from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads
-from equipoise_server.rpc.uploads import Uploads
 
 PATIENCE = 30
 

@@ -8,7 +8,7 @@ import pytest
 
 from equipoise.errors import Unavailable
 from equipoise.v1 import types_pb2
-from equipoise_server.rpc.watching import watch
+from equipoise_server.rpc.services.watch import watch
 
 
 async def test_changes_only_and_an_end() -> None:

@@ -7,16 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from equipoise.queries import Marginal, attribute
-from equipoise.schema import Schema
-from equipoise.workload import compile_workload
+from equipoise.queries.predicates import Marginal, attribute
+from equipoise.queries.schema import Schema
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors, uniform_guess
 from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting, Share
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.simulation.baselines import (
-    gaussian_deviation,
-    gaussian_errors,
-    uniform_guess,
-)
 
 SCHEMA = Schema.from_json('{"a": 4, "b": 2}')
 

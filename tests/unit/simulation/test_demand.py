@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pytest
 
+from equipoise_lab.simulation.demand import Urn, draw_demand
 from equipoise_server.randomness.stream import KeyedStream
-from equipoise_server.simulation.demand import Urn, draw_demand
 
 SEED = bytes(range(32))
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equipoise.queries import CountDistinct, Marginal, Statement, Variance, attribute
-from equipoise.schema import Schema
-from equipoise.statements import statements_to_json
+from equipoise.queries.predicates import CountDistinct, Marginal, Statement, Variance, attribute
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements_file import statements_to_json
+from equipoise_lab.simulation.baselines import LAPLACE, noise_errors
+from equipoise_lab.simulation.session_simulate import sensitivities
+from equipoise_lab.simulation.session_task import SessionTask, compiled
 from equipoise_server.cli import main
-from equipoise_server.simulation.baselines import LAPLACE, noise_errors
-from equipoise_server.simulation.session_simulate import sensitivities
-from equipoise_server.simulation.session_task import SessionTask, compiled
 
 RECORDS = 5000
 SCHEMA = Schema.from_json('{"a": 6, "b": 4}')

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.schema import Schema
-from equipoise.statements import statements_to_json
-from equipoise.workload import compile_workload
+from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements_file import statements_to_json
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors
+from equipoise_lab.simulation.measure import measure_run
+from equipoise_lab.simulation.request import Request, usual_delta
+from equipoise_lab.simulation.simulate import simulate
+from equipoise_lab.simulation.task import Analysts, Task, load_task, seed_bytes
 from equipoise_server.cli import main
-from equipoise_server.mechanisms.budgets import usable_delta
+from equipoise_server.mechanisms.budget_rounding import usable_delta
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Outcome
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.simulation.baselines import gaussian_deviation, gaussian_errors
-from equipoise_server.simulation.measure import measure_run
-from equipoise_server.simulation.request import Request, usual_delta
-from equipoise_server.simulation.simulate import simulate
-from equipoise_server.simulation.task import Analysts, Task, load_task, seed_bytes
 
 SIZES = {"a": 6, "b": 4, "c": 3}
 RECORDS = 5000

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from equipoise.errors import AlreadyExists, InvalidArgument
-from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
+from equipoise_server.storage.idempotency import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store, open_store
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

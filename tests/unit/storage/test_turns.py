@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from equipoise_server.storage.turns import Turns
+from equipoise_server.storage.fair_lock import Turns
 
 SECONDS = 30
 

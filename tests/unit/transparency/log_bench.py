@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from equipoise.merkle import leaf_hash
-from equipoise.records import Audience, Kind, Record, make_item
-from equipoise.signed_notes import Checkpoint, open_checkpoint
-from equipoise_server.ledger.guard import Guard
+from equipoise.records.merkle import leaf_hash
+from equipoise.records.record import Audience, Kind, Record, make_item
+from equipoise.records.signed_notes import Checkpoint, open_checkpoint
+from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.transparency import keys, log
-from equipoise_server.transparency.recording import record
+from equipoise_server.transparency.record_writer import record
 from equipoise_server.transparency.sequencing import Sequencer
 from equipoise_server.transparency.signing import Signer
 

@@ -13,14 +13,14 @@ from stores import back_up, change_directly, restore
 from unit.transparency.log_bench import ORIGIN, LogBench, log_bench
 
 from equipoise.errors import DataLoss, OutOfRange
-from equipoise.merkle import EMPTY_ROOT, inclusion_path, leaf_hash, root_of, verify_consistency
-from equipoise.records import SMALLEST_RECORD, Kind, leaf_bytes
-from equipoise_server.ledger.guard import Finding, compare
+from equipoise.records.merkle import EMPTY_ROOT, inclusion_path, leaf_hash, root_of, verify_consistency
+from equipoise.records.record import SMALLEST_RECORD, Kind, leaf_bytes
+from equipoise_server.ledger.rollback_guard import Finding, compare
 from equipoise_server.storage.crash_points import CrashPoint, told
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import checkpoints, record_items, records
 from equipoise_server.transparency import log
-from equipoise_server.transparency.recording import find_root, record_root
+from equipoise_server.transparency.record_writer import find_root, record_root
 from equipoise_server.transparency.sequencing import Sequencer, append_due
 
 POINTS = (

@@ -15,12 +15,12 @@ import numpy as np
 
 from equipoise.accounting import RHO_UNIT
 from equipoise_server.game.parameters import LARGEST_EXPONENT, GameParameters, Play
-from equipoise_server.mechanisms.budgets import usable_delta, usable_rho
-from equipoise_server.mechanisms.equilibrium import proposals, tuning
+from equipoise_server.mechanisms.budget_rounding import usable_delta, usable_rho
+from equipoise_server.mechanisms.equilibrium import cost_limits, cost_model
+from equipoise_server.mechanisms.equilibrium.cost_limits import Numbers
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import RECORD_SECONDS, Sketch, round_seconds, sketch_seconds
 from equipoise_server.mechanisms.equilibrium.options import real, whole
-from equipoise_server.mechanisms.equilibrium.proposals import Numbers
-from equipoise_server.mechanisms.equilibrium.tuning import Size
 from equipoise_server.mechanisms.interface import Setting
 
 ROUNDS = 100  # more change little: costs and errors depend on totals
@@ -127,9 +127,9 @@ def _affordable(setting: Setting, play: str, share: float, totals: Sequence[Numb
     travel = np.minimum(travel, allowed)
     size, data_rho = Size.of(setting), share * usable_rho(setting.data_budget) / RHO_UNIT
     if play == "mixed":
-        query_travel = proposals.mixed_query_travel(records, np.maximum(travel, 1e-9), data_rho, size)
+        query_travel = cost_limits.mixed_query_travel(records, np.maximum(travel, 1e-9), data_rho, size)
     else:
-        query_travel = proposals.sampled_query_travel(actions, data_rho, size)
+        query_travel = cost_limits.sampled_query_travel(actions, data_rho, size)
     return Sketch(records, actions, density, travel, np.minimum(query_travel, MOST_QUERY_TRAVEL))
 
 
@@ -141,13 +141,13 @@ def allowed_data_travel(
     if not setting.protects_analysts:
         return np.full_like(records, MOST_DATA_TRAVEL)
     if mixed:
-        return proposals.mixed_data_travel(records, density, usable_rho(budget) / RHO_UNIT, size)
+        return cost_limits.mixed_data_travel(records, density, usable_rho(budget) / RHO_UNIT, size)
     # What one differing draw may cost depends on actions and density alone: solved once for each pair.
     drawn, first = np.unique(actions.ravel(), return_inverse=True)
     densities, second = np.unique(density.ravel(), return_inverse=True)
     pairs, place = np.unique(first * len(densities) + second, return_inverse=True)
     first, second = np.divmod(pairs, len(densities))
-    solved = proposals.rho_of_one(drawn[first], densities[second], budget.epsilon, usable_delta(budget), size)
+    solved = cost_limits.rho_of_one(drawn[first], densities[second], budget.epsilon, usable_delta(budget), size)
     return np.asarray(actions * np.sqrt(2 * solved[place.ravel()].reshape(actions.shape) / records))
 
 
@@ -165,7 +165,7 @@ def settle(proposal: Proposal, setting: Setting, share: float) -> GameParameters
         rated = with_query_rate(game, data_rate, setting, size, share)
         if rated is None or rated.problem(size.records, size.units) is not None:
             return None
-        if tuning.within_budgets(rated, size, setting, share):
+        if cost_model.within_budgets(rated, size, setting, share):
             return rated
         data_rate *= 1 - CUT
     return None
@@ -188,7 +188,7 @@ def in_rounds(proposal: Proposal, size: Size, options: Mapping[str, object]) -> 
     play: Play = "mixed" if mixed else "sampled"
     game = GameParameters(play, rounds, batch, draws, density, 1, 1)
     travels = float(sketch.query_travel[0]) / rounds, float(sketch.data_travel[0]) / rounds
-    return tuning.with_steps(game, *travels, size.records)
+    return cost_model.with_steps(game, *travels, size.records)
 
 
 def with_query_rate(
@@ -198,8 +198,8 @@ def with_query_rate(
     allowed = share * usable_rho(setting.data_budget)
 
     def fits(query_rate: float) -> bool:
-        rated = tuning.with_steps(game, query_rate, data_rate, size.records)
-        return tuning.data_rho(rated, size) * RHO_UNIT <= allowed
+        rated = cost_model.with_steps(game, query_rate, data_rate, size.records)
+        return cost_model.data_rho(rated, size) * RHO_UNIT <= allowed
 
     low, high = 0.0, MOST_QUERY_TRAVEL / game.rounds
     if fits(high):
@@ -209,4 +209,4 @@ def with_query_rate(
     while high - low > 1e-6 * high:
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    return tuning.with_steps(game, low, data_rate, size.records)
+    return cost_model.with_steps(game, low, data_rate, size.records)

@@ -13,10 +13,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.asked import Asked, CompiledStatement
 from equipoise.errors import InvalidArgument
-from equipoise.statistics import CompiledStatistic
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.session_workload import Asked, CompiledStatement
+from equipoise.queries.statistics import CompiledStatistic
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, Setting
 

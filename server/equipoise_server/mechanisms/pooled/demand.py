@@ -12,11 +12,16 @@ from numpy.typing import NDArray
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, Approximate, Concentrated, Part
 from equipoise.errors import BudgetExhausted
-from equipoise.tables import Axes
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.answer_noise import AnswerNoise, GaussianNoise, LaplaceNoise, noise_from_fields
-from equipoise_server.mechanisms.budgets import SMALLEST_EPSILON, sampler_delta, usable_rho
+from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.budget_rounding import SMALLEST_EPSILON, sampler_delta, usable_rho
 from equipoise_server.mechanisms.interface import Budget, Setting
+from equipoise_server.mechanisms.noise_calibration import (
+    AnswerNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    noise_from_fields,
+)
 from equipoise_server.mechanisms.pooled.family import asked_sets
 from equipoise_server.randomness.stream import KeyedStream
 

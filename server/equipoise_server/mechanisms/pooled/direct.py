@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.tables import Axes
-from equipoise.terms import Terms
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.box_terms import Terms
+from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.pooled.family import asked_sets
 from equipoise_server.mechanisms.pooled.measured import TableEstimate
 

@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 
 from equipoise.errors import InvalidArgument
-from equipoise.tables import Axes
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.workload_compiler import CompiledWorkload
 
 MOST_SETS = 512
 LARGEST_TABLE = 1 << 20  # cells
@@ -78,7 +78,7 @@ def asked_sets(workload: CompiledWorkload) -> list[Axes]:
     Every query of a statement is a linear function of the table over its set.
     """
     sizes = workload.schema_sizes
-    # One bit an attribute: a schema has at most 60 (`equipoise.schema.MAX_ATTRIBUTES`).
+    # One bit an attribute: a schema has at most 60 (`equipoise.queries.schema.MAX_ATTRIBUTES`).
     sets = np.zeros(workload.query_count, dtype=np.int64)
     for group in workload.groups:
         sets[group.queries] |= _bits(group.axes)

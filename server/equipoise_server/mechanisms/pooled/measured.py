@@ -15,8 +15,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.tables import Axes, marginal_tables
-from equipoise_server.mechanisms.answer_noise import MOST_MOVED, GaussianNoise
+from equipoise.queries.marginal_tables import Axes, marginal_tables
+from equipoise_server.mechanisms.noise_calibration import MOST_MOVED, GaussianNoise
 from equipoise_server.mechanisms.pooled.family import table_cells
 from equipoise_server.randomness.stream import KeyedStream
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.compiled import CompiledWorkload, MarginalRange
-from equipoise.terms import Vectors
+from equipoise.queries.box_terms import Vectors
+from equipoise.queries.compiled_workload import CompiledWorkload, MarginalRange
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.pooled.measured import MeasuredTable
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, Cost
 from equipoise.errors import BudgetExhausted
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.budgets import SMALLEST_EPSILON, epsilon_within, usable_delta, usable_rho
-from equipoise_server.mechanisms.equilibrium import tuning
+from equipoise_server.mechanisms.budget_rounding import SMALLEST_EPSILON, epsilon_within, usable_delta, usable_rho
+from equipoise_server.mechanisms.equilibrium import cost_model
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.options import real, whole
-from equipoise_server.mechanisms.equilibrium.tuning import Size
 from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting
 from equipoise_server.mechanisms.repair.analyst_repair import LARGEST_BOUND, AnalystRepairParameters
 from equipoise_server.mechanisms.repair.private_weights import (
@@ -193,7 +193,7 @@ def uncertified_queries(
 
     Fewer than `s` analysts need a place where the threshold lies above the game's bound and the tests' noise.
     """
-    reach = tuning.game_bound(game, size, setting.beta / 4) * (setting.records << SCORE_BITS)
+    reach = cost_model.game_bound(game, size, setting.beta / 4) * (setting.records << SCORE_BITS)
     noise = repairs.test_noise.quantile(setting.beta / 4 / size.units)
     # A score is rounded, which may add one unit to what the game promises of the error.
     needing = math.ceil(game.density) - 1 if repairs.threshold > reach + noise + 1 else size.units

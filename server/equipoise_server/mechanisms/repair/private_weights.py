@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.grid import on_grid
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace

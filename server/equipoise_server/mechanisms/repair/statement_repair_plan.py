@@ -8,12 +8,12 @@ from fractions import Fraction
 from equipoise.accounting import Part, Pure
 from equipoise.errors import BudgetExhausted
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.mechanisms.answer_noise import MOST_MOVED, NOISES, AnswerNoise
-from equipoise_server.mechanisms.budgets import SMALLEST_EPSILON, epsilon_within
-from equipoise_server.mechanisms.equilibrium import tuning
+from equipoise_server.mechanisms.budget_rounding import SMALLEST_EPSILON, epsilon_within
+from equipoise_server.mechanisms.equilibrium import cost_model
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.options import real, whole
-from equipoise_server.mechanisms.equilibrium.tuning import Size
 from equipoise_server.mechanisms.interface import GRID_BITS, Setting
+from equipoise_server.mechanisms.noise_calibration import MOST_MOVED, NOISES, AnswerNoise
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, bound_on_grid
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 
@@ -129,7 +129,7 @@ def uncertified_queries(setting: Setting, repairs: RepairParameters, game: GameP
     nothing but the number of places limits it.
     """
     noise = SparseVector(repairs.test_epsilon, 1 << SCORE_BITS, repairs.threshold, 1).test_noise
-    reach = tuning.game_bound(game, size, setting.beta / 4) * (setting.records << SCORE_BITS)
+    reach = cost_model.game_bound(game, size, setting.beta / 4) * (setting.records << SCORE_BITS)
     enough = all(
         repairs.cut_offs[share.analyst] >= min(share.statements, math.ceil(game.density))
         for share in setting.shares

@@ -24,7 +24,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.repair.private_weights import LARGEST_GAP, rounded_weights
 from equipoise_server.randomness.exponential import UNIT_BITS, exponentials, precise
 

@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries import Among, Marginal, Statement, attribute
-from equipoise.schema import Attribute, Schema
-from equipoise.workload import CompiledWorkload, compile_workload
+from equipoise.queries.predicates import Among, Marginal, Statement, attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, Setting, Share
 from equipoise_server.mechanisms.registry import MECHANISMS
 

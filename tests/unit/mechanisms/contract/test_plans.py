@@ -12,7 +12,7 @@ from unit.mechanisms.contract.cases import CASES, NAMES, UNITS, plan_for, settin
 
 from equipoise.accounting import Cost, charge_of, parts_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise_server.ledger.conversion import epsilon_for
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.mechanisms.registry import MECHANISMS
 

@@ -22,9 +22,9 @@ from unit.mechanisms.contract.cases import (
 )
 
 from equipoise.accounting import Cost
-from equipoise.queries import Marginal, attribute
+from equipoise.queries.predicates import Marginal, attribute
+from equipoise.queries.workload_compiler import compile_workload, concatenate
 from equipoise.results import AnswerMethod
-from equipoise.workload import compile_workload, concatenate
 from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND
 from equipoise_server.mechanisms.registry import MECHANISMS
 

@@ -1,0 +1,350 @@
+"""Protobuf messages to our types and back; with the client, the only place that knows `equipoise.v1`.
+
+What comes from the other side is checked completely: versions, unknown fields, unset choices, NaN. A malformed
+workload raises `InvalidArgument` naming the field as the message calls it; a malformed result message, which
+can only come from a damaged store or a broken connection, raises `DataLoss`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+from numpy.typing import NDArray
+
+from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.queries.predicate_compiler import MAX_DEPTH
+from equipoise.queries.predicates import All, Among, Any, Interval, Marginal, Not, Predicate, Statement, Statistic
+from equipoise.queries.schema import Schema, make_attribute
+from equipoise.v1 import types_pb2
+from equipoise.wire.fields import checked_number, checked_text, checked_texts
+from equipoise.wire.outline import MAX_STATEMENT_BYTES, VERSION, outline
+from equipoise.wire.statistics import read_statistic, write_statistic
+
+ANSWERS_IN_CHUNK = 1024
+ANSWERS_TO_STATEMENT = 1 << 16  # of a session, in one message
+NO_BOUND = 1 << 62
+MOST_REMEMBERED = 1 << 16  # statements of one workload that are not read again where they are repeated
+
+
+@dataclass(frozen=True, eq=False)
+class ResultColumns:
+    """One result message: answers `first_query`, `first_query` + 1, ... of the analyst's workload.
+
+    `values` and `bounds` int64 in units of 2^-40 (a bound of 2^62: none is promised), `methods` uint8, the numbers
+    of the wire's AnswerMethod; `sequence` counts from 1, and `last` ends the stream.
+    """
+
+    round_id: str
+    sequence: int
+    first_query: int
+    values: NDArray[np.int64]
+    methods: NDArray[np.uint8]
+    bounds: NDArray[np.int64]
+    last: bool
+
+
+def schema_to_message(schema: Schema) -> types_pb2.Schema:
+    """The message of a schema."""
+    return types_pb2.Schema(
+        attributes=[
+            types_pb2.Attribute(
+                name=each.name,
+                categories=each.categories,
+                edges=each.edges,
+                missing=each.missing,
+                unknown=each.unknown,
+                clamp=each.clamp,
+            )
+            for each in schema.attributes
+        ]
+    )
+
+
+def schema_from_message(message: types_pb2.Schema) -> Schema:
+    """Reads a schema. Raises `InvalidArgument`, naming for example `schema.attributes[2].edges`."""
+    _refuse_unknown_fields(message, "schema")
+    return Schema(
+        tuple(
+            make_attribute(
+                f"schema.attributes[{i}]",
+                each.name,
+                tuple(each.categories),
+                tuple(each.edges),
+                each.missing,
+                each.unknown,
+                each.clamp,
+            )
+            for i, each in enumerate(message.attributes)
+        )
+    )
+
+
+def workload_to_bytes(statements: Sequence[Statement]) -> bytes:
+    """The bytes of a Workload message, the same for equal statements. Raises `InvalidArgument`."""
+    message = types_pb2.Workload(version=VERSION)
+    for i, statement in enumerate(statements):
+        _write_statement(statement, message.statements.add(), f"statements[{i}]")
+    if not statements:
+        raise InvalidArgument("statements", "are empty; a workload asks for something")
+    return message.SerializeToString(deterministic=True)
+
+
+def statement_to_bytes(statement: Statement) -> bytes:
+    """The bytes of one Statement message, the same for equal statements. Raises `InvalidArgument`."""
+    message = types_pb2.Statement()
+    _write_statement(statement, message, "statement")
+    return message.SerializeToString(deterministic=True)
+
+
+def statement_from_bytes(data: bytes, path: str = "statement") -> Statement:
+    """Reads one Statement message. Raises `InvalidArgument`, naming what is below `path`."""
+    if len(data) > MAX_STATEMENT_BYTES:
+        raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
+    return _read_statement(data, path)
+
+
+def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tuple[Statement, ...]:
+    """Reads a Workload message. Raises `InvalidArgument`, naming for example `statements[3].predicate.among`.
+
+    Statements take many times their bytes once they are read, so they are counted and measured before, and read
+    one at a time: raises `BudgetExhausted` for more than `most_statements`.
+    """
+    found = outline(data, most_statements)
+    if found.version != VERSION:
+        raise InvalidArgument("version", f"is {found.version}, but must be {VERSION}")
+    if found.unknown_field is not None:
+        raise InvalidArgument("workload", f"has an unknown field with number {found.unknown_field}")
+    if found.slots is not None:
+        raise InvalidArgument("slots", "belong to sessions; a workload that is submitted has none")
+    if not found.statements:
+        raise InvalidArgument("statements", "are empty; a workload asks for something")
+    # Large workloads ask many things more than once: those are read once, and then compiled once, too.
+    read: dict[bytes, Statement] = {}
+    statements = []
+    for i, (start, stop) in enumerate(found.statements):
+        piece = data[start:stop]
+        statement = read.get(piece)
+        if statement is None:
+            statement = _read_statement(piece, f"statements[{i}]")
+            if len(read) < MOST_REMEMBERED:
+                read[piece] = statement
+        statements.append(statement)
+    return tuple(statements)
+
+
+def results_to_chunks(
+    round_id: str, values: NDArray[np.int64], methods: NDArray[np.uint8], bounds: NDArray[np.int64]
+) -> Iterator[bytes]:
+    """The messages of one analyst's result stream, columns of one row a query: at least one, the last one marked.
+
+    Made one at a time, as they are asked for. The same bytes for the same arguments.
+    """
+    if not len(values) == len(methods) == len(bounds):
+        raise ValueError("values, methods and bounds must be equally long")
+    starts = range(0, max(1, len(values)), ANSWERS_IN_CHUNK)
+    for sequence, start in enumerate(starts, start=1):
+        part = slice(start, start + ANSWERS_IN_CHUNK)
+        message = types_pb2.ResultChunk(
+            version=VERSION,
+            round_id=round_id,
+            sequence=sequence,
+            first_query=start,
+            values=values[part].tolist(),
+            methods=methods[part].astype(np.uint8, casting="safe").tobytes(),
+            bounds=bounds[part].tolist(),
+            last=sequence == len(starts),
+        )
+        yield message.SerializeToString(deterministic=True)
+
+
+def chunk_from_bytes(data: bytes) -> ResultColumns:
+    """Reads one result message. Raises `DataLoss` for everything that `results_to_chunks` does not write."""
+    columns = _columns_from_bytes(data, ANSWERS_IN_CHUNK)
+    if not (columns.last or len(columns.values) == ANSWERS_IN_CHUNK):
+        raise DataLoss("a result message is short without being the last")
+    if columns.first_query != (columns.sequence - 1) * ANSWERS_IN_CHUNK:
+        raise DataLoss("a result message is out of sequence")
+    return columns
+
+
+def answers_to_chunk(
+    session_id: str,
+    sequence: int,
+    first_query: int,
+    values: NDArray[np.int64],
+    methods: NDArray[np.uint8],
+    bounds: NDArray[np.int64],
+) -> bytes:
+    """The message of the answers to one statement of a session, columns of one row a cell: the same bytes always.
+
+    `sequence`: of the analyst's statements, from 1; `first_query`: how many cells those before it have together.
+    """
+    if not 0 < len(values) == len(methods) == len(bounds) <= ANSWERS_TO_STATEMENT:
+        raise ValueError("values, methods and bounds must be equally long, from 1 to 65,536 cells")
+    message = types_pb2.ResultChunk(
+        version=VERSION,
+        round_id=session_id,
+        sequence=sequence,
+        first_query=first_query,
+        values=values.tolist(),
+        methods=methods.astype(np.uint8, casting="safe").tobytes(),
+        bounds=bounds.tolist(),
+    )
+    return message.SerializeToString(deterministic=True)
+
+
+def answers_from_chunk(data: bytes) -> ResultColumns:
+    """Reads the answers to one statement. Raises `DataLoss` for all that `answers_to_chunk` does not write."""
+    columns = _columns_from_bytes(data, ANSWERS_TO_STATEMENT)
+    if columns.last or not columns.sequence or not len(columns.values):
+        raise DataLoss("a message of a session does not answer one statement")
+    return columns
+
+
+def _columns_from_bytes(data: bytes, most: int) -> ResultColumns:
+    message = types_pb2.ResultChunk()
+    try:
+        message.ParseFromString(data)
+        _refuse_unknown_fields(message, "chunk")
+    except (DecodeError, InvalidArgument):
+        raise DataLoss("a result message cannot be read") from None
+    if message.version != VERSION:
+        raise DataLoss(f"a result message has version {message.version}, but must have {VERSION}")
+    count = len(message.values)
+    if not len(message.methods) == len(message.bounds) == count <= most:
+        raise DataLoss("a result message has columns of unequal or too great length")
+    methods = np.frombuffer(message.methods, dtype=np.uint8)
+    if count and not 1 <= int(methods.min()) <= int(methods.max()) <= max(types_pb2.AnswerMethod.values()):
+        raise DataLoss("a result message holds an unknown way of answering")
+    if max(message.bounds, default=0) > NO_BOUND:
+        raise DataLoss("a result message holds an impossible bound")
+    return ResultColumns(
+        round_id=message.round_id,
+        sequence=message.sequence,
+        first_query=message.first_query,
+        values=np.array(message.values, dtype=np.int64),
+        methods=methods,
+        bounds=np.array(message.bounds, dtype=np.int64),
+        last=message.last,
+    )
+
+
+def _write_statement(statement: Statement, target: types_pb2.Statement, path: str) -> None:
+    if isinstance(statement, Marginal):
+        target.marginal.SetInParent()
+        target.marginal.attributes.extend(checked_texts(statement.attributes, path, ".marginal.attributes"))
+    elif isinstance(statement, Statistic):
+        write_statistic(statement, target.statistic, f"{path}.statistic")
+    else:
+        _write_predicate(statement, target.predicate, f"{path}.predicate", 1)
+
+
+def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: str, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise InvalidArgument(path, f"is nested deeper than {MAX_DEPTH} levels")
+    match predicate:
+        case Among(attribute, categories):
+            target.among.attribute = checked_text(attribute, path, ".among.attribute")
+            target.among.categories.extend(checked_texts(categories, path, ".among.categories"))
+        case Interval(attribute, low, high):
+            target.interval.attribute = checked_text(attribute, path, ".interval.attribute")
+            target.interval.low = checked_number(low, path, ".interval.low")
+            target.interval.high = checked_number(high, path, ".interval.high")
+        case All(conditions) | Any(conditions):
+            kind = "all" if isinstance(predicate, All) else "any"
+            if not isinstance(conditions, tuple | list) or not conditions:
+                raise InvalidArgument(f"{path}.{kind}.conditions", "must be at least one")
+            parts = target.all.conditions if isinstance(predicate, All) else target.any.conditions
+            for i, condition in enumerate(conditions):
+                _write_predicate(condition, parts.add(), f"{path}.{kind}.conditions[{i}]", depth + 1)
+        case Not(condition):
+            _write_predicate(condition, target.negation, f"{path}.negation", depth + 1)
+        case _:
+            raise InvalidArgument(path, "is not a predicate")
+
+
+def _read_statement(data: bytes, path: str) -> Statement:
+    message = types_pb2.Statement()
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        raise InvalidArgument(path, "is not a serialized Statement, or is nested too deeply") from None
+    try:
+        return _statement_of(message)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{path}{error.field}", error.problem) from None
+
+
+def _statement_of(message: types_pb2.Statement) -> Statement:
+    """The statement; errors name what is within it, `.predicate.among` for example."""
+    _refuse_unknown_fields(message, "")
+    match message.WhichOneof("statement"):
+        case "predicate":
+            return _read_predicate(message.predicate, ".predicate", 1)
+        case "marginal":
+            return Marginal(checked_texts(tuple(message.marginal.attributes), ".marginal", ".attributes"))
+        case "statistic":
+            return read_statistic(message.statistic, ".statistic")
+        case _:
+            raise InvalidArgument("", "is neither a predicate nor a marginal nor a statistic")
+
+
+def _read_predicate(message: types_pb2.Predicate, path: str, depth: int) -> Predicate:
+    if depth > MAX_DEPTH:
+        raise InvalidArgument(path, f"is nested deeper than {MAX_DEPTH} levels")
+    match message.WhichOneof("condition"):
+        case "among":
+            among = message.among
+            attribute = checked_text(among.attribute, path, ".among.attribute")
+            return Among(attribute, checked_texts(tuple(among.categories), path, ".among.categories"))
+        case "interval":
+            interval = message.interval
+            return Interval(
+                checked_text(interval.attribute, path, ".interval.attribute"),
+                checked_number(interval.low, path, ".interval.low"),
+                checked_number(interval.high, path, ".interval.high"),
+            )
+        case "all":
+            return All(_read_conditions(message.all.conditions, f"{path}.all.conditions", depth))
+        case "any":
+            return Any(_read_conditions(message.any.conditions, f"{path}.any.conditions", depth))
+        case "negation":
+            return Not(_read_predicate(message.negation, f"{path}.negation", depth + 1))
+        case _:
+            raise InvalidArgument(path, "holds no condition")
+
+
+def _read_conditions(messages: Sequence[types_pb2.Predicate], path: str, depth: int) -> tuple[Predicate, ...]:
+    if not messages:
+        raise InvalidArgument(path, "must be at least one")
+    return tuple(_read_predicate(each, f"{path}[{i}]", depth + 1) for i, each in enumerate(messages))
+
+
+def _refuse_unknown_fields(message: Message, path: str) -> None:
+    """Protobuf keeps fields it does not know; here they would be signed and stored without being understood."""
+    size = message.ByteSize()
+    known = type(message)()
+    known.CopyFrom(message)
+    known.DiscardUnknownFields()
+    if known.ByteSize() != size:
+        where, number = next(_unknown_fields(message, path))
+        raise InvalidArgument(where, f"has an unknown field with number {number}")
+
+
+def _unknown_fields(message: Message, path: str) -> Iterator[tuple[str, int]]:
+    unknown = UnknownFieldSet(message)
+    for i in range(len(unknown)):
+        yield path, unknown[i].field_number
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is None:
+            continue
+        name = f"{path}.{descriptor.name}"
+        if isinstance(value, Message):
+            yield from _unknown_fields(value, name)
+        else:
+            for i, each in enumerate(value):
+                yield from _unknown_fields(each, f"{name}[{i}]")

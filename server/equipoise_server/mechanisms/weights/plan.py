@@ -1,0 +1,150 @@
+"""What `multiplicative_weights` plans: rounds, noise, the error that is proven, and the costs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+
+from equipoise import accounting
+from equipoise.accounting import RHO_UNIT, Approximate, Concentrated, Part, Pure
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise_server.mechanisms.budget_rounding import SMALLEST_EPSILON, epsilon_within, sampler_delta, usable_rho
+from equipoise_server.mechanisms.interface import GRID_BITS, Setting
+from equipoise_server.mechanisms.noise_calibration import MOST_MOVED, GaussianNoise
+from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error, selection_step
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
+from equipoise_server.mechanisms.weights.hypothesis import gain_slack
+from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
+from equipoise_server.randomness.exponential import UNIT_BITS
+
+SELECT_SHARE = Fraction(1, 8)  # of one analyst's budget
+CERTIFY_SHARE = Fraction(1, 8)
+USUAL_ROUNDS = 24  # where no number of rounds proves anything useful
+USEFUL = 0.25  # an error that is worth proving
+MOST_ROUNDS = 512
+UPWARD = 1 + 1e-9
+
+
+@dataclass(frozen=True)
+class WeightsParameters:
+    """Public parameters, the same for every analyst.
+
+    `select_epsilon`: of one selection; `noise`: of one measured statement; `certify_epsilon`: of the final test.
+    `reach`: in units of 2^-40, how far measured fractions may be from the truth. `proven`: the error of the mean
+    hypothesis, 2^40 where it says nothing. `margin`: score units added to a tested error so that it bounds the
+    true one.
+    """
+
+    rounds: int
+    select_epsilon: Fraction
+    noise: GaussianNoise
+    certify_epsilon: Fraction
+    reach: int
+    proven: int
+    margin: int
+
+    @property
+    def certify_noise(self) -> DiscreteLaplace:
+        """The law of the noise on the largest score of the final answers."""
+        return DiscreteLaplace(self.certify_epsilon / (1 << SCORE_BITS))
+
+    def to_json(self) -> str:
+        """Canonical JSON; fractions as `numerator/denominator`."""
+        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> WeightsParameters:
+        """What `to_json` wrote."""
+        fields = json.loads(text)
+        return WeightsParameters(
+            **fields
+            | {
+                "select_epsilon": Fraction(fields["select_epsilon"]),
+                "noise": GaussianNoise(Fraction(fields["noise"]["variance"])),
+                "certify_epsilon": Fraction(fields["certify_epsilon"]),
+            }
+        )
+
+
+def plan_weights(setting: Setting) -> WeightsParameters:
+    """The rounds that prove the least error; the usual number where that is worth little, as practice is better."""
+    forced = check_options(setting.options)
+    if forced:
+        return with_rounds(setting, forced)
+    doubled = [2**power for power in range(MOST_ROUNDS.bit_length())]
+    tried = [with_rounds(setting, rounds) for rounds in doubled if affordable(setting, rounds)]
+    best = min(tried, key=lambda parameters: parameters.proven, default=None)
+    if best and best.proven <= USEFUL * 2**GRID_BITS:
+        return best
+    return with_rounds(setting, min(USUAL_ROUNDS, max(share.statements for share in setting.shares)))
+
+
+def with_rounds(setting: Setting, rounds: int) -> WeightsParameters:
+    """Everything else from the number of rounds. Beta goes in equal parts to measurements, selections and tests."""
+    each = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
+    select = epsilon_within(4 * SELECT_SHARE * each / rounds)  # a selection costs epsilon^2 / 8, not / 2
+    certify = epsilon_within(CERTIFY_SHARE * each)
+    measure_rho = (1 - SELECT_SHARE - CERTIFY_SHARE) * each / rounds
+    if min(select, certify, epsilon_within(measure_rho)) < SMALLEST_EPSILON:
+        raise BudgetExhausted("data_budget: too little for so many analysts and rounds; allow more or ask for less")
+    noise, analysts, records = GaussianNoise.within(measure_rho), len(setting.shares), setting.records
+    part = Fraction(setting.beta) / 3
+    largest = noise.law(MOST_MOVED).quantile(part / (2 * analysts * rounds * setting.largest_share))
+    reach = largest / records + rounding_error(records, setting.universe_size)
+    # McSherry & Talwar (2007): what is selected falls short of the largest score by at most this.
+    nats_a_record = selection_step(select) * (1 << SCORE_BITS) / 2.0**UNIT_BITS
+    slack = math.log(analysts * rounds * setting.largest_share / float(part)) / nats_a_record / records
+    rounding = rounding_error(records, setting.universe_size)
+    bulk = math.sqrt(math.log(setting.universe_size) / (2 * rounds) + gain_slack(rounding) / 2)
+    proven = (bulk + 2 * reach + slack + 2 * rounding) * UPWARD
+    parameters = WeightsParameters(
+        rounds=rounds,
+        select_epsilon=select,
+        noise=noise,
+        certify_epsilon=certify,
+        reach=math.ceil(min(1.0, reach) * 2**GRID_BITS) + 1,
+        proven=min(1 << GRID_BITS, math.ceil(min(1.0, proven) * 2**GRID_BITS) + 1),
+        margin=0,
+    )
+    margin = parameters.certify_noise.quantile(part / analysts)
+    return WeightsParameters(**{**parameters.__dict__, "margin": margin})
+
+
+def affordable(setting: Setting, rounds: int) -> bool:
+    """Whether so many rounds leave each an epsilon that samplers can draw."""
+    each = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
+    return epsilon_within(SELECT_SHARE * each / rounds) >= SMALLEST_EPSILON
+
+
+def tested_bound(parameters: WeightsParameters, noisy: int, records: int) -> int:
+    """The bound that a noisy largest score gives, in units of 2^-40, at most 1."""
+    return bound_on_grid(max(0, noisy + parameters.margin + SCORE_ROUNDING), records << SCORE_BITS)
+
+
+def data_parts(setting: Setting, parameters: WeightsParameters) -> list[Part]:
+    """What all analysts together cost the people in the table, whoever is present."""
+    analysts, rounds = len(setting.shares), parameters.rounds
+    truncated = analysts * parameters.certify_noise.truncation_delta()
+    selection = accounting.exponential_mechanism_rho(parameters.select_epsilon, 1)
+    return [
+        Concentrated("selections", selection, analysts * rounds),
+        parameters.noise.part(analysts * rounds),
+        Pure("certificates", parameters.certify_epsilon, analysts),
+        Approximate("samplers", Fraction(0), sampler_delta(truncated, setting.data_budget.epsilon)),
+    ]
+
+
+def check_options(options: Mapping[str, object]) -> int:
+    """The forced number of rounds; 0 where none is."""
+    for name in options:
+        if name != "rounds":
+            raise InvalidArgument(f"options.{name}", "unknown; there is rounds")
+    value = options.get("rounds")
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int | float) or value not in range(1, MOST_ROUNDS + 1):
+        raise InvalidArgument("options.rounds", f"must be a whole number between 1 and {MOST_ROUNDS}")
+    return int(value)

@@ -1,0 +1,79 @@
+"""What auditors may call: every record, and no change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from equipoise.v1 import auditor_pb2
+from equipoise_server.identity.names import Caller
+from equipoise_server.rounds.lifecycle import Rounds
+from equipoise_server.rpc import messages
+from equipoise_server.transparency.views import LogViews
+
+
+@dataclass(frozen=True)
+class AuditorMethods:
+    """The served methods of `AuditorService`, bound by `rpc.methods`."""
+
+    rounds: Rounds
+    log: LogViews
+
+    def list_audit_rounds(
+        self, _: Caller, request: auditor_pb2.ListAuditRoundsRequest
+    ) -> auditor_pb2.ListAuditRoundsResponse:
+        """Lists every round, newest first."""
+        records, token = self.rounds.list(request.page_size, request.page_token)
+        details = [messages.round_detail(record, self.rounds.progress(record.id)) for record in records]
+        return auditor_pb2.ListAuditRoundsResponse(details=details, next_page_token=token)
+
+    def list_journal(self, _: Caller, request: auditor_pb2.ListJournalRequest) -> auditor_pb2.ListJournalResponse:
+        """Lists the budget journal from the beginning."""
+        records, token = self.rounds.journal(request.page_size, request.page_token)
+        entries = [messages.journal_entry(record) for record in records]
+        return auditor_pb2.ListJournalResponse(entries=entries, next_page_token=token)
+
+    def get_checkpoint(self, _: Caller, __: auditor_pb2.GetCheckpointRequest) -> auditor_pb2.GetCheckpointResponse:
+        """Gives the newest signed checkpoint of the log."""
+        return auditor_pb2.GetCheckpointResponse(checkpoint=self.log.checkpoint())
+
+    def list_log_entries(
+        self, _: Caller, request: auditor_pb2.ListLogEntriesRequest
+    ) -> auditor_pb2.ListLogEntriesResponse:
+        """Lists the leaves of the log from the beginning."""
+        leaves, token = self.log.leaves(request.page_size, request.page_token)
+        return auditor_pb2.ListLogEntriesResponse(entries=leaves, next_page_token=token)
+
+    def list_records(self, _: Caller, request: auditor_pb2.ListRecordsRequest) -> auditor_pb2.ListRecordsResponse:
+        """Lists the records behind the leaves, opened."""
+        records, token = self.log.records(request.page_size, request.page_token)
+        shown = [messages.record_opening(record) for record in records]
+        return auditor_pb2.ListRecordsResponse(records=shown, next_page_token=token)
+
+    def get_inclusion_proof(
+        self, _: Caller, request: auditor_pb2.GetInclusionProofRequest
+    ) -> auditor_pb2.GetInclusionProofResponse:
+        """Proves that a leaf is in the tree of a size."""
+        path = self.log.inclusion(request.leaf_index, request.tree_size)
+        return auditor_pb2.GetInclusionProofResponse(hashes=path)
+
+    def get_consistency_proof(
+        self, _: Caller, request: auditor_pb2.GetConsistencyProofRequest
+    ) -> auditor_pb2.GetConsistencyProofResponse:
+        """Proves that the tree of one size begins with that of another."""
+        path = self.log.consistency(request.old_size, request.new_size)
+        return auditor_pb2.GetConsistencyProofResponse(hashes=path)
+
+    def set_audit_nonce(
+        self, caller: Caller, request: auditor_pb2.SetAuditNonceRequest
+    ) -> auditor_pb2.SetAuditNonceResponse:
+        """Adds the auditor's own randomness to a round's."""
+        self.rounds.set_audit_nonce(request.round_id, request.nonce, request.request_id, caller.name)
+        return auditor_pb2.SetAuditNonceResponse()
+
+    def get_sealed_seed(
+        self, caller: Caller, request: auditor_pb2.GetSealedSeedRequest
+    ) -> auditor_pb2.GetSealedSeedResponse:
+        """Gives a round's seed, sealed to the auditors' keys, once that is in the log."""
+        found = self.rounds.sealed_seed(request.round_id, caller.name)
+        seeds = [auditor_pb2.SealedSeed(key_id=key_id, sealed=sealed) for key_id, sealed in found.items()]
+        return auditor_pb2.GetSealedSeedResponse(seeds=seeds)
