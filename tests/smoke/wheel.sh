@@ -6,7 +6,7 @@ sources="$(cd "$(dirname "$0")/../.." && pwd)"
 place="$(mktemp -d)"
 trap 'rm -rf "$place"' EXIT
 
-"$PYTHON" -m build --wheel --outdir "$place" "$sources" >/dev/null
+"$PYTHON" -m build --wheel --no-isolation --outdir "$place" "$sources" >/dev/null
 wheel="$(echo "$place"/equipoise-*.whl)"
 "$PYTHON" -m venv "$place/client" && "$PYTHON" -m venv "$place/server"
 cd "$place"
