@@ -16,6 +16,14 @@ demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real serv
 test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## all tests, two files at a time
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(TESTS)
 
+# What tests the client: those without a server, and those that type its commands.
+CLIENT_TESTS := tests/unit tests/vectors $(shell grep -lE 'client_command|equipoise\.cli' tests/integration/test_*.py)
+
+coverage: $(VENV)/test.stamp $(VENV)/demo.stamp  ## how much of both packages the client's tests run; at least 95 % of the client
+	$(BIN)/python -m pytest --cov --cov-report= $(CLIENT_TESTS)
+	$(BIN)/coverage report --include 'server/*' --format total
+	$(BIN)/coverage report --include 'client/*' --fail-under 95
+
 audit-fast: $(VENV)/test.stamp  ## what the tests prove about privacy, and each certified bound beside its claim
 	$(BIN)/python -m pytest tests/statistical tests/noninterference -s
 

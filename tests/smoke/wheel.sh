@@ -18,9 +18,7 @@ if said="$(client/bin/equipoise-server --help 2>&1)"; then exit 1; fi
 client/bin/python - <<'PYTHON'
 import importlib.util, sys
 import equipoise
-from equipoise import Marginal, attribute
-from equipoise.schema import Attribute, Schema
-from equipoise.workload import compile_workload
+from equipoise import Attribute, Marginal, Schema, attribute, compile_workload
 
 schema = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("young", "old"))))
 workload = compile_workload([(attribute("sex") == "f") & (attribute("age") == "old"), Marginal(("sex", "age"))], schema)
