@@ -38,7 +38,7 @@ from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.round_job import read_job
 from equipoise_server.rounds.seeds import bound_seed
-from equipoise_server.rounds.worker import Digests, Job, Part
+from equipoise_server.rounds.worker import Digests, Job, PrivacyEvent
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import identities
 from equipoise_server.transparency import seed_encryption
@@ -150,7 +150,7 @@ def lived(place: Path, case: Case) -> tuple[int, float, float]:
     assert job is not None
     service.close()
     seconds = processor_seconds() - begin
-    parts = [Part(name, 1, service.results(name, round_id, 0, 1 << 30)) for name in names]
+    parts = [PrivacyEvent(name, 1, service.results(name, round_id, 0, 1 << 30)) for name in names]
     store.close()
     return compiled.query_count * case.analysts, seconds, seconds_of_worker(job, parts)
 
@@ -160,7 +160,7 @@ def processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def seconds_of_worker(job: Job, parts: Sequence[Part]) -> float:
+def seconds_of_worker(job: Job, parts: Sequence[PrivacyEvent]) -> float:
     """What the worker does for the records, done again."""
     histogram = load_histogram(job.table, Schema.from_json(job.schema)).histogram
     begin = time.thread_time()

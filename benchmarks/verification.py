@@ -22,7 +22,7 @@ from unit.client.small_custodian import Custodian, Told, signing_key
 
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.verification.checks import Papers, verify
+from equipoise.verification.checks import VerifierInputs, verify
 
 ANSWERS = 1_000_000
 PART = 20  # one condition for so many answers
@@ -61,7 +61,7 @@ def main(answers: int) -> None:
         print(f"{check!s:>3} {now - last:7.2f} s  {said}")
         last = now
 
-    verify(data, Papers([signing_key(1).verifier]), passed)
+    verify(data, VerifierInputs([signing_key(1).verifier]), passed)
     print(f"{answers:,} answers verified in {time.perf_counter() - started:.1f} s")
 
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from equipoise.errors import EquipoiseError
     from equipoise.model.views import Budget, RoundState, SessionTerms, Share, Terms
     from equipoise.queries.predicates import (
-        All,
+        AllOf,
         Among,
-        Any,
+        AnyOf,
         CappedSum,
         CountDistinct,
         Interval,
@@ -44,17 +44,11 @@ else:
         "equipoise.clients.operator": ("Operator",),
         "equipoise.clients.session_stream": ("StatementAnswer",),
         "equipoise.errors": ("EquipoiseError",),
-        "equipoise.model.views": (
-            "Budget",
-            "RoundState",
-            "SessionTerms",
-            "Share",
-            "Terms",
-        ),
+        "equipoise.model.views": ("Budget", "RoundState", "SessionTerms", "Share", "Terms"),
         "equipoise.queries.predicates": (
-            "All",
+            "AllOf",
             "Among",
-            "Any",
+            "AnyOf",
             "CappedSum",
             "CountDistinct",
             "Interval",
@@ -68,23 +62,10 @@ else:
             "attribute",
             "median",
         ),
-        "equipoise.queries.schema": (
-            "Attribute",
-            "Schema",
-        ),
-        "equipoise.queries.statements_file": (
-            "statements_from_json",
-            "statements_to_json",
-        ),
-        "equipoise.queries.workload_compiler": (
-            "CompiledWorkload",
-            "compile_workload",
-        ),
-        "equipoise.results": (
-            "Answer",
-            "AnswerMethod",
-            "Results",
-        ),
+        "equipoise.queries.schema": ("Attribute", "Schema"),
+        "equipoise.queries.statements_file": ("statements_from_json", "statements_to_json"),
+        "equipoise.queries.workload_compiler": ("CompiledWorkload", "compile_workload"),
+        "equipoise.results": ("Answer", "AnswerMethod", "Results"),
     }
     _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -101,11 +82,11 @@ else:
 
 
 __all__ = [
-    "All",
+    "AllOf",
     "Among",
     "Answer",
     "AnswerMethod",
-    "Any",
+    "AnyOf",
     "Attribute",
     "Auditor",
     "Budget",

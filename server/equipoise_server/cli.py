@@ -160,7 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command. Exit codes: 0, 1 for a refusal or failure in one clear line, 2 for wrong usage."""
     missing = [name for name in SERVER_PACKAGES if find_spec(name) is None]
     if missing:
+        needed = "pip install 'equipoise[server]'"
         sys.exit(
-            f"error: {', '.join(missing)} not installed; equipoise-server needs: pip install 'equipoise[server]'"
+            f"error: equipoise-server needs packages of its own: {needed}. Not installed: {', '.join(missing)}"
         )
     run(app, arguments)

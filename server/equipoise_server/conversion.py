@@ -19,13 +19,13 @@ from equipoise.accounting import (
     DELTA_UNIT,
     OUTWARD,
     RHO_UNIT,
-    Approximate,
+    ApproximateDpEvent,
     BinomialMixture,
     Cost,
-    Diverging,
     Mixture,
-    Part,
+    PrivacyEvent,
     RenyiCurve,
+    RenyiEvent,
     ThresholdTests,
 )
 from equipoise.accounting import ORDERS as CURVE_ORDERS
@@ -164,7 +164,7 @@ def epsilon_of_curve(curve: RenyiCurve, delta: float) -> float:
     return float(rdp.compute_epsilon(orders, divergences, delta)[0])
 
 
-def event_of(parts: Iterable[Part]) -> tuple[dp_event.DpEvent, float, float]:
+def event_of(parts: Iterable[PrivacyEvent]) -> tuple[dp_event.DpEvent, float, float]:
     """A charge's parts as one event of `dp_accounting`, and the epsilon and delta that no event can carry.
 
     Compose the event with an accountant that supports it, as `RdpAccountant` does. At any delta the charge means
@@ -177,9 +177,9 @@ def event_of(parts: Iterable[Part]) -> tuple[dp_event.DpEvent, float, float]:
     events: list[dp_event.DpEvent] = []
     epsilon = delta = Fraction(0)
     for part in parts:
-        if isinstance(part, Approximate | Mixture | ThresholdTests):
+        if isinstance(part, ApproximateDpEvent | Mixture | ThresholdTests):
             epsilon, delta = epsilon + part.epsilon, delta + part.delta
-        elif isinstance(part, Diverging):
+        elif isinstance(part, RenyiEvent):
             raise ValueError("events: known at a Renyi order only")  # and no event says so
         elif part.times:
             rho = part.amounts()[0] / part.times

@@ -23,7 +23,7 @@ DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY = 0, 1, 3, 4, 6, 7
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
 NO_TABLE = struct.pack(">HI", 1, 0)  # what comes back names no header that came before
 SECONDS = 60
-LARGEST_FRAME = 16_384
+MAX_FRAME = 16_384
 
 Header = tuple[bytes, bytes]
 
@@ -105,7 +105,7 @@ def endings(
         for place, (headers, body) in enumerate(calls):
             stream = 2 * place + 1
             connection.sendall(frame(HEADERS, END_HEADERS, stream, header_block(headers)))
-            pieces = [body[at : at + LARGEST_FRAME] for at in range(0, len(body), LARGEST_FRAME)] or [b""]
+            pieces = [body[at : at + MAX_FRAME] for at in range(0, len(body), MAX_FRAME)] or [b""]
             for number, piece in enumerate(pieces, start=1):
                 connection.sendall(frame(DATA, END_STREAM if number == len(pieces) else 0, stream, piece))
             if answered or place == len(calls) - 1:

@@ -150,7 +150,7 @@ def _check_accounts(connection: Connection, told: Promises, records: dict[str, R
     assert set(owed) <= set(accounts)
     for name, account in accounts.items():
         costs, committed = owed.get(name, []), account.committed
-        if account.composition is Composition.SUM:
+        if account.composition is Composition.SEQUENTIAL:
             total = sum(costs, Cost())
             assert total.rho <= committed.rho
             assert total.epsilon <= committed.epsilon

@@ -40,7 +40,7 @@ from equipoise_server.storage.store import read_only
 from equipoise_server.storage.tables import checkpoints, records
 
 FULL, BROKEN = (errno.ENOSPC, WRITES | NAMES), (errno.EIO, ALL)
-MOST_CALLS = 60  # of one request
+MAX_CALLS = 60  # of one request
 MANY_CALLS = 10**6  # more than any test makes
 
 
@@ -52,7 +52,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def insist(disk: Disk, fault: tuple[int, int], ask: Callable[[], Any]) -> tuple[Any, int]:
     """What a request answers that is repeated with a failure of every call in turn; how often it was refused."""
-    for after in range(MOST_CALLS):
+    for after in range(MAX_CALLS):
         disk.break_down(*fault, after)
         try:
             return ask(), after

@@ -75,8 +75,8 @@ print(*fitting, flush=True)
 def test_processes_racing_for_the_last_budget_get_exactly_what_fits(store_url: str) -> None:
     rounds = [f"r{number}" for number in range(CLIENTS)]
     store = ledger_store(store_url, rounds)
-    open_with(store, DATA, Composition.SUM, CAP)
-    open_with(store, ANN, Composition.WORST, CAP)
+    open_with(store, DATA, Composition.SEQUENTIAL, CAP)
+    open_with(store, ANN, Composition.PARALLEL, CAP)
     with ExitStack() as stack:
         racers = [
             stack.enter_context(

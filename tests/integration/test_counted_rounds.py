@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from integration.rounds_bench import ANALYSTS, ANN, CAP, SALT, SCHEMA, TERMS, Bench
 
-from equipoise.accounting import Mixture, charge_at, charge_of, parts_from_json
+from equipoise.accounting import Mixture, charge_at, charge_of, events_from_json
 from equipoise.errors import AlreadyExists, InvalidArgument
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.ledger.accounts import account
@@ -33,7 +33,7 @@ def test_a_round_of_sampled_play_is_counted_by_its_mixture(tmp_path: Path, store
     bench.rounds.submit("ann", round_id, "s", workload_to_bytes(ANN), SALT)
     bench.rounds.seal(round_id, "seal")
     plan = bench.rounds.get(round_id).plan
-    parts = parts_from_json(plan.analyst_events)
+    parts = events_from_json(plan.analyst_events)
     assert any(isinstance(part, Mixture) for part in parts)
     assert charge_of(parts) == plan.analyst_cost
     with bench.store.read() as connection:

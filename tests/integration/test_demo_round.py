@@ -34,7 +34,7 @@ from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, PublicParameters, Share
 from equipoise_server.rounds.seeds import bound_seed
 
 WORKLOADS = {airline: workload_of(airline) for airline in AIRLINES}
@@ -104,9 +104,9 @@ def compiled() -> dict[str, CompiledWorkload]:
     return {airline: compile_workload(asked, SCHEMA) for airline, asked in WORKLOADS.items()}
 
 
-def setting(records: int) -> Setting:
+def setting(records: int) -> PublicParameters:
     """The demo's round as the mechanism sees it, put together anew."""
-    return Setting(
+    return PublicParameters(
         records=records,
         universe_size=SCHEMA.universe_size,
         shares=tuple(Share(airline, len(asked), query_count(asked)) for airline, asked in WORKLOADS.items()),

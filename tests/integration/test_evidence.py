@@ -20,12 +20,12 @@ from equipoise.clients.operator import Operator
 from equipoise.errors import NotFound, WrongState
 from equipoise.model.views import Budget, Share, Terms
 from equipoise.profile.profile import LOG_KEYS, Profile, read_log_keys
-from equipoise.profile.receipt_store import CHECKPOINT, Keepsakes
+from equipoise.profile.receipt_store import CHECKPOINT, ReceiptStore
 from equipoise.queries.predicates import Marginal, Statement
 from equipoise.queries.statements_file import statements_to_json
 from equipoise.records.bundle import Bundle
-from equipoise.verification.checks import Check, CheckFailed, Papers, verify
-from equipoise.verification.log_history import Held
+from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
+from equipoise.verification.log_history import EarlierCheckpoint
 from equipoise_server.cli import main as server_main
 
 STATEMENTS: dict[str, tuple[Statement, ...]] = {
@@ -66,15 +66,15 @@ class Place:
         self.clients["ann"].wait(round_id)
         return round_id
 
-    def papers(self, name: str, round_id: str) -> Papers:
+    def papers(self, name: str, round_id: str) -> VerifierInputs:
         """All that an analyst has kept."""
         profile = self.directory / name
-        held = Keepsakes(profile).checkpoint()
-        return Papers(
+        held = ReceiptStore(profile).checkpoint()
+        return VerifierInputs(
             read_log_keys(profile / LOG_KEYS),
-            Keepsakes(profile).receipt(round_id),
+            ReceiptStore(profile).receipt(round_id),
             STATEMENTS.get(name),
-            None if held is None else Held(held),
+            None if held is None else EarlierCheckpoint(held),
         )
 
 
@@ -96,7 +96,7 @@ def a_place(directory: Path) -> Iterator[Place]:
         yield Place(directory, operator, clients)
 
 
-def failing(bundle: Bundle, papers: Papers) -> Check | None:
+def failing(bundle: Bundle, papers: VerifierInputs) -> Check | None:
     try:
         verify(bundle.to_bytes(), papers, lambda check, said: None)
     except CheckFailed as failed:
@@ -167,7 +167,7 @@ def test_while_keys_are_exchanged_the_old_one_is_enough(tmp_path: Path, capsys: 
             server_main(["keys", "add", "log", "--state", str(tmp_path / "state")])
         assert not ended.value.code
         given_up = time.monotonic() + 60
-        while (Keepsakes(ann).checkpoint() or b"").count(b"equipoise/") < 3:  # the origin, and both signatures
+        while (ReceiptStore(ann).checkpoint() or b"").count(b"equipoise/") < 3:  # the origin, and both signatures
             assert time.monotonic() < given_up
             told(capsys, 0, "bundle", round_id, "--out", tmp_path / "bundle", "--profile", ann)
         again = told(capsys, 0, "bundle", round_id, "--out", tmp_path / "again", "--profile", ann)

@@ -19,7 +19,7 @@ from equipoise.results import AnswerMethod
 from equipoise.wire.workloads import chunk_from_bytes, results_to_chunks
 from equipoise_server.cli import main
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.interface import Plan, Setting
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.replay.replay import Replayed
@@ -223,7 +223,7 @@ def test_a_plan_that_does_not_follow_from_the_terms_is_found(
 ) -> None:
     plan = Equilibrium.plan
 
-    def dearer(planner: Equilibrium, setting: Setting) -> Plan:
+    def dearer(planner: Equilibrium, setting: PublicParameters) -> Plan:
         honest = plan(planner, setting)
         return replace(honest, data_cost=replace(honest.data_cost, rho=honest.data_cost.rho + 1))
 

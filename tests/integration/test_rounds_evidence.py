@@ -13,8 +13,8 @@ from equipoise.errors import NotFound, OutOfRange, WrongState
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence, log_origin
 from equipoise.records.signed_notes import VerifierKey
-from equipoise.verification.checks import Check, CheckFailed, Papers, verify
-from equipoise.verification.log_history import Held
+from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
+from equipoise.verification.log_history import EarlierCheckpoint
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.transparency import keys
@@ -46,7 +46,7 @@ def bundle(bench: Bench, analyst: str, round_id: str) -> bytes:
     return Bundle(told, bench.rounds.submitted(analyst, round_id, 0, 1 << 20), stream, synopsis).to_bytes()
 
 
-def found(data: bytes, papers: Papers) -> Check | None:
+def found(data: bytes, papers: VerifierInputs) -> Check | None:
     try:
         verify(data, papers, lambda check, said: None)
     except CheckFailed as failed:
@@ -77,7 +77,7 @@ def test_evidence_comes_with_the_results_and_once_it_is_in_the_log(bench: Bench)
     assert bench.rounds.evidence("ann", round_id, 0) is None
     _, trusted = log_keys(bench)
     for analyst, statements in (("ann", ANN), ("bob", BOB)):
-        assert found(bundle(bench, analyst, round_id), Papers(trusted, statements=statements)) is None
+        assert found(bundle(bench, analyst, round_id), VerifierInputs(trusted, statements=statements)) is None
     for size in (1 << 40, 1 << 63):
         with pytest.raises(OutOfRange):
             bench.rounds.evidence("ann", round_id, size)
@@ -93,7 +93,7 @@ def test_after_a_change_of_keys_old_and_new_signatures_can_be_checked(bench: Ben
     signer, (old,) = log_keys(bench)
     bench.rounds.abort(first, "the power failed", "abort")
     before = evidence(bench, "ann", first)
-    held = Held(before.checkpoint)
+    held = EarlierCheckpoint(before.checkpoint)
     size = int(before.checkpoint.split(b"\n")[1])
     assert before.keys == (old.to_text(),)
     second = bench.sealed(QUICK)
@@ -110,9 +110,9 @@ def test_after_a_change_of_keys_old_and_new_signatures_can_be_checked(bench: Ben
     told = evidence(bench, "ann", second, size)
     data = Bundle(told, bench.rounds.submitted("ann", second, 0, 1 << 20), (), None).to_bytes()
     assert set(told.keys) == {old.to_text(), new.to_text()}
-    assert found(data, Papers([old, new], checkpoint=held)) is None
-    assert found(data, Papers([old])) is Check.CHECKPOINT
-    assert found(data, Papers([new])) is Check.RECEIPT
+    assert found(data, VerifierInputs([old, new], checkpoint=held)) is None
+    assert found(data, VerifierInputs([old])) is Check.CHECKPOINT
+    assert found(data, VerifierInputs([new])) is Check.RECEIPT
     assert evidence(bench, "bob", second, size).earlier == told.earlier
 
 
@@ -123,6 +123,6 @@ def test_a_round_without_a_workload_has_evidence_of_the_same_shape(bench: Bench)
     bench.rounds.abort(round_id, "the power failed", "abort")
     ann, bob = (evidence(bench, name, round_id) for name in ("ann", "bob"))
     _, trusted = log_keys(bench)
-    assert found(Bundle(ann, None, (), None).to_bytes(), Papers(trusted)) is None
+    assert found(Bundle(ann, None, (), None).to_bytes(), VerifierInputs(trusted)) is None
     shapes = [[[len(item.path) for item in each.items] for each in told.records] for told in (ann, bob)]
     assert shapes[0] == shapes[1]

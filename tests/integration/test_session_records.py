@@ -33,7 +33,7 @@ from equipoise.records.evidence import Evidence
 from equipoise.records.sealed_seeds import seal_to
 from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE
 from equipoise.records.signed_notes import VerifierKey
-from equipoise.verification.checks import Check, CheckFailed, Papers, verify
+from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
 from equipoise.wire.outline import asked_from_bytes, asked_to_bytes
 from equipoise.wire.workloads import answers_from_chunk, answers_to_chunk
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
@@ -117,7 +117,7 @@ def bundle(bench: Bench, analyst: str, session_id: str) -> Bundle:
     return Bundle(evidence, bench.rounds.submitted(analyst, session_id, 0, 1 << 20) or None, stream, synopsis)
 
 
-def found(bundle: Bundle, papers: Papers) -> Check | None:
+def found(bundle: Bundle, papers: VerifierInputs) -> Check | None:
     try:
         verify(bundle.to_bytes(), papers, lambda check, said: None)
     except CheckFailed as failed:
@@ -132,8 +132,8 @@ def test_an_analyst_verifies_what_it_was_told(held: Held, name: str, count: int)
     assert len(receipts) == count
     statements = (COUNTED if name == "low_sensitivity" else ASKED)["ann"]
     for receipt in (None, *receipts):
-        assert found(mine, Papers(held.trusted, receipt, statements)) is None
-    assert found(held.bundles[name]["bob"], Papers(held.trusted, held.receipts[name]["bob"][-1])) is None
+        assert found(mine, VerifierInputs(held.trusted, receipt, statements)) is None
+    assert found(held.bundles[name]["bob"], VerifierInputs(held.trusted, held.receipts[name]["bob"][-1])) is None
     (key,) = held.trusted
     items = page_reader.bundle(mine.to_bytes().decode(), key.to_text())
     assert items["round"]["session"]["shares"] == 2
@@ -143,20 +143,20 @@ def test_an_analyst_verifies_what_it_was_told(held: Held, name: str, count: int)
 def test_what_is_released_cannot_differ_from_what_was_told(held: Held) -> None:
     """A custodian who told ann something else live has signed so, and cannot have signed what is released."""
     mine = held.bundles["online"]["ann"]
-    assert [found(mine, Papers(held.trusted, lie)) for lie in held.lies] == [
+    assert [found(mine, VerifierInputs(held.trusted, lie)) for lie in held.lies] == [
         Check.STREAM,
         Check.STREAM,
         Check.RECEIPT,
     ]
-    assert found(mine, Papers(held.trusted, held.receipts["online_private"]["ann"][0])) is Check.RECEIPT
-    assert found(mine, Papers(held.trusted, held.receipts["online"]["bob"][0])) is Check.RECEIPT
+    assert found(mine, VerifierInputs(held.trusted, held.receipts["online_private"]["ann"][0])) is Check.RECEIPT
+    assert found(mine, VerifierInputs(held.trusted, held.receipts["online"]["bob"][0])) is Check.RECEIPT
 
 
 def test_a_session_that_was_aborted_says_what_was_asked_and_charged(held: Held) -> None:
     mine, (receipt,) = held.bundles["aborted"]["ann"], held.receipts["aborted"]["ann"]
-    assert found(mine, Papers(held.trusted, receipt, ASKED["ann"][:1])) is None
-    assert found(mine, Papers(held.trusted, receipt, ASKED["ann"][1:2])) is Check.WORKLOAD
-    assert found(held.bundles["aborted"]["bob"], Papers(held.trusted)) is None
+    assert found(mine, VerifierInputs(held.trusted, receipt, ASKED["ann"][:1])) is None
+    assert found(mine, VerifierInputs(held.trusted, receipt, ASKED["ann"][1:2])) is Check.WORKLOAD
+    assert found(held.bundles["aborted"]["bob"], VerifierInputs(held.trusted)) is None
     assert mine.stream == ()
 
 

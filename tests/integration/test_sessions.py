@@ -223,7 +223,7 @@ def test_no_analyst_can_ask_more_bytes_than_sealing_can_make_a_workload_of(
     """Bytes count, not only statements: one that names its category ten thousand times has a single cell."""
     session_id = on_sqlite.sessions.open(ONLINE, "open").id
     long = statement_to_bytes(COLOUR.isin(["red"] * 10_000))
-    monkeypatch.setattr(pending_statements, "MOST_BYTES", 2 * len(long))
+    monkeypatch.setattr(pending_statements, "MAX_BYTES", 2 * len(long))
     stream = attached(on_sqlite, "ann", session_id)
     ask(stream, 1, COLOUR.isin(["red"] * 10_000))
     on_sqlite.restart()

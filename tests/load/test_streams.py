@@ -28,7 +28,7 @@ WATCHED = 'equipoise_open_calls{method="WatchAnalystRound"}'
 SUBMITTED = 'equipoise_open_calls{method="SubmitWorkload"}'
 REFUSED = 'equipoise_calls_total{method="StreamResults",status="RESOURCE_EXHAUSTED"}'
 MEMORY, DESCRIPTORS = "process_resident_memory_bytes", "process_open_fds"
-CUT_OFF, LONGEST_SUBMIT_SECONDS = 100, 0.05  # submits, and until the last of them is cut off
+CUT_OFF, MAX_SUBMIT_SECONDS = 100, 0.05  # submits, and until the last of them is cut off
 SPARE_BYTES = 20_000_000  # what an allocator may keep for later
 SPARE_TASKS = 10  # that come and go
 SPARE_DESCRIPTORS = 60  # of connections to the store that are made when many read at once, and then stay
@@ -192,7 +192,7 @@ def cut_off(stub: Any, place: Place, number: int) -> None:
         gone.wait()
 
     call = stub.SubmitWorkload.future(requests())
-    time.sleep(LONGEST_SUBMIT_SECONDS * number / CUT_OFF)
+    time.sleep(MAX_SUBMIT_SECONDS * number / CUT_OFF)
     call.cancel()
     gone.set()
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from equipoise.queries.session_workload import CompiledStatement
-from equipoise_server.sessions.pending_statements import Asker, Waiting
-from equipoise_server.sessions.session_loop import Conductor
+from equipoise_server.sessions.pending_statements import AnalystProgress, PendingStatement
+from equipoise_server.sessions.session_loop import SessionLoop
 
 ACCEPTED = "accepted"
 
-accepted = Conductor._accepted
+accepted = SessionLoop._accepted
 
 
 def tell_what_is_accepted(state: Path) -> None:
     """Whose statements wait for their turn: the clock must not move before they do."""
 
     def told(
-        self: Conductor, asker: Asker, sequence: int, statement: bytes, compiled: CompiledStatement
-    ) -> Waiting:
+        self: SessionLoop, asker: AnalystProgress, sequence: int, statement: bytes, compiled: CompiledStatement
+    ) -> PendingStatement:
         waits = accepted(self, asker, sequence, statement, compiled)
         with (state / ACCEPTED).open("a") as file:
             file.write(f"{asker.share.analyst}\n")
         return waits
 
-    Conductor._accepted = told  # type: ignore[method-assign]
+    SessionLoop._accepted = told  # type: ignore[method-assign]

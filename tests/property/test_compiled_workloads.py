@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from equipoise.queries.predicates import All, Among, Any, Interval, Marginal, Not, Predicate
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Marginal, Not, Predicate
 from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.queries.workload_compiler import compile_workload, concatenate
 
@@ -38,9 +38,9 @@ def holds(predicate: Predicate, record: Record) -> bool:
             lows = dict(zip(bin_labels(EDGES), itertools.pairwise(EDGES), strict=True))
             ends = lows.get(record[SCHEMA.names.index(name)])
             return ends is not None and low <= ends[0] and ends[1] <= high
-        case All(conditions):
+        case AllOf(conditions):
             return all(holds(each, record) for each in conditions)
-        case Any(conditions):
+        case AnyOf(conditions):
             return any(holds(each, record) for each in conditions)
         case Not(condition):
             return not holds(condition, record)
@@ -67,13 +67,13 @@ intervals = st.tuples(
 predicates: st.SearchStrategy[Predicate] = st.recursive(
     amongs | intervals,
     lambda inner: st.lists(inner, min_size=1, max_size=4).flatmap(
-        lambda parts: st.sampled_from([All(tuple(parts)), Any(tuple(parts)), Not(parts[0])])
+        lambda parts: st.sampled_from([AllOf(tuple(parts)), AnyOf(tuple(parts)), Not(parts[0])])
     ),
     max_leaves=8,
 )
 names = st.lists(st.sampled_from(SCHEMA.names), min_size=1, unique=True)
 marginals = names.map(lambda some: Marginal(tuple(some)))
-constants = predicates.flatmap(lambda each: st.sampled_from([Any((each, Not(each))), All((Not(each), each))]))
+constants = predicates.flatmap(lambda each: st.sampled_from([AnyOf((each, Not(each))), AllOf((Not(each), each))]))
 statements_of_all_kinds = predicates | predicates | constants | marginals
 # Some have one statement, some the same one several times.
 workloads = st.lists(statements_of_all_kinds, max_size=6) | st.lists(

@@ -33,7 +33,7 @@ from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.records import SessionTerms as RecordedSession
 from equipoise_server.rounds.records import Share as RecordedShare
 from equipoise_server.rpc.interceptors import authentication
-from equipoise_server.rpc.interceptors.error_translation import LONGEST_MESSAGE, REASON_KEY, hide_errors
+from equipoise_server.rpc.interceptors.error_translation import MAX_MESSAGE, REASON_KEY, hide_errors
 from equipoise_server.rpc.interceptors.interceptor import Context, surround
 from equipoise_server.rpc.methods import Serving, bind
 from equipoise_server.rpc.services import evidence_stream
@@ -135,7 +135,7 @@ class Served:
             kind = BY_REASON[trailing[REASON_KEY]]
             assert kind is not InternalError, (method, requests, message)
             assert status.name == kind.status
-            assert len(message.encode()) <= LONGEST_MESSAGE
+            assert len(message.encode()) <= MAX_MESSAGE
 
     async def _call(self, method: str, requests: tuple[bytes, ...], context: FakeContext) -> None:
         (role,) = POLICY[method].roles

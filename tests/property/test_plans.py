@@ -12,11 +12,11 @@ from equipoise_server.mechanisms.budget_rounding import usable_rho
 from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
 
 
 @st.composite
-def settings_of_rounds(draw: st.DrawFn, least_epsilon: float, least_records: int) -> Setting:
+def settings_of_rounds(draw: st.DrawFn, least_epsilon: float, least_records: int) -> PublicParameters:
     """Any public numbers: both units, every play, repair or none, from two statements to a million."""
     analysts = draw(st.integers(2, 40))
     statements = draw(st.integers(1, 25_000))
@@ -29,7 +29,7 @@ def settings_of_rounds(draw: st.DrawFn, least_epsilon: float, least_records: int
     if share is not None:
         options["game_share"] = share
     epsilons = st.floats(least_epsilon, 12)
-    return Setting(
+    return PublicParameters(
         records=draw(st.integers(least_records, 10**8)),
         universe_size=draw(st.integers(2, 2**40)),
         shares=tuple(Share(f"analyst-{i}", statements, statements * cells) for i in range(analysts)),
@@ -41,7 +41,7 @@ def settings_of_rounds(draw: st.DrawFn, least_epsilon: float, least_records: int
     )
 
 
-def check_budgets(case: Setting, plan: Plan) -> None:
+def check_budgets(case: PublicParameters, plan: Plan) -> None:
     """Both totals by the library's conversion, and the game alone by the exact accounting."""
     data, analyst, size = case.data_budget, case.analyst_budget, Size.of(case)
     assert epsilon_for(plan.data_cost, data.delta) <= data.epsilon
@@ -56,7 +56,7 @@ def check_budgets(case: Setting, plan: Plan) -> None:
 
 @settings(max_examples=20)
 @given(settings_of_rounds(0.01, 1))
-def test_no_plan_exceeds_a_budget(case: Setting) -> None:
+def test_no_plan_exceeds_a_budget(case: PublicParameters) -> None:
     try:
         plan = plan_equilibrium("equilibrium", case)
     except (BudgetExhausted, InvalidArgument):
@@ -66,5 +66,5 @@ def test_no_plan_exceeds_a_budget(case: Setting) -> None:
 
 @settings(max_examples=20)
 @given(settings_of_rounds(0.5, 10_000))
-def test_ample_budgets_are_never_refused(case: Setting) -> None:
+def test_ample_budgets_are_never_refused(case: PublicParameters) -> None:
     check_budgets(case, plan_equilibrium("equilibrium", case))

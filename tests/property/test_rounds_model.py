@@ -30,7 +30,7 @@ from hypothesis.stateful import (
 from integration.rounds_bench import ANN, CAP, SALT, TERMS, Bench
 from structlog.testing import capture_logs
 
-from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, parts_from_json
+from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
 from equipoise.records.record import stream_digest
 from equipoise.wire.workloads import workload_to_bytes
@@ -178,10 +178,10 @@ class Life(RuleBasedStateMachine):
         plan = self.bench.rounds.plan(terms)
         cost = plan.charged_analyst_cost
         if self.analyst_cap.order is not None:
-            cost = charge_at(parts_from_json(plan.analyst_events), self.analyst_cap.order)
+            cost = charge_at(events_from_json(plan.analyst_events), self.analyst_cap.order)
         mine = {f"analyst/shop/{unit}/{name}": cost for name in ("ann", "bob")}
         order = self.accounts[DATA].cap.order
-        on_data = plan.data_cost if order is None else charge_at(parts_from_json(plan.data_events), order)
+        on_data = plan.data_cost if order is None else charge_at(events_from_json(plan.data_events), order)
         costs = {DATA: on_data, **mine}
         new = {name: Account(sums=unit == "analyst", cap=self.analyst_cap) for name in mine}
         known = new | self.accounts

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.queries.predicates import (
-    All,
+    AllOf,
     Among,
-    Any,
+    AnyOf,
     CappedSum,
     CountDistinct,
     Interval,
@@ -48,7 +48,7 @@ leaves = st.builds(Among, names, st.lists(names, min_size=1, max_size=4).map(tup
 
 def combined(inner: st.SearchStrategy[Predicate]) -> st.SearchStrategy[Predicate]:
     several = st.lists(inner, min_size=1, max_size=4).map(tuple)
-    return st.builds(All, several) | st.builds(Any, several) | st.builds(Not, inner)
+    return st.builds(AllOf, several) | st.builds(AnyOf, several) | st.builds(Not, inner)
 
 
 predicates: st.SearchStrategy[Predicate] = st.recursive(leaves, combined, max_leaves=10)

@@ -14,7 +14,7 @@ cd "$place"
 client/bin/python -m pip --disable-pip-version-check --quiet install "$wheel"
 client/bin/equipoise --help >/dev/null
 if said="$(client/bin/equipoise-server --help 2>&1)"; then exit 1; fi
-[[ "$said" == *"pip install 'equipoise[server]'" ]]
+[[ "$said" == *"pip install 'equipoise[server]'"* ]]
 client/bin/python - <<'PYTHON'
 import importlib.util, sys
 import equipoise

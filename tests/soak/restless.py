@@ -26,7 +26,7 @@ from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, operator_p
 from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
 from equipoise_server.mechanisms.registry import MECHANISMS
 
-LONGEST_SECONDS = 1.5  # until a call is cut off; half of all sooner than a tenth of it
+MAX_SECONDS = 1.5  # until a call is cut off; half of all sooner than a tenth of it
 PAUSE_SECONDS = 0.5  # at most, between calls: rounds must go on beside
 ASKED = workload_to_bytes(WORKLOADS[2])
 
@@ -176,7 +176,7 @@ def _channel(profile: Path) -> grpc.Channel:
 @contextmanager
 def cut_off(call: Any, drawn: random.Random) -> Iterator[None]:
     """Ends a call at a random moment, while the block waits for it."""
-    timer = threading.Timer(LONGEST_SECONDS * drawn.random() ** 3, call.cancel)
+    timer = threading.Timer(MAX_SECONDS * drawn.random() ** 3, call.cancel)
     timer.start()
     try:
         yield

@@ -24,7 +24,7 @@ from equipoise.queries.workload_compiler import concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_all, units_of
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Answers, Setting
+from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.repair import analyst_repair, private_weights
 from equipoise_server.mechanisms.repair.analyst_repair import (
     AnalystRepairParameters,
@@ -53,7 +53,7 @@ def key_of(answers: Answers) -> tuple[int, ...]:
 
 
 def analyst_pipeline_law(
-    setting: Setting,
+    setting: PublicParameters,
     parameters: EquilibriumParameters,
     histogram: Histogram,
     workloads: Workloads,
@@ -78,7 +78,7 @@ def analyst_pipeline_law(
 
 
 def repair_law(
-    setting: Setting,
+    setting: PublicParameters,
     parameters: EquilibriumParameters,
     workloads: Workloads,
     counts: NDArray[np.int64],

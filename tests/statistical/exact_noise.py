@@ -12,7 +12,7 @@ from statistical.exact_pipeline import SEED, Choices, Pair, enumerated, every_ru
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms.interface import Mechanism, Plan, Setting
+from equipoise_server.mechanisms.interface import Mechanism, Plan, PublicParameters
 
 ORDERS = (1.5, 2.0, 4.0, 16.0)
 TINY = 1e-9  # far above what doubles, and tails that are taken together, can do here
@@ -20,7 +20,7 @@ TINY = 1e-9  # far above what doubles, and tails that are taken together, can do
 
 def noise_law(
     mechanism: Mechanism,
-    setting: Setting,
+    setting: PublicParameters,
     plan: Plan,
     histogram: NDArray[np.int64],
     workloads: Mapping[str, CompiledWorkload],

@@ -22,7 +22,7 @@ from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.predicates import Marginal, Statement
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
 from equipoise_server.mechanisms.pooled import mechanism
 from equipoise_server.mechanisms.pooled.measured import measure
 from equipoise_server.mechanisms.pooled.plan import PooledParameters
@@ -40,9 +40,9 @@ def asking(names: str) -> CompiledWorkload:
     return compile_workload([ASKS[name] for name in names], SCHEMA)
 
 
-def tiny(unit: str, shares: Mapping[str, int], records: int, data: Budget, analyst: Budget) -> Setting:
+def tiny(unit: str, shares: Mapping[str, int], records: int, data: Budget, analyst: Budget) -> PublicParameters:
     """Two attributes of two categories, and the family of their two tables."""
-    return Setting(
+    return PublicParameters(
         records=records,
         universe_size=4,
         shares=tuple(Share(name, count, 2 * count) for name, count in shares.items()),
@@ -85,7 +85,7 @@ def drawn(*noises: Sequence[int]) -> Iterator[None]:
 class Round:
     """A planned round and its private inputs."""
 
-    setting: Setting
+    setting: PublicParameters
     plan: Plan
     histogram: NDArray[np.int64]
     workloads: Mapping[str, CompiledWorkload]
@@ -140,7 +140,7 @@ class Round:
         return law
 
 
-def planned(setting: Setting, counts: Sequence[int], asked: Mapping[str, str]) -> Round:
+def planned(setting: PublicParameters, counts: Sequence[int], asked: Mapping[str, str]) -> Round:
     """A round on so many records in each of the four cells, of analysts who ask for these tables."""
     histogram = np.array(counts, dtype=np.int64)
     workloads = {name: asking(own) for name, own in asked.items()}

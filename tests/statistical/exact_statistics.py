@@ -15,7 +15,7 @@ from equipoise.queries.predicates import CappedSum, Quantile, Variance
 from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.queries.statistics import CompiledStatistic, Databases, compile_statistic
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, PublicParameters, Share
 from equipoise_server.mechanisms.low_sensitivity.database_question import DatabaseQuestion, scale_for
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.online_private.cost import Session, analyst_parts, data_parts
@@ -66,9 +66,9 @@ def parameters_of(declared: Fraction) -> EpochParameters:
     )
 
 
-def session_of(statements: int) -> tuple[Setting, Session]:
+def session_of(statements: int) -> tuple[PublicParameters, Session]:
     """What the costs are computed for: every slot is asked in."""
-    setting = Setting(
+    setting = PublicParameters(
         records=RECORDS,
         universe_size=2,
         shares=(Share("a", statements, statements),),

@@ -22,7 +22,7 @@ from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.equilibrium.cost_model import analyst_mixture, analyst_rho
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.interface import Budget, Outcome, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, Outcome, PublicParameters, Share
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
 
 
@@ -99,7 +99,7 @@ def the_synopsis_learns(_: Path) -> bool:
     choose = np.random.default_rng(8)
     workload = masks_workload(choose.integers(1, 255, 20).tolist(), 8)
     histogram = np.array([6000, 2000, 1000, 500, 300, 100, 60, 40], dtype=np.int64)
-    setting = Setting(
+    setting = PublicParameters(
         10_000, 8, (Share("a", 20, 20),), "query", Budget(8.0, 1e-6), Budget(math.inf, 1e-6), 0.1, LEARNING
     )
     outcome = run(setting, histogram, {"a": workload})
@@ -132,7 +132,7 @@ def uncharged_selections(patches: pytest.MonkeyPatch) -> None:
     patches.setattr(accounting, "private_weights_rho", forgetful)
 
 
-def run(setting: Setting, histogram: NDArray[np.int64], workloads: dict[str, CompiledWorkload]) -> Outcome:
+def run(setting: PublicParameters, histogram: NDArray[np.int64], workloads: dict[str, CompiledWorkload]) -> Outcome:
     """One run of the shipped mechanism."""
     equilibrium = Equilibrium()
     return equilibrium.run(setting, equilibrium.plan(setting), histogram, workloads, bytes(32), lambda *_: None)

@@ -20,9 +20,9 @@ from statistical.exact_online import online_law
 from statistical.exact_pipeline import Pair
 from statistical.exact_sparse_vector import first_positive_law
 
-from equipoise.accounting import RHO_UNIT, Part
+from equipoise.accounting import RHO_UNIT, PrivacyEvent
 from equipoise.queries.session_workload import CompiledStatement
-from equipoise_server.mechanisms.interface import Answers, Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import Answers, Budget, Plan, PublicParameters, Share
 from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, fresh_answers
 from equipoise_server.mechanisms.online import mechanism as online
 from equipoise_server.mechanisms.online import plan as online_plan
@@ -46,7 +46,7 @@ class Case:
 
     data: tuple[list[int], list[int]]
     masks: tuple[int, ...]
-    setting: Setting
+    setting: PublicParameters
 
     @property
     def statements(self) -> list[CompiledStatement]:
@@ -69,7 +69,7 @@ def case(data: tuple[list[int], list[int]], masks: tuple[int, ...], epsilon: flo
     return Case(
         data,
         masks,
-        Setting(
+        PublicParameters(
             records=sum(data[0]),
             universe_size=3,
             shares=(Share("a", len(masks), cells),),
@@ -128,7 +128,7 @@ def realised_charge(patches: pytest.MonkeyPatch) -> None:
     """One update charged, as if only one were ever made."""
     parts = online_plan.data_parts
 
-    def of_one(setting: Setting, parameters: OnlineParameters) -> list[Part]:
+    def of_one(setting: PublicParameters, parameters: OnlineParameters) -> list[PrivacyEvent]:
         return parts(setting, replace(parameters, updates=1))
 
     patches.setattr(online, "data_parts", of_one)

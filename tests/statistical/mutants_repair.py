@@ -24,7 +24,7 @@ from statistical.test_sparse_vector import at_least
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium, repair_all
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, PublicParameters, Share
 from equipoise_server.mechanisms.noise_calibration import LaplaceNoise
 from equipoise_server.mechanisms.repair import statement_repair, statement_repair_plan
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
@@ -164,7 +164,9 @@ def answers_from_test_noise(patches: pytest.MonkeyPatch) -> None:
 def detection_couples_nobody(_: Path) -> bool:
     """Given the synopsis, what a gets is the same bytes whatever b asks."""
     workloads = ({"b": B, "a": A}, {"b": OTHER_B, "a": A})
-    setting = Setting(4, 3, (Share("b", 2, 2), Share("a", 2, 2)), "query", Budget(1, 0.1), Budget(1, 0.1), 0.1, {})
+    setting = PublicParameters(
+        4, 3, (Share("b", 2, 2), Share("a", 2, 2)), "query", Budget(1, 0.1), Budget(1, 0.1), 0.1, {}
+    )
     both = EquilibriumParameters(EXTREME, REPAIR)
     for run in range(60):
         told = []

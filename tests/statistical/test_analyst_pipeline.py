@@ -23,7 +23,7 @@ from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, total_analyst_cost, total_data_cost
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 
@@ -32,9 +32,11 @@ HIDDEN = RepairPlaces(1, Fraction(3, 2), 2)  # the count test decides, and its c
 UNCAPPED = RepairPlaces(0, Fraction(3, 2), 3)  # the count test alone decides
 
 
-def setting(analysts: str, records: int, data: float, analyst: float, delta: float, **options: object) -> Setting:
+def setting(
+    analysts: str, records: int, data: float, analyst: float, delta: float, **options: object
+) -> PublicParameters:
     """A universe of two cells; every analyst may ask two statements."""
-    return Setting(
+    return PublicParameters(
         records=records,
         universe_size=UNIVERSE,
         shares=tuple(Share(name, 2, 2) for name in analysts),
@@ -46,7 +48,7 @@ def setting(analysts: str, records: int, data: float, analyst: float, delta: flo
     )
 
 
-def with_places(public: Setting, places: RepairPlaces) -> Plan:
+def with_places(public: PublicParameters, places: RepairPlaces) -> Plan:
     """The plan, with other repair places and what these cost: so few analysts would all have one."""
     plan = Equilibrium().plan(public)
     parameters = EquilibriumParameters.from_json(plan.parameters)
@@ -62,7 +64,7 @@ def with_places(public: Setting, places: RepairPlaces) -> Plan:
 
 
 def pair(
-    public: Setting,
+    public: PublicParameters,
     plan: Plan,
     data: tuple[Histogram, Histogram],
     asked: tuple[dict[str, list[int]], dict[str, list[int]]],

@@ -13,7 +13,7 @@ from scipy.stats import binom
 from equipoise.queries.predicates import Marginal, attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_workload
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, PublicParameters, Share
 from equipoise_server.mechanisms.registry import mechanism
 
 FALSE_ALARM = 1e-9  # of each test
@@ -29,7 +29,7 @@ ASKED = {
 
 def failures(unit: str, epsilon: float, part_of_bound: float, **options: object) -> tuple[int, int]:
     """Rounds that fail with every bound cut to a part of itself, and certified answers afresh, of all runs."""
-    setting = Setting(
+    setting = PublicParameters(
         records=RECORDS,
         universe_size=4,
         shares=tuple(Share(name, each.statement_count, each.query_count) for name, each in ASKED.items()),

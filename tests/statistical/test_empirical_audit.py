@@ -22,7 +22,7 @@ from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certified_epsilon, certify, power
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -37,7 +37,7 @@ NIGHTLY = SIZES["nightly"].runs
 class Case:
     """Two neighbouring inputs and who looks: everybody, or all analysts but the one that changes."""
 
-    setting: Setting
+    setting: PublicParameters
     data: tuple[list[int], list[int]]
     asked: tuple[dict[str, list[int]], dict[str, list[int]]]
     viewers: tuple[str, ...]
@@ -73,9 +73,9 @@ class Case:
 
 def setting(
     unit: str, shares: dict[str, int], records: int, data: float, analyst: float, **options: object
-) -> Setting:
+) -> PublicParameters:
     """A universe of three cells, and a game of three rounds of one record."""
-    return Setting(
+    return PublicParameters(
         records=records,
         universe_size=3,
         shares=tuple(Share(name, count, count) for name, count in shares.items()),

@@ -19,7 +19,7 @@ from unit.mechanisms.instance import instance
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_lab.audit.empirical import Finding, audited, claim_of
 from equipoise_lab.audit.neighbours import Instance
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, PublicParameters
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -33,7 +33,11 @@ every_mechanism = pytest.mark.parametrize("name", NAMES)
 
 
 def largest_errors(
-    name: str, setting: Setting, histogram: NDArray[np.int64], workloads: dict[str, CompiledWorkload], rounds: int
+    name: str,
+    setting: PublicParameters,
+    histogram: NDArray[np.int64],
+    workloads: dict[str, CompiledWorkload],
+    rounds: int,
 ) -> tuple[NDArray[np.float64], int]:
     """The largest error of a certified answer in each round, and in how many rounds one is beyond its own bound."""
     mechanism, plan = MECHANISMS[name], MECHANISMS[name].plan(setting)

@@ -39,7 +39,7 @@ from equipoise.queries.predicates import Quantile
 from equipoise.queries.statistics import CompiledStatistic, compile_statistic
 from equipoise_lab.audit.clopper_pearson import Outcome, certify
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
 from equipoise_server.mechanisms.low_sensitivity import database_question
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity, LowSensitivityParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
@@ -148,7 +148,7 @@ def test_candidates_that_come_from_the_data_tell_them() -> None:
 # A shipped session whose single record moves from one end to the other.
 
 MOVED = compile_statistic(Quantile("x", 0.5, 1.0), SCHEMA, "")
-SETTING = Setting(
+SETTING = PublicParameters(
     records=1,
     universe_size=2,
     shares=(Share("a", 2, 2),),

@@ -17,7 +17,7 @@ from statistical.exact_game import Law, masks_workload, renyi, table_workload
 
 from equipoise.accounting import charge_of, exponential_mechanism_rho
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, Budget, PublicParameters, Share
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.private_weights import (
     answer_scores,
@@ -90,7 +90,7 @@ def worst_rho(parameters: WeightsParameters, workload: CompiledWorkload = WORKLO
 
 def charged(parameters: WeightsParameters) -> float:
     """What one analyst's selections and measurements are charged, without the test."""
-    setting = Setting(2, 3, (Share("a", 3, 5),), "query", Budget(1, 0.01), Budget(1, 0.01), 0.1, {})
+    setting = PublicParameters(2, 3, (Share("a", 3, 5),), "query", Budget(1, 0.01), Budget(1, 0.01), 0.1, {})
     parts = [part for part in data_parts(setting, parameters) if part.name in ("selections", "answers")]
     return charge_of(parts).rho / 1e12
 
@@ -160,14 +160,14 @@ def test_a_hypothesis_that_moves_the_wrong_way_is_caught(monkeypatch: pytest.Mon
     assert not every_round_gains_what_is_proven()
 
 
-def many_conditions() -> tuple[Setting, CompiledWorkload, NDArray[np.int64]]:
+def many_conditions() -> tuple[PublicParameters, CompiledWorkload, NDArray[np.int64]]:
     """120 conditions on half of 16 possible records, of a million."""
     choose = np.random.default_rng(9)
     workload = masks_workload(choose.integers(1, 2**16 - 1, 120).tolist(), 16)
     histogram = choose.multinomial(10**6, choose.dirichlet(np.full(16, 0.3))).astype(np.int64)
     share = Share("a", 120, 120, 120)
     budgets = Budget(1.0, 1e-12), Budget(1.0, 1e-6)
-    return Setting(10**6, 16, (share,), "query", *budgets, 0.05, {"rounds": 24}), workload, histogram
+    return PublicParameters(10**6, 16, (share,), "query", *budgets, 0.05, {"rounds": 24}), workload, histogram
 
 
 def test_the_proven_error_is_useful_for_many_records_and_holds() -> None:

@@ -25,7 +25,7 @@ from equipoise.accounting import Cost
 from equipoise.errors import EquipoiseError
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 
 UNIVERSE = 4
@@ -58,11 +58,11 @@ class Instance:
     game_share: float
 
     @property
-    def setting(self) -> Setting:
+    def setting(self) -> PublicParameters:
         """The public side."""
         shares = [Share(name, len(masks), len(masks)) for name, masks in zip("ab", self.asked, strict=True)]
         forced = ("play", "rounds", "density", "query_rate", "data_rate", "threshold", "cut_off", "game_share")
-        return Setting(
+        return PublicParameters(
             records=len(self.cells),
             universe_size=UNIVERSE,
             shares=(*shares, *(Share(f"absent-{place}", 1, 1) for place in range(self.absent))),

@@ -21,10 +21,10 @@ from statistical.exact_pipeline import SEED, Workloads
 from statistical.exact_pooled import NEGLIGIBLE, Round, delta_between, planned, tables_epsilon, tiny
 
 from equipoise import accounting
-from equipoise.accounting import RHO_UNIT, Concentrated, tables_rho
+from equipoise.accounting import RHO_UNIT, ZcdpEvent, tables_rho
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certify
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, PublicParameters
 from equipoise_server.mechanisms.pooled import demand, measured, mechanism, plan
 from equipoise_server.mechanisms.pooled.measured import measure
 from equipoise_server.randomness.stream import KeyedStream
@@ -34,7 +34,7 @@ ALIKE = {"query": {"a": "x", "b": "xy"}, "analyst": {"a": "x", "b": "x"}}
 CHANGED = {"query": {"a": "x", "b": "yy"}, "analyst": {"a": "x", "b": "y"}}
 MANY = [900, 100, 0, 1000]
 # Of what is charged, that the worst case of these instances costs: Laplace noise all of it, a zCDP charge less.
-LEAST_PART, LEAST_PART_OF_VOTES = 0.75, {"laplace": 0.99, "gaussian": 0.6}
+MIN_PART, MIN_PART_OF_VOTES = 0.75, {"laplace": 0.99, "gaussian": 0.6}
 Switch = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -56,7 +56,7 @@ def test_the_tables_cost_the_data_what_is_charged_and_not_much_less(votes: tuple
     one, other = moved_record("query")
     claim = epsilon_for(one.plan.data_cost, DATA.delta)
     exact = tables_epsilon(one, other, one.parameters.rhos(votes), DATA.delta)
-    assert LEAST_PART * claim < exact <= claim
+    assert MIN_PART * claim < exact <= claim
 
 
 def votes_hide_one(unit: str, analyst: Budget) -> bool:
@@ -75,7 +75,7 @@ def test_the_votes_cost_one_analyst_what_is_charged_and_not_much_less(unit: str,
     noise = one.parameters.demand.noise
     assert noise is not None
     assert noise.name == ("laplace" if analyst is ANALYST else "gaussian")
-    part = LEAST_PART_OF_VOTES[noise.name] * analyst.epsilon
+    part = MIN_PART_OF_VOTES[noise.name] * analyst.epsilon
     assert delta_between(one.demand_law(), other.demand_law(), part) > analyst.delta
 
 
@@ -166,7 +166,7 @@ def floor_for_what_is_asked(patches: pytest.MonkeyPatch) -> None:
     noisy = mechanism.noisy_demand
 
     def leaking(
-        parameters: plan.PooledParameters, setting: Setting, present: Workloads, seed: bytes
+        parameters: plan.PooledParameters, setting: PublicParameters, present: Workloads, seed: bytes
     ) -> NDArray[np.int64]:
         sets = parameters.family.sets
         raw = np.sum([demand.votes_of(own, setting.unit, sets) for own in present.values()], axis=0)
@@ -180,8 +180,8 @@ def shared_by_raw_votes(patches: pytest.MonkeyPatch) -> None:
 
 
 def realised_charge(patches: pytest.MonkeyPatch) -> None:
-    def only_the_floors(parameters: plan.PooledParameters, _: object) -> list[Concentrated]:
-        return [Concentrated("tables", parameters.floor * Fraction(parameters.rho, RHO_UNIT), 2)]
+    def only_the_floors(parameters: plan.PooledParameters, _: object) -> list[ZcdpEvent]:
+        return [ZcdpEvent("tables", parameters.floor * Fraction(parameters.rho, RHO_UNIT), 2)]
 
     patches.setattr(plan, "data_parts", only_the_floors)
 
@@ -196,7 +196,7 @@ def reused_stream(patches: pytest.MonkeyPatch) -> None:
 
 
 def column_norm(patches: pytest.MonkeyPatch) -> None:
-    patches.setattr(measured, "MOST_MOVED", 1)
+    patches.setattr(measured, "MAX_MOVED", 1)
 
 
 def tables_hide_a_record() -> bool:

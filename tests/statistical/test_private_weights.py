@@ -22,7 +22,7 @@ from equipoise.queries.predicates import Marginal
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, PublicParameters, Share
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair import private_weights
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
@@ -164,7 +164,7 @@ def test_few_rounds_with_the_planned_guard_learn_small_tables() -> None:
     histogram = np.array([222, 4518, 133, 127], dtype=np.int64)
     shares = (Share("one", 1, 4), Share("two", 1, 4))
     budgets = Budget(1.0, 1e-7), Budget(6.0, 1e-6)
-    setting = Setting(records, 4, shares, "analyst", *budgets, 0.05, {"threshold": 0.01})
+    setting = PublicParameters(records, 4, shares, "analyst", *budgets, 0.05, {"threshold": 0.01})
     repair = EquilibriumParameters.from_json(mechanism("equilibrium").plan(setting).parameters).repair
     assert isinstance(repair, AnalystRepairParameters)
     assert repair.weights_bound == 1 << 40

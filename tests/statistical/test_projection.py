@@ -20,15 +20,15 @@ from equipoise.queries.predicates import Marginal
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms import projection
-from equipoise_server.mechanisms.calibration import law_of
+from equipoise_server.mechanisms.calibration import noise_distribution
 from equipoise_server.mechanisms.independent_noise import GAUSSIAN, NoiseParameters, noisy_counts
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Outcome, Setting, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Outcome, PublicParameters, Share
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.projection import METHOD, Projection, project
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 RECORDS = 3
-SETTING = Setting(
+SETTING = PublicParameters(
     records=RECORDS,
     universe_size=2,
     shares=(Share("a", 1, 2, 2), Share("b", 1, 1, 1)),
@@ -50,7 +50,7 @@ def table_laws() -> list[Law]:
     Noisy counts beyond -4 and 7 are taken together, for all laws alike.
     """
     parameters = NoiseParameters.from_json(Projection().plan(SETTING).parameters)
-    law = law_of(parameters.noise, parameters.moved)
+    law = noise_distribution(parameters.noise, parameters.moved)
     assert isinstance(law, DiscreteGaussian)
     noise, laws, fits = law.law(96), list[Law](), dict[tuple[int, int], tuple[int, ...]]()
     for ones in range(RECORDS + 1):
@@ -98,7 +98,7 @@ def rounds(count: int) -> list[tuple[Outcome, NDArray[np.float64], NDArray[np.fl
     return seen
 
 
-def tables_setting() -> Setting:
+def tables_setting() -> PublicParameters:
     share = Share("a", 3, TABLES.query_count)
     return replace(SETTING, records=1500, universe_size=36, shares=(share,), data_budget=Budget(1.0, 1e-6))
 

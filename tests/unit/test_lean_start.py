@@ -144,7 +144,8 @@ def test_a_client_s_installation_says_what_the_server_needs(arguments: list[str]
     assert run.returncode == 1
     assert run.stdout == ""
     assert run.stderr == (
-        "error: scipy, duckdb not installed; equipoise-server needs: pip install 'equipoise[server]'\n"
+        "error: equipoise-server needs packages of its own: pip install 'equipoise[server]'. "
+        "Not installed: scipy, duckdb\n"
     )
 
 

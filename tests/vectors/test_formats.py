@@ -32,7 +32,7 @@ from equipoise.records.record import (
 )
 from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, open_checkpoint, sign_note
-from equipoise.verification.checks import Check, Papers, verify
+from equipoise.verification.checks import Check, VerifierInputs, verify
 
 VECTORS: dict[str, Any] = json.loads(Path(__file__).with_name("formats.json").read_text("utf-8"))
 ORIGIN = "equipoise/example"
@@ -146,7 +146,7 @@ def test_a_bundle_of_a_served_round() -> None:
     data = Path(__file__).with_name("bundle.json").read_bytes()
     key = Path(__file__).with_name("log.vkey").read_text("ascii").rstrip("\n")
     checks: list[Check] = []
-    verify(data, Papers([VerifierKey.from_text(key)]), lambda check, said: checks.append(check))
+    verify(data, VerifierInputs([VerifierKey.from_text(key)]), lambda check, said: checks.append(check))
     assert checks == list(Check)
     assert Bundle.from_bytes(data).to_bytes() == data
     items = page_reader.bundle(data.decode(), key)

@@ -24,7 +24,7 @@ from equipoise.accounting.threshold_tests import threshold_tests_divergence
 
 
 @dataclass(frozen=True)
-class Concentrated:
+class ZcdpEvent:
     """`times` mechanisms, each `rho`-zCDP (Bun & Steinke 2016)."""
 
     name: str
@@ -42,7 +42,7 @@ class Concentrated:
 
 
 @dataclass(frozen=True)
-class Pure:
+class PureDpEvent:
     """`times` mechanisms, each `epsilon`-DP.
 
     The charge is `epsilon^2 / 2` in zCDP each (Bun & Steinke 2016, Proposition 1.4). An accountant of privacy
@@ -66,7 +66,7 @@ class Pure:
 
 
 @dataclass(frozen=True)
-class Approximate:
+class ApproximateDpEvent:
     """An (`epsilon`, `delta`) pair, added by basic composition: `dp_accounting` has no event for it."""
 
     name: str
@@ -135,7 +135,7 @@ class ThresholdTests:
         return Fraction(0), self.epsilon, self.delta
 
     def divergence(self, order: Fraction) -> tuple[Fraction, Fraction]:
-        """By the theorem of `threshold_tests`; what the pair counts (`Approximate`), where that is less."""
+        """By the theorem of `threshold_tests`; what the pair counts (`ApproximateDpEvent`), where that is less."""
         found = threshold_tests_divergence(
             float(self.test_epsilon), self.positives, float(self.answer_rho), float(order)
         )
@@ -144,7 +144,7 @@ class ThresholdTests:
 
 
 @dataclass(frozen=True)
-class Diverging:
+class RenyiEvent:
     """What is known by its Renyi divergence at one order only: what was lost of an account that counts so."""
 
     name: str
@@ -165,13 +165,13 @@ class Diverging:
 
 _WRITTEN = re.compile(r"[0-9]{1,2000}/[1-9][0-9]{0,1999}", re.ASCII)
 
-Part = Concentrated | Pure | Approximate | Mixture | ThresholdTests | Diverging
+PrivacyEvent = ZcdpEvent | PureDpEvent | ApproximateDpEvent | Mixture | ThresholdTests | RenyiEvent
 
 
-def charge_of(parts: Iterable[Part]) -> Cost:
+def charge_of(parts: Iterable[PrivacyEvent]) -> Cost:
     """The sum of all parts, rounded up once to whole units.
 
-    >>> charge_of([Pure("detection", Fraction(1, 10), 4), Concentrated("answers", Fraction(1, 100), 4)])
+    >>> charge_of([PureDpEvent("detection", Fraction(1, 10), 4), ZcdpEvent("answers", Fraction(1, 100), 4)])
     Cost(rho=60000000000, epsilon=0, delta=0, divergence=0)
     """
     amounts = [part.amounts() for part in parts]
@@ -179,13 +179,13 @@ def charge_of(parts: Iterable[Part]) -> Cost:
     return Cost(rounded_up(rho, RHO_UNIT), rounded_up(epsilon, RHO_UNIT), rounded_up(delta, DELTA_UNIT))
 
 
-def charge_at(parts: Iterable[Part], order: float) -> Cost:
+def charge_at(parts: Iterable[PrivacyEvent], order: float) -> Cost:
     """What a charge counts on an account of one Renyi order: divergence and delta, rounded up once to whole units.
 
     Both add over successive mechanisms, also where what each is was chosen after seeing earlier results, as long as
     the order and both limits were fixed before (`equipoise_server.ledger.caps`, Theorem).
 
-    >>> charge_at([Concentrated("answers", Fraction(1, 100)), Pure("tests", Fraction(1, 10), 4)], order=5)
+    >>> charge_at([ZcdpEvent("answers", Fraction(1, 100)), PureDpEvent("tests", Fraction(1, 10), 4)], order=5)
     Cost(rho=0, epsilon=0, delta=0, divergence=150000000000)
     """
     found = [part.divergence(Fraction(order)) for part in parts]
@@ -198,38 +198,38 @@ def pure_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
     return min(epsilon, order * pure_rho(epsilon))
 
 
-def parts_to_json(mechanism: str, parts: Iterable[Part]) -> str:
+def events_to_json(mechanism: str, parts: Iterable[PrivacyEvent]) -> str:
     """Canonical JSON with the mechanism's name; fractions as `numerator/denominator`."""
     events = [{"event": part.event, **asdict(part)} for part in parts]
     fields = {"mechanism": mechanism, "events": events}
     return json.dumps(fields, default=_fraction, sort_keys=True, separators=(",", ":"))
 
 
-def parts_from_json(text: str) -> tuple[Part, ...]:
-    """The parts that `parts_to_json` wrote. Raises ValueError where the text is something else."""
+def events_from_json(text: str) -> tuple[PrivacyEvent, ...]:
+    """The parts that `events_to_json` wrote. Raises ValueError where the text is something else."""
     try:
         return tuple(_part(event) for event in json.loads(text)["events"])
     except (KeyError, TypeError, ArithmeticError, RecursionError) as problem:
         raise ValueError("events: not what a charge is made of") from problem
 
 
-def _part(fields: dict[str, Any]) -> Part:
+def _part(fields: dict[str, Any]) -> PrivacyEvent:
     name, event = str(fields["name"]), fields["event"]
-    if event == Approximate.event:
-        return Approximate(name, _amount(fields["epsilon"]), _amount(fields["delta"]))
+    if event == ApproximateDpEvent.event:
+        return ApproximateDpEvent(name, _amount(fields["epsilon"]), _amount(fields["delta"]))
     if event == Mixture.event:
         amounts = (_amount(fields[each]) for each in ("probability", "rho_of_one", "epsilon", "delta"))
         return Mixture(name, _count(fields["trials"]), *amounts)
     if event == ThresholdTests.event:
         amounts = (_amount(fields[each]) for each in ("test_epsilon", "answer_rho", "epsilon", "delta"))
         return ThresholdTests(name, _count(fields["positives"]), *amounts)
-    if event == Diverging.event:
-        return Diverging(name, _amount(fields["order"]), _amount(fields["bound"]))
+    if event == RenyiEvent.event:
+        return RenyiEvent(name, _amount(fields["order"]), _amount(fields["bound"]))
     times = _count(fields["times"])
-    if event == Pure.event:
-        return Pure(name, _amount(fields["epsilon"]), times)
-    if event == Concentrated.event:
-        return Concentrated(name, _amount(fields["rho"]), times)
+    if event == PureDpEvent.event:
+        return PureDpEvent(name, _amount(fields["epsilon"]), times)
+    if event == ZcdpEvent.event:
+        return ZcdpEvent(name, _amount(fields["rho"]), times)
     raise KeyError(event)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from equipoise.accounting import Cost, Part, ThresholdTests, charge_at, charge_of, parts_from_json
+from equipoise.accounting import Cost, PrivacyEvent, ThresholdTests, charge_at, charge_of, events_from_json
 from equipoise.auditing.conversion import epsilon_of, fits, pair_holds
 from equipoise.errors import VerificationFailed
 from equipoise.model.views import Budget, JournalEntry
@@ -23,7 +23,7 @@ class Charge:
 
     state: str
     cost: Cost
-    parts: tuple[Part, ...]
+    parts: tuple[PrivacyEvent, ...]
     mechanism: str
 
 
@@ -138,21 +138,25 @@ class Accounts:
         account = self.by_name[entry.account]
         if not entry.round_id or entry.round_id in account.charges:
             raise ValueError
-        parts = parts_from_json(entry.events)
+        parts = events_from_json(entry.events)
         account.charges[entry.round_id] = Charge("reserved", entry.cost, parts, mechanism)
         account.committed += entry.cost
 
     def _settle(self, entry: JournalEntry, state: str) -> None:
         account = self.by_name[entry.account]
         charge = account.charges[entry.round_id]
-        if charge.state != "reserved" or charge.cost != entry.cost or charge.parts != parts_from_json(entry.events):
+        if (
+            charge.state != "reserved"
+            or charge.cost != entry.cost
+            or charge.parts != events_from_json(entry.events)
+        ):
             raise ValueError
         charge.state = state
         if state == "released":
             account.committed = _less(account.committed, charge.cost)
 
 
-def made_of(parts: tuple[Part, ...], cost: Cost, order: float | None) -> bool:
+def made_of(parts: tuple[PrivacyEvent, ...], cost: Cost, order: float | None) -> bool:
     """Whether a charge is what its parts come to on an account of this order; None: as rhos and pairs.
 
     A pair that stands for tests against a public threshold must follow from them, too.

@@ -75,7 +75,7 @@ class ListedRound:
 
 
 @dataclass(frozen=True)
-class Own:
+class AuditorLog:
     """What the auditor `name` did: the nonces it gave, in hexadecimal, and how often it read a seed, by round."""
 
     name: str = ""
@@ -94,7 +94,7 @@ class Archive:
     records: tuple[RecordOpening, ...]
     rounds: tuple[ListedRound, ...]
     journal: tuple[JournalEntry, ...]
-    own: Own = Own()
+    own: AuditorLog = AuditorLog()
 
 
 def write_archive(archive: Archive, directory: Path) -> None:
@@ -165,13 +165,13 @@ def _header(value: Any, what: str) -> datetime:
     return _time(fields["time"], what)
 
 
-def _own(value: Any, what: str) -> Own:
+def _own(value: Any, what: str) -> AuditorLog:
     fields = read_object(value, {"auditor": str, "nonces": dict, "reads": dict}, what)
     for nonce in fields["nonces"].values():
         from_hex(nonce, HASH_BYTES, f"{what}: a nonce")
     if any(type(times) is not int for times in fields["reads"].values()):
         raise VerificationFailed(f"{what}: a number of reads is none")
-    return Own(fields["auditor"], fields["nonces"], fields["reads"])
+    return AuditorLog(fields["auditor"], fields["nonces"], fields["reads"])
 
 
 def _record_line(record: RecordOpening) -> bytes:

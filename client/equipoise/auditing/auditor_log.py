@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from equipoise.auditing.archive import Own
+from equipoise.auditing.archive import AuditorLog
 from equipoise.errors import AlreadyExists, InvalidArgument, NotFound, VerificationFailed, WrongState
 from equipoise.profile.profile import read_file, read_settings
 from equipoise.profile.receipt_store import write_whole
@@ -27,12 +27,12 @@ REFUSALS = (AlreadyExists, InvalidArgument, NotFound, WrongState)  # after which
 _ROUND = re.compile(r"[0-9a-f]{1,64}")
 
 
-def own_acts(profile: Path) -> Own:
+def own_acts(profile: Path) -> AuditorLog:
     """What the auditor of this profile did. Raises `InvalidArgument` naming a file that is damaged."""
     _, name = read_settings(profile)
     nonces = {path.name: _nonce(path).hex() for path in _files(profile / NONCES)}
     reads = {path.name: len(read_file(path).splitlines()) for path in _files(profile / READS)}
-    return Own(name, nonces, reads)
+    return AuditorLog(name, nonces, reads)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
-from equipoise.auditing.archive import Archive, ListedRound, Own
+from equipoise.auditing.archive import Archive, AuditorLog, ListedRound
 from equipoise.auditing.round_checks import behind
 from equipoise.auditing.rounds import read_rounds
 from equipoise.auditing.steps import open_steps
@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 30.0  # records enter the log within a second, of a server th
 PAUSE_SECONDS = 0.5
 
 
-def download(auditor: Auditor, earlier: bytes | None = None, own: Own | None = None) -> Archive:
+def download(auditor: Auditor, earlier: bytes | None = None, own: AuditorLog | None = None) -> Archive:
     """The archive of a deployment, as it is now. `earlier`: the checkpoint that was seen last.
 
     Where the log does not catch up with the rounds, the archive says what there is, and its checks say what is not.
@@ -36,7 +36,7 @@ def download(auditor: Auditor, earlier: bytes | None = None, own: Own | None = N
         if not _lags(rounds, leaves, records, now) or time.monotonic() > given_up:
             break
         time.sleep(PAUSE_SECONDS)
-    return Archive(now, checkpoint, earlier, leaves, records, rounds, tuple(auditor.journal()), own or Own())
+    return Archive(now, checkpoint, earlier, leaves, records, rounds, tuple(auditor.journal()), own or AuditorLog())
 
 
 def _log(auditor: Auditor) -> tuple[bytes, tuple[bytes, ...], tuple[RecordOpening, ...]]:

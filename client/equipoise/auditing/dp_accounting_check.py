@@ -11,7 +11,15 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any
 
-from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Approximate, Cost, Mixture, Part, ThresholdTests
+from equipoise.accounting import (
+    DELTA_UNIT,
+    RHO_UNIT,
+    ApproximateDpEvent,
+    Cost,
+    Mixture,
+    PrivacyEvent,
+    ThresholdTests,
+)
 from equipoise.auditing.accounts import SUM, Account
 from equipoise.auditing.conversion import ORDERS
 from equipoise.errors import VerificationFailed
@@ -44,7 +52,7 @@ def check_totals(accounts: Mapping[str, Account]) -> None:
                 )
 
 
-def _sums(account: Account) -> Iterable[tuple[Iterable[Part], Iterable[Cost]]]:
+def _sums(account: Account) -> Iterable[tuple[Iterable[PrivacyEvent], Iterable[Cost]]]:
     """What composes on an account, in parts and in what was written off; equal sums once."""
     live = [charge.parts for charge in account.charges.values() if charge.state != "released"]
     if account.composition == SUM:
@@ -52,7 +60,7 @@ def _sums(account: Account) -> Iterable[tuple[Iterable[Part], Iterable[Cost]]]:
     return [*((parts, ()) for parts in dict.fromkeys(live)), *(((), [cost]) for cost in account.lost)]
 
 
-def _epsilon(event: Any, rdp: Any, parts: Iterable[Part], lost: Iterable[Cost], account: Account) -> float:
+def _epsilon(event: Any, rdp: Any, parts: Iterable[PrivacyEvent], lost: Iterable[Cost], account: Account) -> float:
     order = account.order
     accountant = rdp.RdpAccountant([order] if order is not None else list(ORDERS))
     epsilon = delta = Fraction(0)
@@ -70,10 +78,10 @@ def _epsilon(event: Any, rdp: Any, parts: Iterable[Part], lost: Iterable[Cost], 
     return float("inf") if left < 0 else float(epsilon) + float(accountant.get_epsilon(left))
 
 
-def _amounts(part: Part, order: float | None) -> tuple[Fraction, Fraction, Fraction]:
+def _amounts(part: PrivacyEvent, order: float | None) -> tuple[Fraction, Fraction, Fraction]:
     """A part as a rho, which at one order is the divergence there by that order, and a pair beside it."""
     if order is None:
-        if isinstance(part, Approximate | Mixture | ThresholdTests):
+        if isinstance(part, ApproximateDpEvent | Mixture | ThresholdTests):
             return Fraction(0), part.epsilon, part.delta
         return part.amounts()
     divergence, delta = part.divergence(Fraction(order))

@@ -32,12 +32,12 @@ from typing import Any
 from equipoise.accounting import (
     DELTA_UNIT,
     RHO_UNIT,
-    Approximate,
-    Concentrated,
+    ApproximateDpEvent,
     Cost,
-    Diverging,
-    Part,
-    parts_to_json,
+    PrivacyEvent,
+    RenyiEvent,
+    ZcdpEvent,
+    events_to_json,
 )
 from equipoise.auditing.accounts import SUM, Accounts, Charge
 from equipoise.errors import DataLoss, NotFound
@@ -67,17 +67,17 @@ def exported(account: str, history: Iterable[JournalEntry]) -> dict[str, Any]:
 
 
 def _charge(round_id: str, charge: Charge) -> dict[str, Any]:
-    return {"round": round_id, "state": charge.state, **json.loads(parts_to_json(charge.mechanism, charge.parts))}
+    return {"round": round_id, "state": charge.state, **json.loads(events_to_json(charge.mechanism, charge.parts))}
 
 
 def _written_off(cost: Cost, order: float | None) -> dict[str, Any]:
-    parts: list[Part] = [
-        Concentrated("written off", Fraction(cost.rho, RHO_UNIT)),
-        Approximate("written off", Fraction(cost.epsilon, RHO_UNIT), Fraction(cost.delta, DELTA_UNIT)),
+    parts: list[PrivacyEvent] = [
+        ZcdpEvent("written off", Fraction(cost.rho, RHO_UNIT)),
+        ApproximateDpEvent("written off", Fraction(cost.epsilon, RHO_UNIT), Fraction(cost.delta, DELTA_UNIT)),
     ]
     if order is not None:
-        parts.append(Diverging("written off", Fraction(order), Fraction(cost.divergence, RHO_UNIT)))
-    return {"round": "", "state": "written off", **json.loads(parts_to_json("", parts))}
+        parts.append(RenyiEvent("written off", Fraction(order), Fraction(cost.divergence, RHO_UNIT)))
+    return {"round": "", "state": "written off", **json.loads(events_to_json("", parts))}
 
 
 def _damaged(entry: JournalEntry) -> DataLoss:

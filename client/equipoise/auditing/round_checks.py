@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from equipoise.accounting import Cost, parts_from_json
+from equipoise.accounting import Cost, events_from_json
 from equipoise.auditing.accounts import Accounts, made_of
-from equipoise.auditing.archive import Archive, ListedRound, Own
+from equipoise.auditing.archive import Archive, AuditorLog, ListedRound
 from equipoise.auditing.conversion import TOLERANCE, epsilon_of
 from equipoise.auditing.rounds import Recorded, RecordedRound
 from equipoise.auditing.session_checks import check_session_receipts, check_session_terms, check_started
@@ -222,7 +222,7 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
 
 def _check_cost(held: RecordedRound, side: str, cost: Cost, events: str) -> None:
     budget = held.terms[f"{side}_budget"]
-    if not made_of(parts_from_json(events), cost, None):
+    if not made_of(events_from_json(events), cost, None):
         raise VerificationFailed(f"{held.opened}: the {side} cost is not what its parts come to")
     epsilon = epsilon_of(cost, budget["delta"], None)
     if epsilon > budget["epsilon"] * (1 + TOLERANCE):
@@ -250,7 +250,7 @@ def _check_charged(held: RecordedRound, accounts: Accounts) -> None:
         raise VerificationFailed(f"{charging}: charges not just the data's account and one of each share")
     for name, events in wanted.items():
         account = accounts.by_name.get(name)
-        if account is None or not made_of(parts_from_json(events), charged[name], account.order):
+        if account is None or not made_of(events_from_json(events), charged[name], account.order):
             raise VerificationFailed(f"{charging}: charges {name} something else than what the plan costs")
         if name.startswith(prefix) and account.order != terms["analyst_order"]:
             raise VerificationFailed(f"{held.opened}: {name} counts at another order than is told")
@@ -283,7 +283,7 @@ def _check_told(held: RecordedRound, charged: Mapping[str, Cost]) -> None:
             raise VerificationFailed(f"{held.ended}: {item['analyst']!a} is told of another charge than was made")
 
 
-def check_seeds(recorded: Recorded, own: Own) -> None:
+def check_seeds(recorded: Recorded, own: AuditorLog) -> None:
     """A10: what the auditor itself did for a round's randomness is on record: its nonces, and what it read."""
     for round_id, nonce in own.nonces.items():
         held = recorded.rounds.get(round_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from equipoise.accounting import parts_from_json
+from equipoise.accounting import events_from_json
 from equipoise.auditing.rounds import Recorded, RecordedRound
 from equipoise.errors import VerificationFailed
 from equipoise.model.views import JournalEntry
@@ -32,7 +32,7 @@ def check_session_terms(held: RecordedRound) -> None:
     turns = public["length"] * public["turn_seconds"] * 1_000_000
     if turns and (held.terms["close_time"] is None or held.terms["close_time"] > held.terms["open_time"] + turns):
         raise VerificationFailed(f"{held.opened}: the session is open for longer than its turns")
-    parts = parts_from_json(held.opened.first["plan"]["plan"]["analyst_events"])
+    parts = events_from_json(held.opened.first["plan"]["plan"]["analyst_events"])
     missing = held.terms["analyst_budget"] is None
     if missing != (held.terms["analyst_cost"] is None) or (missing and parts):
         raise VerificationFailed(

@@ -23,7 +23,7 @@ from equipoise.clients.session_stream import Asking, StatementAnswer
 from equipoise.errors import DataLoss
 from equipoise.model.views import Dataset, DryRun, Identity, Receipt, Round, Withdrawal
 from equipoise.profile.profile import LOG_KEYS, read_log_keys
-from equipoise.profile.receipt_store import Keepsakes, check_accepted, check_withdrawn
+from equipoise.profile.receipt_store import ReceiptStore, check_accepted, check_withdrawn
 from equipoise.queries.predicates import Statement
 from equipoise.records.bundle import Bundle, synopsis_to_bytes
 from equipoise.records.evidence import Evidence
@@ -46,7 +46,7 @@ class Client:
     `keepsakes`: where signed receipts are kept; None: nowhere, and the caller keeps what it is given.
     """
 
-    def __init__(self, connection: Connection, keepsakes: Keepsakes | None = None) -> None:
+    def __init__(self, connection: Connection, keepsakes: ReceiptStore | None = None) -> None:
         self._connection = connection
         self._keepsakes = keepsakes
 
@@ -56,7 +56,7 @@ class Client:
 
         Receipts are kept in the profile (`equipoise.profile.receipt_store`), so that nobody can deny them later.
         """
-        return cls(Connection.from_profile(directory), Keepsakes(Path(directory)))
+        return cls(Connection.from_profile(directory), ReceiptStore(Path(directory)))
 
     def __enter__(self) -> Self:
         return self

@@ -14,7 +14,7 @@ from equipoise.v1 import auditor_pb2
 from equipoise.wire import rounds
 
 SERVICE = "/equipoise.v1.AuditorService"
-LARGEST_PAGE = 1000
+MAX_PAGE = 1000
 
 
 class Auditor:
@@ -44,7 +44,7 @@ class Auditor:
         """All rounds, newest first."""
         for page in self._connection.pages(
             f"{SERVICE}/ListAuditRounds",
-            lambda token: auditor_pb2.ListAuditRoundsRequest(page_size=LARGEST_PAGE, page_token=token),
+            lambda token: auditor_pb2.ListAuditRoundsRequest(page_size=MAX_PAGE, page_token=token),
             auditor_pb2.ListAuditRoundsResponse,
         ):
             yield from map(rounds.round_detail, page.details)
@@ -53,7 +53,7 @@ class Auditor:
         """The budget journal from its first entry on."""
         for page in self._connection.pages(
             f"{SERVICE}/ListJournal",
-            lambda token: auditor_pb2.ListJournalRequest(page_size=LARGEST_PAGE, page_token=token),
+            lambda token: auditor_pb2.ListJournalRequest(page_size=MAX_PAGE, page_token=token),
             auditor_pb2.ListJournalResponse,
         ):
             yield from map(rounds.journal_entry, page.entries)
@@ -69,7 +69,7 @@ class Auditor:
         """The leaves of the log from the beginning, as far as it is signed."""
         for page in self._connection.pages(
             f"{SERVICE}/ListLogEntries",
-            lambda token: auditor_pb2.ListLogEntriesRequest(page_size=LARGEST_PAGE, page_token=token),
+            lambda token: auditor_pb2.ListLogEntriesRequest(page_size=MAX_PAGE, page_token=token),
             auditor_pb2.ListLogEntriesResponse,
         ):
             yield from page.entries
@@ -78,7 +78,7 @@ class Auditor:
         """The records behind the leaves, opened, in the order of the log."""
         for page in self._connection.pages(
             f"{SERVICE}/ListRecords",
-            lambda token: auditor_pb2.ListRecordsRequest(page_size=LARGEST_PAGE, page_token=token),
+            lambda token: auditor_pb2.ListRecordsRequest(page_size=MAX_PAGE, page_token=token),
             auditor_pb2.ListRecordsResponse,
         ):
             yield from map(rounds.record_opening, page.records)

@@ -36,7 +36,7 @@ DEADLINE_SECONDS = 120.0
 ATTEMPTS = 17  # in a row without any progress: about 15 seconds
 CONVERSATION_ATTEMPTS = 123  # for one that was begun: about two minutes, in which a server starts again
 FIRST_PAUSE_SECONDS = 0.2  # each is twice as long as the one before
-LONGEST_PAUSE_SECONDS = 1.0
+MAX_PAUSE_SECONDS = 1.0
 
 _OPTIONS = [
     ("grpc.max_receive_message_length", 64 * 2**20),
@@ -143,7 +143,7 @@ class Connection:
         again = isinstance(ours, Unavailable) or 0 < told <= self._deadline
         if not again or _ended_here(error) or failures + 1 >= attempts:
             raise ours from None
-        time.sleep(max(told, min(FIRST_PAUSE_SECONDS * 2**failures, LONGEST_PAUSE_SECONDS)))
+        time.sleep(max(told, min(FIRST_PAUSE_SECONDS * 2**failures, MAX_PAUSE_SECONDS)))
         return failures + 1
 
     def _translated(self, error: grpc.RpcError) -> EquipoiseError:

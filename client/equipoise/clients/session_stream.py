@@ -25,7 +25,7 @@ from equipoise.errors import (
     VerificationFailed,
     WrongState,
 )
-from equipoise.profile.receipt_store import Keepsakes, check_answered, read_session_receipt
+from equipoise.profile.receipt_store import ReceiptStore, check_answered, read_session_receipt
 from equipoise.queries.predicates import Statement
 from equipoise.queries.schema import Schema
 from equipoise.records.envelopes import open_cosigned
@@ -90,7 +90,7 @@ class Asking:
     after: int | None
     window: int
     accept_unprotected: bool
-    keepsakes: Keepsakes | None
+    keepsakes: ReceiptStore | None
     keys: Sequence[VerifierKey]
 
     def answers(self, connection: Connection, statements: Iterable[Statement]) -> Iterator[StatementAnswer]:

@@ -28,7 +28,7 @@ _ROUND = re.compile(r"[0-9a-zA-Z]{1,64}")
 
 
 @dataclass(frozen=True)
-class Keepsakes:
+class ReceiptStore:
     """The files of one profile's directory. Each appears whole, or not at all."""
 
     directory: Path

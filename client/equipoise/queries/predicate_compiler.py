@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.predicates import All, Among, Any, Interval, Not, Predicate
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
 from equipoise.queries.schema import Attribute, Schema
 
 Box = tuple[tuple[int, int], ...]
@@ -25,7 +25,7 @@ MAX_BOXES = 256
 MAX_DEPTH = 32  # a level takes up to two nested messages on the wire, and protobuf parsers stop at 100
 MAX_PRODUCTS = 1 << 16  # box by box products while compiling one predicate: about a tenth of a second
 MAX_PRODUCTS_IN_ALL = 1 << 24
-MOST_REMEMBERED = 1 << 16  # predicates of one workload that are not compiled again where they are repeated
+MAX_REMEMBERED = 1 << 16  # predicates of one workload that are not compiled again where they are repeated
 
 
 @dataclass
@@ -60,7 +60,7 @@ class PredicateCompiler:
         boxes = self._boxes(predicate, path, 1)
         if len(boxes) > MAX_BOXES:
             raise _too_complex(path)
-        if len(self._compiled) < MOST_REMEMBERED:
+        if len(self._compiled) < MAX_REMEMBERED:
             # With the object itself, so that no other comes to its identity.
             self._compiled[id(predicate)] = predicate, boxes, self._products
         return boxes
@@ -93,14 +93,14 @@ class PredicateCompiler:
             return self._interval(predicate, path)
         if isinstance(predicate, Not):
             return self._complement(self._boxes(predicate.condition, f"{path}.condition", depth + 1))
-        if isinstance(predicate, All | Any):
+        if isinstance(predicate, AllOf | AnyOf):
             if not isinstance(predicate.conditions, tuple | list) or not predicate.conditions:
                 raise InvalidArgument(f"{path}.conditions", "must be at least one")
             parts = [
                 self._boxes(condition, f"{path}.conditions[{i}]", depth + 1)
                 for i, condition in enumerate(predicate.conditions)
             ]
-            return self._all(parts, path) if isinstance(predicate, All) else self._any(parts, path)
+            return self._all(parts, path) if isinstance(predicate, AllOf) else self._any(parts, path)
         raise InvalidArgument(path, "is not a predicate")
 
     def _among(self, predicate: Among, path: str) -> Boxes:

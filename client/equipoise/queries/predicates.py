@@ -19,11 +19,11 @@ from dataclasses import dataclass
 class Operators:
     """`&`, `|` and `~` on predicates."""
 
-    def __and__(self: Predicate, other: Predicate) -> All:  # type: ignore[misc]
-        return All((*_parts(self, All), *_parts(other, All)))
+    def __and__(self: Predicate, other: Predicate) -> AllOf:  # type: ignore[misc]
+        return AllOf((*_parts(self, AllOf), *_parts(other, AllOf)))
 
-    def __or__(self: Predicate, other: Predicate) -> Any:  # type: ignore[misc]
-        return Any((*_parts(self, Any), *_parts(other, Any)))
+    def __or__(self: Predicate, other: Predicate) -> AnyOf:  # type: ignore[misc]
+        return AnyOf((*_parts(self, AnyOf), *_parts(other, AnyOf)))
 
     def __invert__(self: Predicate) -> Predicate:  # type: ignore[misc]
         return self.condition if isinstance(self, Not) else Not(self)
@@ -50,14 +50,14 @@ class Interval(Operators):
 
 
 @dataclass(frozen=True)
-class All(Operators):
+class AllOf(Operators):
     """Every condition holds."""
 
     conditions: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True)
-class Any(Operators):
+class AnyOf(Operators):
     """At least one condition holds."""
 
     conditions: tuple[Predicate, ...]
@@ -70,7 +70,7 @@ class Not(Operators):
     condition: Predicate
 
 
-Predicate = Among | Interval | All | Any | Not
+Predicate = Among | Interval | AllOf | AnyOf | Not
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class CappedSum:
 Statistic = Quantile | Variance | CountDistinct | CappedSum
 """Numbers that are no linear queries; their values are places in [0, 1] within the attribute's range."""
 
-Statement = Among | Interval | All | Any | Not | Marginal | Statistic
+Statement = Among | Interval | AllOf | AnyOf | Not | Marginal | Statistic
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,6 @@ def _label(category: object) -> str:
     return category
 
 
-def _parts(predicate: Predicate, kind: type[All] | type[Any]) -> tuple[Predicate, ...]:
+def _parts(predicate: Predicate, kind: type[AllOf] | type[AnyOf]) -> tuple[Predicate, ...]:
     """The conditions of a chain of the same operator, so that `a & b & c` is flat and stays shallow."""
     return predicate.conditions if isinstance(predicate, kind) else (predicate,)

@@ -18,7 +18,7 @@ CompiledStatement = CompiledWorkload | CompiledStatistic  # a workload of exactl
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class SessionWorkload:
     """One analyst's statements, and the slots in which they were answered: int64[statements], ascending."""
 
     slots: NDArray[np.int64]

@@ -28,9 +28,9 @@ from collections.abc import Sequence
 from equipoise.errors import InvalidArgument
 from equipoise.queries.predicate_compiler import MAX_DEPTH
 from equipoise.queries.predicates import (
-    All,
+    AllOf,
     Among,
-    Any,
+    AnyOf,
     CappedSum,
     CountDistinct,
     Interval,
@@ -89,9 +89,9 @@ def _write(statement: Statement) -> dict[str, object]:
                     "high": None if high == math.inf else high,
                 }
             }
-        case All(conditions):
+        case AllOf(conditions):
             return {"all": [_write(each) for each in conditions]}
-        case Any(conditions):
+        case AnyOf(conditions):
             return {"any": [_write(each) for each in conditions]}
         case Not(condition):
             return {"not": _write(condition)}
@@ -150,9 +150,9 @@ def _read_predicate(document: object, field: str, depth: int) -> Predicate:
                 _edge(content["high"], math.inf, f"{field}.high"),
             )
         case "all":
-            return All(_read_conditions(content, field, depth))
+            return AllOf(_read_conditions(content, field, depth))
         case "any":
-            return Any(_read_conditions(content, field, depth))
+            return AnyOf(_read_conditions(content, field, depth))
         case "not":
             return Not(_read_predicate(content, field, depth + 1))
         case "marginal" | "quantile" | "variance" | "count_distinct" | "capped_sum":

@@ -28,7 +28,7 @@ from equipoise.queries.predicate_compiler import PredicateCompiler
 from equipoise.queries.predicates import CappedSum, CountDistinct, Quantile, Statistic, Variance
 from equipoise.queries.schema import Attribute, Schema
 
-MOST_RECORDS = 1 << GRID_BITS  # of one database: keeps all sums below 2^62
+MAX_RECORDS = 1 << GRID_BITS  # of one database: keeps all sums below 2^62
 _HALF = GRID_BITS // 2  # places are multiplied in halves, so that sums of products fit an int64
 
 

@@ -24,7 +24,7 @@ SESSION_VERSION = 2  # of an item that says more, or less, where a round is a se
 SALT_BYTES = 32
 KEY_ID_DIGITS = 16
 CELL_BYTES = 4  # of one record of a synopsis
-SMALLEST_RECORD = 8  # items, with padding
+MIN_RECORD = 8  # items, with padding
 
 
 class Kind(StrEnum):
@@ -110,7 +110,7 @@ def make_record(kind: Kind, items: Sequence[Item]) -> Record:
 
 def padded_size(items: int) -> int:
     """The size of a record's tree: a power of two that holds its items."""
-    return max(SMALLEST_RECORD, 1 << (items - 1).bit_length())
+    return max(MIN_RECORD, 1 << (items - 1).bit_length())
 
 
 def item_hash(salt: bytes, content: bytes) -> bytes:

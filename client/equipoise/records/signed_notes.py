@@ -24,7 +24,7 @@ from equipoise.records.canonical import from_base64, from_hex, to_base64
 from equipoise.records.merkle import HASH_BYTES
 
 ID_BYTES = 4
-LARGEST_SIZE = 2**63 - 1
+MAX_SIZE = 2**63 - 1
 _ED25519 = b"\x01"
 _KEY_BYTES = 32
 _DASH = "\N{EM DASH} "
@@ -118,7 +118,7 @@ class Checkpoint:
         if len(lines) != 4 or not (lines[1].isascii() and lines[1].isdecimal() and len(lines[1]) <= 19):
             raise VerificationFailed("a checkpoint is not an origin, a size and a root")
         checkpoint = cls(lines[0], int(lines[1]), from_base64(lines[2], "the checkpoint's root"))
-        if checkpoint.to_text() != text or checkpoint.size > LARGEST_SIZE or len(checkpoint.root) != HASH_BYTES:
+        if checkpoint.to_text() != text or checkpoint.size > MAX_SIZE or len(checkpoint.root) != HASH_BYTES:
             raise VerificationFailed("a checkpoint is not an origin, a size and a root")
         return checkpoint
 

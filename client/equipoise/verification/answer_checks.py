@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, charge_of, parts_from_json
+from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, charge_of, events_from_json
 from equipoise.errors import VerificationFailed
 from equipoise.queries.fixed_point import GRID_BITS, on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
@@ -111,7 +111,7 @@ def check_recomputed(
 
 def check_charge(proven: ProvenRound) -> str:
     """Raises `VerificationFailed` unless the analyst is charged what was announced, part by part."""
-    announced, parts = proven.announced_cost or Cost(), parts_from_json(proven.announced_parts)
+    announced, parts = proven.announced_cost or Cost(), events_from_json(proven.announced_parts)
     if (
         proven.round["analyst_events"].get("mechanism") != proven.round["mechanism"]
         or charge_of(parts) != announced

@@ -30,13 +30,13 @@ from equipoise.verification.answer_checks import (
     read_stream,
     read_synopsis,
 )
-from equipoise.verification.log_history import Held, check_history
+from equipoise.verification.log_history import EarlierCheckpoint, check_history
 from equipoise.verification.session_checks import (
     AskedInSession,
     SessionReceipts,
     check_asked,
+    check_live_answers,
     check_session_receipts,
-    check_told,
 )
 from equipoise.verification.workload_checks import check_receipt, check_workload
 
@@ -91,7 +91,7 @@ class CheckFailed(VerificationFailed):
 
 
 @dataclass(frozen=True)
-class Papers:
+class VerifierInputs:
     """What the verifier brings: the keys that it trusts, and whatever it kept of its own.
 
     `receipt`: the newest envelope that the analyst got, in a session with an answer; `statements`: what it
@@ -101,7 +101,7 @@ class Papers:
     keys: Sequence[VerifierKey]
     receipt: bytes | None = None
     statements: Sequence[Statement] | None = None
-    checkpoint: Held | None = None
+    checkpoint: EarlierCheckpoint | None = None
 
 
 NO_ANSWERS = "none: the round was aborted, or no workload of the analyst's was in it"
@@ -120,7 +120,7 @@ class _Opened:
     proven: ProvenRound
 
 
-def verify(data: bytes, papers: Papers, passed: Passed) -> None:
+def verify(data: bytes, papers: VerifierInputs, passed: Passed) -> None:
     """Makes all checks of a bundle's bytes. `passed` is told the number of each that holds, and what was found.
 
     Raises `CheckFailed` for the first that does not hold.
@@ -133,7 +133,7 @@ def verify(data: bytes, papers: Papers, passed: Passed) -> None:
         _check_signers(evidence, opened.told)
 
 
-def _open(data: bytes, papers: Papers, passed: Passed) -> _Opened:
+def _open(data: bytes, papers: VerifierInputs, passed: Passed) -> _Opened:
     """Whether the records are the log's, and one round's."""
     with _numbered(Check.FORMAT, passed) as found:
         bundle = Bundle.from_bytes(data)
@@ -159,7 +159,7 @@ def _open(data: bytes, papers: Papers, passed: Passed) -> _Opened:
     return _Opened(bundle, told, checkpoint, proven)
 
 
-def _compare(opened: _Opened, papers: Papers, passed: Passed) -> None:
+def _compare(opened: _Opened, papers: VerifierInputs, passed: Passed) -> None:
     """Whether what was asked, delivered and charged is what the records say."""
     bundle, proven = opened.bundle, opened.proven
     given = (bundle.evidence, proven, papers.receipt, papers.keys, opened.told)
@@ -183,7 +183,7 @@ def _compare(opened: _Opened, papers: Papers, passed: Passed) -> None:
         answers = read_stream(bundle.stream, proven)
         found(NO_ANSWERS if answers is None else f"{len(bundle.stream):,} messages, {len(answers):,} answers")
         if receipts is not None and asked is not None:
-            found(check_told(bundle.evidence, receipts, asked, answers))
+            found(check_live_answers(bundle.evidence, receipts, asked, answers))
     with _numbered(Check.BOUNDS, passed) as found:
         found(NO_ANSWERS if answers is None else check_bounds(answers, queries, proven))
     with _numbered(Check.SYNOPSIS, passed) as found:

@@ -13,7 +13,7 @@ from equipoise.records.signed_notes import Checkpoint, VerifierKey, open_checkpo
 
 
 @dataclass(frozen=True)
-class Held:
+class EarlierCheckpoint:
     """A checkpoint that was seen at another time: a signed note; and what came with it, where it came in a bundle.
 
     `earlier`: the bundle's proof that the log had grown from another checkpoint to this one; `keys`: who signed.
@@ -24,7 +24,7 @@ class Held:
     keys: tuple[str, ...] = ()
 
     @classmethod
-    def from_file(cls, data: bytes) -> Held:
+    def from_file(cls, data: bytes) -> EarlierCheckpoint:
         """Of a bundle, or of a file with a note only. Raises `VerificationFailed` for a bundle that is damaged."""
         if not data.startswith(b"{"):
             return cls(data)
@@ -35,7 +35,7 @@ class Held:
 def check_history(
     evidence: Evidence,
     checkpoint: Checkpoint,
-    held: Held | None,
+    held: EarlierCheckpoint | None,
     trusted: Sequence[VerifierKey],
     told: Sequence[VerifierKey],
 ) -> str:

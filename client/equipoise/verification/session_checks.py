@@ -110,7 +110,7 @@ def check_asked(
     return asked, f"{answered:,} statements, {asked.query_count:,} queries; {whose}"
 
 
-def check_told(
+def check_live_answers(
     evidence: Evidence, receipts: SessionReceipts, asked: AskedInSession, results: Results | None
 ) -> str:
     """Raises `VerificationFailed` unless the receipts are of just what is released. Says what was compared.

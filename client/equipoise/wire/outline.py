@@ -15,7 +15,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 VERSION = 1
 
 MAX_STATEMENT_BYTES = 1 << 20  # far beyond any that compiles, but for one that lists very many categories
-LARGEST_SLOT = (1 << 62) - 1
+MAX_SLOT = (1 << 62) - 1
 # The tags of `Workload`: a field's number and how it is encoded.
 _VERSION, _STATEMENT, _SLOTS = 1 << 3 | 0, 2 << 3 | 2, 3 << 3 | 2
 _MOST_VERSIONS = 16  # the last one counts; who writes it more often only wants it to be read
@@ -113,7 +113,7 @@ def asked_from_bytes(data: bytes, most_statements: int | None = None) -> tuple[t
 
 def _ascending(slots: Sequence[int]) -> bool:
     pairs = itertools.pairwise(slots)
-    return slots[0] >= 0 and slots[-1] <= LARGEST_SLOT and all(before < after for before, after in pairs)
+    return slots[0] >= 0 and slots[-1] <= MAX_SLOT and all(before < after for before, after in pairs)
 
 
 def _varint(number: int) -> bytes:

@@ -6,7 +6,7 @@ import numpy as np
 
 from equipoise.queries.predicates import Statistic
 from equipoise.queries.schema import Schema
-from equipoise.queries.session_workload import Asked, CompiledStatement
+from equipoise.queries.session_workload import CompiledStatement, SessionWorkload
 from equipoise.queries.statistics import compile_statistic
 from equipoise.queries.workload_compiler import compile_alone
 from equipoise.wire.outline import asked_from_bytes
@@ -21,7 +21,7 @@ def compile_statement(data: bytes, schema: Schema, path: str = "statement") -> C
     return compile_alone(statement, schema, path)
 
 
-def compile_asked(data: bytes, schema: Schema, most_statements: int | None = None) -> Asked:
+def compile_asked(data: bytes, schema: Schema, most_statements: int | None = None) -> SessionWorkload:
     """Compiles the workload of a session, as `wire_format.asked_to_bytes` writes it.
 
     Raises `InvalidArgument` for any other, naming for example `statements[3].predicate.among`, and
@@ -33,4 +33,4 @@ def compile_asked(data: bytes, schema: Schema, most_statements: int | None = Non
     for i, piece in enumerate(pieces):
         if piece not in compiled:
             compiled[piece] = compile_statement(piece, schema, f"statements[{i}]")
-    return Asked(np.array(slots, dtype=np.int64), tuple(compiled[piece] for piece in pieces))
+    return SessionWorkload(np.array(slots, dtype=np.int64), tuple(compiled[piece] for piece in pieces))

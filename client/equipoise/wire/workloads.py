@@ -17,7 +17,17 @@ from numpy.typing import NDArray
 
 from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.queries.predicate_compiler import MAX_DEPTH
-from equipoise.queries.predicates import All, Among, Any, Interval, Marginal, Not, Predicate, Statement, Statistic
+from equipoise.queries.predicates import (
+    AllOf,
+    Among,
+    AnyOf,
+    Interval,
+    Marginal,
+    Not,
+    Predicate,
+    Statement,
+    Statistic,
+)
 from equipoise.queries.schema import Schema, make_attribute
 from equipoise.v1 import types_pb2
 from equipoise.wire.fields import checked_number, checked_text, checked_texts
@@ -27,7 +37,7 @@ from equipoise.wire.statistics import read_statistic, write_statistic
 ANSWERS_IN_CHUNK = 1024
 ANSWERS_TO_STATEMENT = 1 << 16  # of a session, in one message
 NO_BOUND = 1 << 62
-MOST_REMEMBERED = 1 << 16  # statements of one workload that are not read again where they are repeated
+MAX_REMEMBERED = 1 << 16  # statements of one workload that are not read again where they are repeated
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +140,7 @@ def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tupl
         statement = read.get(piece)
         if statement is None:
             statement = _read_statement(piece, f"statements[{i}]")
-            if len(read) < MOST_REMEMBERED:
+            if len(read) < MAX_REMEMBERED:
                 read[piece] = statement
         statements.append(statement)
     return tuple(statements)
@@ -254,11 +264,11 @@ def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: st
             target.interval.attribute = checked_text(attribute, path, ".interval.attribute")
             target.interval.low = checked_number(low, path, ".interval.low")
             target.interval.high = checked_number(high, path, ".interval.high")
-        case All(conditions) | Any(conditions):
-            kind = "all" if isinstance(predicate, All) else "any"
+        case AllOf(conditions) | AnyOf(conditions):
+            kind = "all" if isinstance(predicate, AllOf) else "any"
             if not isinstance(conditions, tuple | list) or not conditions:
                 raise InvalidArgument(f"{path}.{kind}.conditions", "must be at least one")
-            parts = target.all.conditions if isinstance(predicate, All) else target.any.conditions
+            parts = target.all.conditions if isinstance(predicate, AllOf) else target.any.conditions
             for i, condition in enumerate(conditions):
                 _write_predicate(condition, parts.add(), f"{path}.{kind}.conditions[{i}]", depth + 1)
         case Not(condition):
@@ -309,9 +319,9 @@ def _read_predicate(message: types_pb2.Predicate, path: str, depth: int) -> Pred
                 checked_number(interval.high, path, ".interval.high"),
             )
         case "all":
-            return All(_read_conditions(message.all.conditions, f"{path}.all.conditions", depth))
+            return AllOf(_read_conditions(message.all.conditions, f"{path}.all.conditions", depth))
         case "any":
-            return Any(_read_conditions(message.any.conditions, f"{path}.any.conditions", depth))
+            return AnyOf(_read_conditions(message.any.conditions, f"{path}.any.conditions", depth))
         case "negation":
             return Not(_read_predicate(message.negation, f"{path}.negation", depth + 1))
         case _:

@@ -21,7 +21,7 @@ Outcome = tuple[Hashable, ...]
 # The outcome of the run with this number; runs must be independent of one another.
 Sampler = Callable[[int], Outcome]
 
-LARGEST_EPSILON = 500.0  # whose exponential is far from the largest double
+MAX_EPSILON = 500.0  # whose exponential is far from the largest double
 SMOOTHING = 0.5  # added to every count, so that a part seen once does not decide
 
 
@@ -112,7 +112,7 @@ def detectable_epsilon(runs: int, delta: float, level: float, claim: float, chan
     low, high = claim, claim + 1
     while not found(high):
         low, high = high, 2 * high
-        if high > LARGEST_EPSILON:
+        if high > MAX_EPSILON:
             return None
     while high - low > 1e-3:
         middle = (low + high) / 2

@@ -13,12 +13,12 @@ from equipoise.accounting import DELTA_UNIT, Cost
 from equipoise.errors import InvalidArgument
 from equipoise_lab.audit.clopper_pearson import Certificate, certify, detectable_epsilon, largest_certified
 from equipoise_lab.audit.neighbours import Instance, Neighbours
-from equipoise_lab.audit.run_statistics import Groups, Seen, seen
+from equipoise_lab.audit.run_statistics import QuantileBins, RunStatistics, seen
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import Budget, Plan, Progress
 from equipoise_server.mechanisms.registry import mechanism
 
-FEWEST_RUNS, MOST_RUNS = 20, 1_000_000
+MIN_RUNS, MAX_RUNS = 20, 1_000_000
 FOUND = 0.9  # the chance with which a violation is to be found that counts as one that would be
 
 
@@ -68,8 +68,8 @@ def audit(
 
     `seeds` gives 32 fresh bytes for each run. Raises `InvalidArgument` naming a field, and what planning raises.
     """
-    if not FEWEST_RUNS <= runs <= MOST_RUNS:
-        raise InvalidArgument("runs", f"must lie between {FEWEST_RUNS} and {MOST_RUNS:,}, not {runs:,}")
+    if not MIN_RUNS <= runs <= MAX_RUNS:
+        raise InvalidArgument("runs", f"must lie between {MIN_RUNS} and {MAX_RUNS:,}, not {runs:,}")
     if not 0 < level < 1:
         raise InvalidArgument("level", "must lie between 0 and 1")
     instance.check()
@@ -108,7 +108,7 @@ def audited(
     Only the runs that choose the event also choose how numbers are grouped, so the others test both.
     """
     made = [_made(instance, plan, pair, side, runs, seeds, progress) for side in (0, 1)]
-    groups = Groups([*made[0][:runs], *made[1][:runs]])
+    groups = QuantileBins([*made[0][:runs], *made[1][:runs]])
     outcomes = [[groups.outcome(run) for run in side] for side in made]
     certificate = certify(outcomes[0].__getitem__, outcomes[1].__getitem__, runs, claim.delta, level)
     detectable = detectable_epsilon(runs, claim.delta, level, claim.epsilon, FOUND)
@@ -123,9 +123,9 @@ def _made(
     runs: int,
     seeds: Callable[[], bytes],
     progress: Progress,
-) -> list[Seen]:
+) -> list[RunStatistics]:
     """What the viewers see in twice so many runs on one of the two inputs."""
-    run, given, made = mechanism(plan.mechanism).run, pair.inputs[side], list[Seen]()
+    run, given, made = mechanism(plan.mechanism).run, pair.inputs[side], list[RunStatistics]()
     for done in range(2 * runs):
         progress(f"{pair.side}: running", 2 * side * runs + done, 4 * runs)
         released = run(instance.setting, plan, given.histogram, given.workloads, seeds(), lambda *_: None)

@@ -19,12 +19,12 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, PublicParameters, Share
 
 NAMES = "abcdefgh"
-LARGEST_UNIVERSE = 4096
-MOST_RECORDS = 1 << 20
-MOST_ASKED = 1024  # analysts, and statements of each
+MAX_UNIVERSE = 4096
+MAX_RECORDS = 1 << 20
+MAX_ASKED = 1024  # analysts, and statements of each
 
 _SIZES = re.compile(r"[1-9][0-9]{0,3}(x[1-9][0-9]{0,3})*", re.ASCII)
 
@@ -68,15 +68,15 @@ class Instance:
 
     def check(self) -> None:
         """Raises `InvalidArgument` naming the number of which no neighbours can be made."""
-        if not _SIZES.fullmatch(self.universe) or not 3 <= math.prod(self.sizes) <= LARGEST_UNIVERSE:
-            problem = f"must be sizes of attributes, such as 3x3, of 3 to {LARGEST_UNIVERSE:,} records in all"
+        if not _SIZES.fullmatch(self.universe) or not 3 <= math.prod(self.sizes) <= MAX_UNIVERSE:
+            problem = f"must be sizes of attributes, such as 3x3, of 3 to {MAX_UNIVERSE:,} records in all"
             raise InvalidArgument("universe", problem)
         if len(self.sizes) > len(NAMES) or min(self.sizes) < 2:
             raise InvalidArgument("universe", f"must have at most {len(NAMES)} attributes of 2 categories or more")
         for name, number, least, most in (
-            ("records", self.records, 1, MOST_RECORDS),
-            ("analysts", self.analysts, 2, MOST_ASKED),
-            ("statements", self.statements, 1, MOST_ASKED),
+            ("records", self.records, 1, MAX_RECORDS),
+            ("analysts", self.analysts, 2, MAX_ASKED),
+            ("statements", self.statements, 1, MAX_ASKED),
         ):
             if not least <= number <= most:
                 raise InvalidArgument(name, f"must lie between {least} and {most:,}, not {number:,}")
@@ -100,10 +100,10 @@ class Instance:
         return tuple(f"analyst-{place}" for place in range(1, self.analysts + 1))
 
     @cached_property
-    def setting(self) -> Setting:
+    def setting(self) -> PublicParameters:
         """What a mechanism plans from. Every analyst may ask as many conditions, each of which one record moves."""
         shares = tuple(Share(name, self.statements, self.statements, self.statements) for name in self.names)
-        return Setting(
+        return PublicParameters(
             records=self.records,
             universe_size=self.schema.universe_size,
             shares=shares,

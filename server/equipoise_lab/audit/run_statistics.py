@@ -14,13 +14,13 @@ from equipoise_server.mechanisms.interface import Outcome as Released
 
 GROUPS = 16  # of the numbers that sum up a run
 GROUPS_OF_ANSWERS = 4  # of a single answer: each gives its sample's noise to all of them together
-MOST_ANSWERS = 32  # that are looked at one by one
+MAX_ANSWERS = 32  # that are looked at one by one
 
 # Numbers of a run, as they are; and what is compared as it is.
-Seen = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
+RunStatistics = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 
 
-def seen(released: Released, viewers: Sequence[str], margin: NDArray[np.int64]) -> Seen:
+def seen(released: Released, viewers: Sequence[str], margin: NDArray[np.int64]) -> RunStatistics:
     """What the viewers hold together, in numbers.
 
     The sum of all values; that of all bounds; by how much the `margin` of the synopsis leans, in its first and
@@ -36,25 +36,25 @@ def seen(released: Released, viewers: Sequence[str], margin: NDArray[np.int64]) 
         int(bounds[bounds != NO_BOUND].sum()),
         int(margin[released.synopsis[:half]].sum()),
         int(margin[released.synopsis[half:]].sum()),
-        *values[:MOST_ANSWERS].tolist(),
+        *values[:MAX_ANSWERS].tolist(),
     )
     ways = Counter(methods.tolist())
     return numbers, tuple(sorted(ways.items()))
 
 
-class Groups:
+class QuantileBins:
     """Ranges of each number that are about equally frequent in the runs given, so that values are seen again.
 
     An audit gives the runs that choose its event, and no others: then the ranges are part of that choice.
     """
 
-    def __init__(self, runs: Sequence[Seen]) -> None:
+    def __init__(self, runs: Sequence[RunStatistics]) -> None:
         columns = np.array([numbers for numbers, _ in runs], dtype=np.int64).T
         self._edges = [
             _edges(column, GROUPS if place < 4 else GROUPS_OF_ANSWERS) for place, column in enumerate(columns)
         ]
 
-    def outcome(self, run: Seen) -> Outcome:
+    def outcome(self, run: RunStatistics) -> Outcome:
         """The number of the range in which each number lies; and the ways of answering."""
         numbers, ways = run
         placed = zip(self._edges, numbers, strict=True)

@@ -21,11 +21,11 @@ from equipoise_lab.demo.table import SCHEMA
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_uniform_guess
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
 
 
 @dataclass(frozen=True)
-class Row:
+class MethodPolicy:
     """One airline's answers: how they were made, and how wrong the worst one is."""
 
     airline: str
@@ -48,7 +48,7 @@ class Measured:
     `gaussian`: what independent Gaussian noise on every query would be expected to give.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[MethodPolicy, ...]
     records: int
     uniform: float
     synopsis: float
@@ -82,12 +82,12 @@ def measure(played: Played, workloads: Workloads, table: Path) -> Measured:
     )
 
 
-def _row(airline: str, played: Played, truth: NDArray[np.float64]) -> Row:
+def _row(airline: str, played: Played, truth: NDArray[np.float64]) -> MethodPolicy:
     results = played.results[airline]
     errors = np.abs(results.values - truth)
     counted = results.counted()
     certified = results.methods != AnswerMethod.UNCERTIFIED
-    return Row(
+    return MethodPolicy(
         airline=airline,
         queries=len(results),
         by_synopsis=counted[AnswerMethod.SYNOPSIS],
@@ -111,7 +111,7 @@ def _repaired_guess(
     shown, plan = detail.round, detail.plan
     if shown.analyst_budget is None:
         raise ValueError("nothing is repaired in a session without protection of analysts")
-    setting = Setting(
+    setting = PublicParameters(
         records=int(histogram.sum()),
         universe_size=SCHEMA.universe_size,
         shares=tuple(Share(s.analyst, s.statements, s.queries, s.sensitivity, s.support) for s in detail.shares),

@@ -29,7 +29,7 @@ CAP_EPSILON = 3.0  # of both ledgers: something is left to try things with
 CUT_AFTER = 1  # messages that arrive before one airline's connection is cut
 
 Workloads = Mapping[str, tuple[Statement, ...]]
-Told = Callable[[str], None]
+AnswerChain = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,11 @@ class Played:
 
 
 def play(
-    operator: Operator, profiles: Path, workloads: Workloads, told: Told, follow: Callable[[RoundDetail], None]
+    operator: Operator,
+    profiles: Path,
+    workloads: Workloads,
+    told: AnswerChain,
+    follow: Callable[[RoundDetail], None],
 ) -> Played:
     """From registering the table to the last result. `told` hears of the steps, `follow` of the run's progress."""
     told("The operator registers the table and admits the airlines.")

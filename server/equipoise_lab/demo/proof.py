@@ -19,9 +19,9 @@ from equipoise.auditing.verify import verify as verify_archive
 from equipoise.clients.analyst import Client
 from equipoise.clients.auditor import Auditor
 from equipoise.profile.profile import LOG_KEYS, SEED_KEY, read_log_keys, read_seed_key
-from equipoise.profile.receipt_store import Keepsakes
+from equipoise.profile.receipt_store import ReceiptStore
 from equipoise.records.bundle import Bundle
-from equipoise.verification.checks import Check, CheckFailed, Papers
+from equipoise.verification.checks import Check, CheckFailed, VerifierInputs
 from equipoise.verification.checks import verify as verify_bundle
 from equipoise_lab.demo.play import TABLE_FILE, Workloads
 from equipoise_server.config import load_config
@@ -67,10 +67,10 @@ def collect(place: Path, airlines: Iterable[str], round_id: str) -> None:
 def prove(place: Path, workloads: Workloads, round_id: str) -> Proven:
     """Check all of it again, with no server: the bundles, the records, and with data and seed the round itself."""
     bundles = {airline: bundle_file(place, airline).read_bytes() for airline in workloads}
-    receipts = {airline: Keepsakes(_profile(place, airline)).receipt(round_id) for airline in workloads}
+    receipts = {airline: ReceiptStore(_profile(place, airline)).receipt(round_id) for airline in workloads}
     failures = []
     for airline, statements in workloads.items():
-        papers = Papers(read_log_keys(_profile(place, airline) / LOG_KEYS), receipts[airline], statements)
+        papers = VerifierInputs(read_log_keys(_profile(place, airline) / LOG_KEYS), receipts[airline], statements)
         try:
             verify_bundle(bundles[airline], papers, lambda *_: None)
         except CheckFailed as error:

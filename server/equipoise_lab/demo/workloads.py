@@ -9,13 +9,13 @@ import itertools
 import math
 from fractions import Fraction
 
-from equipoise.queries.predicates import All, Among, Any, Marginal, Predicate, Statement
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Marginal, Predicate, Statement
 from equipoise.queries.schema import Attribute
 from equipoise_lab.demo.table import AIRLINES, SCHEMA
 from equipoise_server.randomness.stream import KeyedStream
 
 PUBLIC_SEED = b"equipoise demo: airlines ask"
-FEWEST_PREDICATES = 2_060
+MIN_PREDICATES = 2_060
 MORE_EACH = 10  # so that no two airlines ask equally many
 SPARSEST, DENSEST = Fraction(1, 10), Fraction(6, 10)  # of the universe
 _CHOICES = [chosen for count in (1, 2, 3) for chosen in itertools.combinations(SCHEMA.attributes, count)]
@@ -36,7 +36,7 @@ def workload_of(airline: str) -> tuple[Statement, ...]:
     stream = KeyedStream.derive(PUBLIC_SEED, "workload", airline)
     # A dict keeps the order and drops what was drawn twice.
     predicates: dict[Predicate, None] = {}
-    while len(predicates) < FEWEST_PREDICATES + MORE_EACH * place:
+    while len(predicates) < MIN_PREDICATES + MORE_EACH * place:
         predicate, coverage = _random_predicate(stream)
         if SPARSEST <= coverage <= DENSEST:
             predicates[predicate] = None
@@ -61,8 +61,8 @@ def _random_predicate(stream: KeyedStream) -> tuple[Predicate, Fraction]:
     if len(chosen) == 1:
         return conditions[0], parts[0]
     if stream.below(2):
-        return All(conditions), math.prod(parts, start=Fraction(1))
-    return Any(conditions), 1 - math.prod((1 - part for part in parts), start=Fraction(1))
+        return AllOf(conditions), math.prod(parts, start=Fraction(1))
+    return AnyOf(conditions), 1 - math.prod((1 - part for part in parts), start=Fraction(1))
 
 
 def _random_subset(stream: KeyedStream, attribute: Attribute) -> Among:

@@ -14,7 +14,7 @@ from rich.table import Table
 from equipoise_lab.planning.request import in_words
 from equipoise_lab.simulation.simulate import analyst_pair
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting
+from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters
 from equipoise_server.mechanisms.planner import Candidate, Comparison
 
 RULE = (
@@ -22,10 +22,10 @@ RULE = (
     "certified answers, then nothing charged to analysts, then alpha and seconds; plans beyond the limits last"
 )
 COLUMNS = ("alpha", "promise", "no bound", "eps_A", "time", "memory")
-MOST_PARAMETERS = 400  # characters shown to people; JSON has all
+MAX_PARAMETERS = 400  # characters shown to people; JSON has all
 
 
-def as_json(setting: Setting, comparison: Comparison) -> dict[str, object]:
+def as_json(setting: PublicParameters, comparison: Comparison) -> dict[str, object]:
     """The object that `--json` prints. Errors are fractions of the records; what is infinite or nothing is null."""
     return {
         "records": setting.records,
@@ -46,7 +46,7 @@ def as_json(setting: Setting, comparison: Comparison) -> dict[str, object]:
     }
 
 
-def _fields(each: Candidate, setting: Setting) -> dict[str, object]:
+def _fields(each: Candidate, setting: PublicParameters) -> dict[str, object]:
     plan = each.plan
     fields: dict[str, object] = {
         "mechanism": each.mechanism,
@@ -69,12 +69,12 @@ def _fields(each: Candidate, setting: Setting) -> dict[str, object]:
     }
 
 
-def data_pair(plan: Plan, setting: Setting) -> Budget:
+def data_pair(plan: Plan, setting: PublicParameters) -> Budget:
     """What the people in the table lose, at the budget's delta."""
     return Budget(epsilon_for(plan.data_cost, setting.data_budget.delta), setting.data_budget.delta)
 
 
-def print_comparison(console: Console, setting: Setting, comparison: Comparison) -> None:
+def print_comparison(console: Console, setting: PublicParameters, comparison: Comparison) -> None:
     """A row for each mechanism that can serve, a line for each that cannot, and the choice."""
     shown = Table(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("mechanism", no_wrap=True)
@@ -90,7 +90,7 @@ def print_comparison(console: Console, setting: Setting, comparison: Comparison)
         console.print(f"{name:<13}{text}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _cells(each: Candidate, plan: Plan, setting: Setting) -> Iterator[str]:
+def _cells(each: Candidate, plan: Plan, setting: PublicParameters) -> Iterator[str]:
     on_analysts = analyst_pair(plan, setting)
     yield _error(each.alpha)
     yield _error(plan.promised_error)
@@ -100,7 +100,7 @@ def _cells(each: Candidate, plan: Plan, setting: Setting) -> Iterator[str]:
     yield f"{plan.memory_bytes / 2**30:,.1f} GiB"
 
 
-def _lines(setting: Setting, comparison: Comparison) -> Iterator[tuple[str, str]]:
+def _lines(setting: PublicParameters, comparison: Comparison) -> Iterator[tuple[str, str]]:
     yield (
         "round",
         f"{setting.queries:,} queries in {setting.statements:,} statements by {len(setting.shares):,} analysts, "
@@ -122,8 +122,8 @@ def _lines(setting: Setting, comparison: Comparison) -> Iterator[tuple[str, str]
         yield "chosen", "none: no mechanism can serve this round"
         return
     parameters = comparison.chosen.plan.parameters
-    if len(parameters) > MOST_PARAMETERS:
-        parameters = f"{parameters[:MOST_PARAMETERS]}... (all of them with --json)"
+    if len(parameters) > MAX_PARAMETERS:
+        parameters = f"{parameters[:MAX_PARAMETERS]}... (all of them with --json)"
     yield "chosen", comparison.chosen.mechanism
     yield "by", RULE
     yield "parameters", parameters

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_lab.simulation.request import forced_options, in_words_of_options, usual_delta
 from equipoise_lab.simulation.session_simulate import of_session
-from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, PublicParameters, Share
 from equipoise_server.mechanisms.online.interface import SessionMechanism
-from equipoise_server.mechanisms.planner import Comparison, Told, compare
+from equipoise_server.mechanisms.planner import AnswerChain, Comparison, compare
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
 
-MOST_ANALYSTS = 1 << 17  # whose shares are planned for one by one
-MOST_SHOWN = 40  # characters of what is no number
+MAX_ANALYSTS = 1 << 17  # whose shares are planned for one by one
+MAX_SHOWN = 40  # characters of what is no number
 
 OPTION_OF_FIELD = {
     "mechanism": "--mechanism",
@@ -67,10 +67,10 @@ class PlanRequest:
         """The mechanism, where it is one of sessions."""
         return SESSION_MECHANISMS.get(self.mechanism)
 
-    def setting(self) -> Setting:
+    def setting(self) -> PublicParameters:
         """What the mechanisms plan from. Raises `InvalidArgument` naming the option."""
         if self.unit not in ("query", "analyst"):
-            raise InvalidArgument("--unit", f"must be query or analyst, not {self.unit[:MOST_SHOWN]}")
+            raise InvalidArgument("--unit", f"must be query or analyst, not {self.unit[:MAX_SHOWN]}")
         if not 0 < self.eps_data < math.inf:
             raise InvalidArgument("--eps-data", "must be above 0 and finite")
         if not self.eps_analyst > 0:
@@ -81,7 +81,7 @@ class PlanRequest:
             raise InvalidArgument("--records", "must be at least 1")
         if 0 in sizes:
             raise InvalidArgument("--universe", "must be at least 1, and so must every attribute's size")
-        setting = Setting(
+        setting = PublicParameters(
             records=records,
             universe_size=math.prod(sizes),
             shares=self.shares(math.prod(sizes)),
@@ -104,8 +104,8 @@ class PlanRequest:
         `universe`: how many different records can exist.
         """
         count = self.queries.count(",") + 1 if self.analysts is None else _number("--analysts", self.analysts)
-        if not 1 <= count <= MOST_ANALYSTS:
-            raise InvalidArgument("--analysts", f"must lie between 1 and {MOST_ANALYSTS:,}, not {count:,}")
+        if not 1 <= count <= MAX_ANALYSTS:
+            raise InvalidArgument("--analysts", f"must lie between 1 and {MAX_ANALYSTS:,}, not {count:,}")
         queries = _dealt("--queries", self.queries, count)
         statements = queries if self.statements is None else _dealt("--statements", self.statements, count)
         moved = [0] * count if self.sensitivity is None else _each("--sensitivity", self.sensitivity, count)
@@ -125,7 +125,7 @@ class PlanRequest:
         return tuple(shares)
 
 
-def compared(request: PlanRequest, setting: Setting, told: Told) -> Comparison:
+def compared(request: PlanRequest, setting: PublicParameters, told: AnswerChain) -> Comparison:
     """The comparison of all mechanisms, or of the forced one alone. Raises in the words of options."""
     try:
         if request.session is not None:
@@ -168,6 +168,6 @@ def _each(option: str, text: str, count: int) -> list[int]:
 def _number(option: str, text: str) -> int:
     found = _NUMBER.fullmatch(text.strip())
     if found is None:
-        raise InvalidArgument(option, f"must be a whole number, such as 1000 or 10^3, not {text[:MOST_SHOWN]!r}")
+        raise InvalidArgument(option, f"must be a whole number, such as 1000 or 10^3, not {text[:MAX_SHOWN]!r}")
     number: int = int(found["base"]) ** int(found["power"] or 1)
     return number

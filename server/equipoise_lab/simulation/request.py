@@ -11,10 +11,10 @@ from pathlib import Path
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_lab.simulation.session_task import SessionTask
 from equipoise_lab.simulation.task import Task
-from equipoise_server.mechanisms.interface import Budget, Setting
+from equipoise_server.mechanisms.interface import Budget, PublicParameters
 
-MOST_REPEATS = 1000
-SMALLEST_DELTA = 1e-17  # by default; the samplers' truncation takes some 10^-18
+MAX_REPEATS = 1000
+MIN_DELTA = 1e-17  # by default; the samplers' truncation takes some 10^-18
 
 OPTION_OF_FIELD = {
     "mechanism": "--mechanism",
@@ -51,8 +51,8 @@ class Request:
 
     def check(self) -> None:
         """Raises `InvalidArgument` for what no mechanism would look at."""
-        if not 1 <= self.repeat <= MOST_REPEATS:
-            raise InvalidArgument("--repeat", f"must lie between 1 and {MOST_REPEATS}, not {self.repeat}")
+        if not 1 <= self.repeat <= MAX_REPEATS:
+            raise InvalidArgument("--repeat", f"must lie between 1 and {MAX_REPEATS}, not {self.repeat}")
         if not 0 <= self.seed < 2**63:
             raise InvalidArgument("--seed", "must lie between 0 and 2^63 - 1")
         if self.unit not in ("query", "analyst"):
@@ -73,11 +73,11 @@ class Request:
         typed = {"play": ("--play", self.play), "game_share": ("--budget-split", self.budget_split)}
         return OPTION_OF_FIELD | {f"options.{name}": option for name, (option, given) in typed.items() if given}
 
-    def setting(self, task: Task | SessionTask) -> Setting:
+    def setting(self, task: Task | SessionTask) -> PublicParameters:
         """What the mechanism plans from."""
         self.check()
         delta = usual_delta(task.records) if self.delta_data is None else self.delta_data
-        return Setting(
+        return PublicParameters(
             records=task.records,
             universe_size=task.schema.universe_size,
             shares=task.shares,
@@ -136,7 +136,7 @@ def _from_file(name: str) -> object:
 
 def usual_delta(records: int) -> float:
     """The data's delta where none is given: 1/n^2, within what mechanisms can do."""
-    return max(SMALLEST_DELTA, min(0.1, 1 / records**2))
+    return max(MIN_DELTA, min(0.1, 1 / records**2))
 
 
 def in_words_of_options(

@@ -24,7 +24,7 @@ from equipoise_lab.simulation.simulate import Begun, analyst_pair
 from equipoise_lab.simulation.task import seed_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.budget_rounding import usable_rho
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Plan, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import joined, play
 from equipoise_server.mechanisms.registry import session_mechanism
 
@@ -62,7 +62,7 @@ class SessionReport:
     equal parts, would be expected to err by; None where the budget allows no noise of that kind.
     """
 
-    setting: Setting
+    setting: PublicParameters
     plan: Plan
     data_cost: Budget
     analyst_cost: Budget | None
@@ -108,7 +108,7 @@ def simulate_session(task: SessionTask, request: Request, begun: Begun, length: 
 OPTION_OF_FIELD = {"session.length": "--length", "statement": "--workload"}
 
 
-def session_setting(task: SessionTask, request: Request, slotted: bool, length: int | None) -> Setting:
+def session_setting(task: SessionTask, request: Request, slotted: bool, length: int | None) -> PublicParameters:
     """What the mechanism plans from. Without slots several analysts are not protected from one another."""
     needed = task.length(slotted)
     if length is not None and length < needed:
@@ -117,7 +117,7 @@ def session_setting(task: SessionTask, request: Request, slotted: bool, length: 
     return of_session(request.setting(task), slotted, length)
 
 
-def of_session(setting: Setting, slotted: bool, length: int | None) -> Setting:
+def of_session(setting: PublicParameters, slotted: bool, length: int | None) -> PublicParameters:
     """The setting of a session with these shares and this length; None: as long as the shares allow.
 
     Several analysts who are not given slots are not protected from one another.
@@ -130,7 +130,7 @@ def of_session(setting: Setting, slotted: bool, length: int | None) -> Setting:
     return replace(setting, options=options, analyst_budget=Budget(math.inf, 0.0))
 
 
-def alone(task: SessionTask, setting: Setting, truth: NDArray[np.float64]) -> dict[str, Errors | None]:
+def alone(task: SessionTask, setting: PublicParameters, truth: NDArray[np.float64]) -> dict[str, Errors | None]:
     """Expected errors of independent noise on each of N statements, with an N-th of the budget for each.
 
     Gaussian: deviation `L2 sqrt(N / (2 rho))` for the statement's sensitivity L2 (Bun & Steinke 2016, Proposition

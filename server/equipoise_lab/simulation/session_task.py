@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from equipoise.errors import InvalidArgument
 from equipoise.queries.predicates import Statement, Statistic
 from equipoise.queries.schema import Schema
-from equipoise.queries.session_workload import Asked, CompiledStatement
+from equipoise.queries.session_workload import CompiledStatement, SessionWorkload
 from equipoise.queries.statistics import CompiledStatistic, Databases, compile_statistic
 from equipoise.queries.workload_compiler import compile_alone
 from equipoise_lab.simulation.task import in_option, read_statements, read_text
@@ -49,13 +49,13 @@ class SessionTask:
         counts = [len(own) for own in self.statements.values()]
         return max(counts) if slotted else sum(counts)
 
-    def asked(self, slotted: bool) -> dict[str, Asked]:
+    def asked(self, slotted: bool) -> dict[str, SessionWorkload]:
         """Every analyst's statements in their slots: those of its turns, or by the order of asking."""
         slots: dict[str, list[int]] = {analyst: [] for analyst in self.statements}
         for place, (analyst, turn) in enumerate(self._by_turns()):
             slots[analyst].append(turn * len(slots) + list(slots).index(analyst) if slotted else place)
         return {
-            analyst: Asked(np.array(slots[analyst], dtype=np.int64), own)
+            analyst: SessionWorkload(np.array(slots[analyst], dtype=np.int64), own)
             for analyst, own in self.statements.items()
         }
 

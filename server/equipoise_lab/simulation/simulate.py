@@ -15,7 +15,7 @@ from equipoise_lab.simulation.task import Task, seed_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, game_bound
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Budget, Plan, Progress, Setting
+from equipoise_server.mechanisms.interface import Budget, Plan, Progress, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.worker import peak_memory_bytes
 
@@ -39,7 +39,7 @@ class Report:
     analysts ask for is paid for by each, and so it protects the analysts from one another, too.
     """
 
-    setting: Setting
+    setting: PublicParameters
     plan: Plan
     queries: int
     data_cost: Budget
@@ -92,14 +92,14 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
     )
 
 
-def analyst_pair(plan: Plan, setting: Setting) -> Budget | None:
+def analyst_pair(plan: Plan, setting: PublicParameters) -> Budget | None:
     """What one unit of the analysts loses, at the budget's delta."""
     if plan.analyst_cost is None:
         return None
     return Budget(epsilon_for(plan.analyst_cost, setting.analyst_budget.delta), setting.analyst_budget.delta)
 
 
-def game_promise(plan: Plan, setting: Setting) -> GamePromise | None:
+def game_promise(plan: Plan, setting: PublicParameters) -> GamePromise | None:
     """The proven bound on the synopsis before repair, where the mechanism plays a game."""
     if plan.mechanism != "equilibrium":
         return None

@@ -23,11 +23,11 @@ from equipoise_server.mechanisms.interface import Share
 
 MARGINALS = "marginals:"
 DEFAULT_ANALYSTS = 10
-MOST_STATEMENTS = 1 << 20
-MOST_DRAWN_QUERIES = 1 << 25  # of all analysts together: their answers and errors take some 100 bytes a query
-LONGEST_NUMBER = 9  # digits: longer ones are not converted
+MAX_STATEMENTS = 1 << 20
+MAX_DRAWN_QUERIES = 1 << 25  # of all analysts together: their answers and errors take some 100 bytes a query
+MAX_NUMBER = 9  # digits: longer ones are not converted
 
-MOST_SHOWN = 40  # characters of a workload that is none
+MAX_SHOWN = 40  # characters of a workload that is none
 
 T = TypeVar("T")
 
@@ -108,12 +108,12 @@ def share_of_each(whole: CompiledWorkload, analysts: Analysts) -> Share:
     if not 1 <= each <= whole.statement_count:
         problem = f"must lie between 1 and the {whole.statement_count:,} statements, not {each:,}"
         raise InvalidArgument("--tables-per-analyst", problem)
-    if not 1 <= count * each <= MOST_STATEMENTS:
-        problem = f"must be at least 1, and with {each:,} tables each at most {MOST_STATEMENTS // each:,}"
+    if not 1 <= count * each <= MAX_STATEMENTS:
+        problem = f"must be at least 1, and with {each:,} tables each at most {MAX_STATEMENTS // each:,}"
         raise InvalidArgument("--analysts", f"{problem}, not {count:,}")
     queries = int(np.sort(np.diff(whole.statement_offsets))[-each:].sum())
-    if count * queries > MOST_DRAWN_QUERIES:
-        problem = f"would be up to {count * queries:,} queries in all, at most {MOST_DRAWN_QUERIES:,} are simulated"
+    if count * queries > MAX_DRAWN_QUERIES:
+        problem = f"would be up to {count * queries:,} queries in all, at most {MAX_DRAWN_QUERIES:,} are simulated"
         raise InvalidArgument("--analysts, --tables-per-analyst", problem)
     moved = sorted(whole.statement_sensitivity(number) for number in range(whole.statement_count))
     return Share("", each, queries, sum(moved[-each:]), whole.support)
@@ -124,14 +124,14 @@ def read_statements(workload: str, schema: Schema) -> tuple[Statement, ...]:
     if not workload.startswith(MARGINALS):
         return statements_from_json(read_text(Path(workload)))
     ways, attributes = workload.removeprefix(MARGINALS), len(schema.names)
-    if not ways.isdecimal() or len(ways) > LONGEST_NUMBER or not 1 <= int(ways) <= attributes:
+    if not ways.isdecimal() or len(ways) > MAX_NUMBER or not 1 <= int(ways) <= attributes:
         raise InvalidArgument(
-            workload[:MOST_SHOWN], f"needs a number from 1 to the {attributes} attributes, such as {MARGINALS}2"
+            workload[:MAX_SHOWN], f"needs a number from 1 to the {attributes} attributes, such as {MARGINALS}2"
         )
-    chosen = itertools.islice(itertools.combinations(schema.names, int(ways)), MOST_STATEMENTS + 1)
+    chosen = itertools.islice(itertools.combinations(schema.names, int(ways)), MAX_STATEMENTS + 1)
     statements = tuple(Marginal(names) for names in chosen)
-    if len(statements) > MOST_STATEMENTS:
-        raise InvalidArgument(workload, f"would be more than {MOST_STATEMENTS:,} tables")
+    if len(statements) > MAX_STATEMENTS:
+        raise InvalidArgument(workload, f"would be more than {MAX_STATEMENTS:,} tables")
     return statements
 
 

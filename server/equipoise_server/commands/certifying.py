@@ -22,7 +22,7 @@ from equipoise_server.identity.authority import server_names
 from equipoise_server.identity.names import Role
 
 Name = Annotated[str, typer.Argument(help="The name, as certificates and the journal have it.")]
-Asked = Annotated[
+SessionWorkload = Annotated[
     Path, typer.Option("--request", help="The request that was made with equipoise enroll, and sent to you.")
 ]
 Out = Annotated[
@@ -40,7 +40,7 @@ Target = Annotated[
 def add(
     name: Name,
     role: Annotated[Role, typer.Option(help="What it may do.")],
-    request: Asked,
+    request: SessionWorkload,
     to: Out = None,
     target: Target = None,
     state: State = DEFAULT_STATE,
@@ -56,7 +56,7 @@ def add(
 
 def renew(
     name: Name,
-    request: Asked,
+    request: SessionWorkload,
     to: Out = None,
     target: Target = None,
     state: State = DEFAULT_STATE,

@@ -30,7 +30,7 @@ from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import certificates, identities
 
 DEFAULT_PAGE = 100
-LARGEST_PAGE = 1000
+MAX_PAGE = 1000
 SERIALS_AT_ONCE = 64  # in one statement
 NOT_IN_FORCE = "the certificate is not, or no longer, in force"
 
@@ -155,8 +155,8 @@ class Registry:
         The deleted are left out. `page_size` 0 stands for 100; at most 1,000. Raises `InvalidArgument` naming the
         parameter.
         """
-        if page_size > LARGEST_PAGE or page_size < 0:
-            raise InvalidArgument("page_size", f"must be at most {LARGEST_PAGE:,}")
+        if page_size > MAX_PAGE or page_size < 0:
+            raise InvalidArgument("page_size", f"must be at most {MAX_PAGE:,}")
         size = page_size or DEFAULT_PAGE
         # The token is the last name shown: pages stay right when names are added in between.
         if page_token:

@@ -160,13 +160,13 @@ def widened(limit: Cost, committed: Cost) -> Cost:
 
 def total_with(held: Account, cost: Cost) -> Cost:
     """What would be committed with one more charge. Raises `BudgetExhausted` if the cap does not allow it."""
-    added = cost if held.composition is Composition.WORST else held.committed + cost
+    added = cost if held.composition is Composition.PARALLEL else held.committed + cost
     if not fits(added, held.cap, held.limit):
         problem = (
             f"account {held.name}: this round does not fit under the cap of "
             f"epsilon {held.cap.epsilon:g} at delta {held.cap.delta:g}"
         )
-        if held.composition is Composition.SUM:
+        if held.composition is Composition.SEQUENTIAL:
             left = max(0.0, held.cap.epsilon - epsilon_under(held.cap, held.committed))
             problem += f", of which epsilon {left:.6g} is left"
         raise BudgetExhausted(problem)
@@ -182,7 +182,7 @@ def check_room(held: Account, pending: Sequence[Cost], cost: Cost) -> None:
     try:
         total_with(replace(held, committed=reserved), cost)
     except BudgetExhausted as error:
-        if not pending or held.composition is Composition.WORST:
+        if not pending or held.composition is Composition.PARALLEL:
             raise
         counted = "rounds that are open and not sealed yet are counted too, as each of them can be sealed"
         raise BudgetExhausted(f"{error.message}; {counted} ({len(pending)} here)") from None

@@ -39,11 +39,11 @@ from equipoise.accounting import (
     ORDERS,
     OUTWARD,
     RHO_UNIT,
-    Approximate,
-    Concentrated,
+    ApproximateDpEvent,
     Cost,
-    Diverging,
-    Part,
+    PrivacyEvent,
+    RenyiEvent,
+    ZcdpEvent,
     charge_at,
     charge_of,
 )
@@ -56,15 +56,15 @@ from equipoise_server.conversion import (
     largest_rho,
 )
 
-LARGEST_EPSILON = 1e6  # so that every amount and sum fits a signed 64-bit column
-LEAST_ROOM = 1 / 100  # of a cap's epsilon must be left for divergences at an order
+MAX_EPSILON = 1e6  # so that every amount and sum fits a signed 64-bit column
+MIN_ROOM = 1 / 100  # of a cap's epsilon must be left for divergences at an order
 
 
 class Composition(StrEnum):
     """How the charges of several rounds make up an account."""
 
-    SUM = "sum"  # every round adds
-    WORST = "worst"  # every protected unit lives in one round, so only the worst round counts
+    SEQUENTIAL = "sum"  # every round adds
+    PARALLEL = "worst"  # every protected unit lives in one round, so only the worst round counts
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class Cap:
 
 def checked_cap(field: str, epsilon: float, delta: float) -> Cap:
     """A cap. Raises `InvalidArgument(field, ...)` for numbers that cannot be one."""
-    if not (math.isfinite(epsilon) and 0 < epsilon <= LARGEST_EPSILON):
-        raise InvalidArgument(f"{field}.epsilon", f"must be above 0 and at most {LARGEST_EPSILON:.0f}")
+    if not (math.isfinite(epsilon) and 0 < epsilon <= MAX_EPSILON):
+        raise InvalidArgument(f"{field}.epsilon", f"must be above 0 and at most {MAX_EPSILON:.0f}")
     if not 0 < delta < 1:
         raise InvalidArgument(f"{field}.delta", "must be above 0 and below 1")
     return Cap(epsilon, delta)
@@ -96,7 +96,7 @@ def at_order(field: str, cap: Cap, order: float) -> Cap:
     if order and not ORDERS[0] <= order <= ORDERS[-1]:
         raise InvalidArgument(field, f"must lie between {ORDERS[0]} and {ORDERS[-1]:.0f}")
     counted = Cap(cap.epsilon, cap.delta, order or usual_order(cap))
-    if limits(counted).divergence < LEAST_ROOM * cap.epsilon * RHO_UNIT:
+    if limits(counted).divergence < MIN_ROOM * cap.epsilon * RHO_UNIT:
         tried = f"order {order:g}" if order else "any order"
         raise InvalidArgument(field, f"converting at {tried} takes all of the cap")
     return counted
@@ -150,7 +150,7 @@ def worst(costs: list[Cost], cap: Cap) -> Cost:
 
 def combined(costs: list[Cost], composition: Composition, cap: Cap) -> Cost:
     """What several costs make up on an account."""
-    return worst(costs, cap) if composition is Composition.WORST else sum(costs, Cost())
+    return worst(costs, cap) if composition is Composition.PARALLEL else sum(costs, Cost())
 
 
 def recounted(cost: Cost, order: float | None, cap: Cap) -> Cost:
@@ -161,15 +161,15 @@ def recounted(cost: Cost, order: float | None, cap: Cap) -> Cost:
     if order == cap.order:
         return cost
     delta = Fraction(cost.delta, DELTA_UNIT)
-    parts: list[Part] = [
-        Concentrated("recounted", Fraction(cost.rho, RHO_UNIT)),
-        Approximate("recounted", Fraction(cost.epsilon, RHO_UNIT), delta),
+    parts: list[PrivacyEvent] = [
+        ZcdpEvent("recounted", Fraction(cost.rho, RHO_UNIT)),
+        ApproximateDpEvent("recounted", Fraction(cost.epsilon, RHO_UNIT), delta),
     ]
     if order is not None and cap.order is not None and cap.order < order:
-        parts.append(Diverging("recounted", Fraction(order), Fraction(cost.divergence, RHO_UNIT)))
+        parts.append(RenyiEvent("recounted", Fraction(order), Fraction(cost.divergence, RHO_UNIT)))
     elif order is not None and cost.divergence:
         epsilon = Fraction(epsilon_at(cost.divergence, order, cap.delta / 4 / OUTWARD) * OUTWARD)
-        parts.append(Approximate("recounted", epsilon, Fraction(cap.delta / 4)))
+        parts.append(ApproximateDpEvent("recounted", epsilon, Fraction(cap.delta / 4)))
     return charge_of(parts) if cap.order is None else charge_at(parts, cap.order)
 
 

@@ -63,7 +63,7 @@ REPAIR = "the runbook says what to do; equipoise-server ledger write-off repairs
 
 
 @dataclass(frozen=True)
-class Mark:
+class Snapshot:
     """The journal's entry `sequence` with its digest (0 and zeros: none yet), and what was committed then.
 
     `orders`: the Renyi orders of the accounts that count at one. `requests`: how many were remembered. `log`: how
@@ -138,7 +138,7 @@ class Guard:
         with self._locked(), store.read() as connection:
             self._move(connection)
 
-    def read(self) -> Mark | None:
+    def read(self) -> Snapshot | None:
         """What the file says; None where there is no file. Raises `DataLoss` for one that is damaged."""
         try:
             document, counted = split(self.path.read_bytes())
@@ -159,7 +159,7 @@ class Guard:
                 log = TreeHead(int(fields["log_size"]), bytes.fromhex(fields["log_root"]))
                 if log.size < 0 or len(log.root) != HASH_BYTES:
                     raise ValueError("not a tree head")
-            return Mark(sequence, digest, committed, orders, requests, log, answered)
+            return Snapshot(sequence, digest, committed, orders, requests, log, answered)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -167,7 +167,7 @@ class Guard:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise DataLoss(f"the guard {self.path} is damaged; {REPAIR}") from None
 
-    def _problem(self, connection: Connection, mark: Mark | None, finding: Finding) -> str:
+    def _problem(self, connection: Connection, mark: Snapshot | None, finding: Finding) -> str:
         head, log = journal.head(connection), tree_heads.newest(connection)
         if mark is None:
             return (
@@ -210,10 +210,10 @@ class Guard:
         mark, now = self.read(), (head.sequence, head.digest, kept, log, answers_given(connection))
         if mark is None or (mark.sequence, mark.digest, mark.requests, mark.log, mark.answered) != now:
             committed, orders = accounts.all_committed(connection), accounts.all_orders(connection)
-            self._write(Mark(head.sequence, head.digest, committed, orders, *now[2:]))
+            self._write(Snapshot(head.sequence, head.digest, committed, orders, *now[2:]))
         self._settle()
 
-    def _write(self, mark: Mark) -> None:
+    def _write(self, mark: Snapshot) -> None:
         fields = {
             "version": VERSION,
             "sequence": mark.sequence,
@@ -275,7 +275,7 @@ class Guard:
                 time.sleep(LOCK_PAUSE_SECONDS)
 
 
-def compare(connection: Connection, mark: Mark | None) -> Finding:
+def compare(connection: Connection, mark: Snapshot | None) -> Finding:
     """How the store's journal and log stand to a mark. A mark that was written off already counts as contained."""
     head = journal.head(connection)
     if mark is None:
@@ -299,7 +299,7 @@ def _in_log(connection: Connection, log: TreeHead) -> bool:
     return tree_heads.root_at(connection, log.size) == log.root
 
 
-def resolved(connection: Connection, mark: Mark) -> bool:
+def resolved(connection: Connection, mark: Snapshot) -> bool:
     """Whether the journal says that what this mark knew, and the store did not, was written off."""
     known = [json.loads(entry.events) for entry in journal.of_account(connection, "", 0, None)]
     return any((each["sequence"], each["digest"]) == (mark.sequence, mark.digest.hex()) for each in known)

@@ -6,17 +6,22 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from equipoise.accounting import RHO_UNIT, Approximate, Part, Pure
+from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, PureDpEvent
 from equipoise.errors import BudgetExhausted
-from equipoise_server.mechanisms.budget_rounding import SMALLEST_EPSILON, epsilon_within, usable_rho
+from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho
 from equipoise_server.mechanisms.interface import Budget
-from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, LaplaceNoise, Law
+from equipoise_server.mechanisms.noise_calibration import (
+    AnswerNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    NoiseDistribution,
+)
 
-Paid = tuple[AnswerNoise, Part]
-Calibration = Callable[[Budget], Paid]
+CalibratedNoise = tuple[AnswerNoise, PrivacyEvent]
+Calibration = Callable[[Budget], CalibratedNoise]
 
 
-def least_laplace(budget: Budget) -> Paid:
+def calibrate_laplace(budget: Budget) -> CalibratedNoise:
     """Discrete Laplace noise, charged as what buys less of it: its pure epsilon, or `epsilon^2 / 2` in zCDP.
 
     Either charge is proven (`accounting.laplace_rho`), and accounts add rhos to rhos and pairs to pairs. Unless
@@ -25,23 +30,23 @@ def least_laplace(budget: Budget) -> Paid:
     plain = Fraction(math.floor(Fraction(budget.epsilon) * RHO_UNIT), RHO_UNIT)
     concentrated = epsilon_within(Fraction(usable_rho(budget), RHO_UNIT))
     epsilon = max(plain, concentrated)
-    if epsilon < SMALLEST_EPSILON:
+    if epsilon < MIN_EPSILON:
         raise BudgetExhausted("data_budget: too little for any noise; allow more")
     if plain >= concentrated:
-        return LaplaceNoise(plain), Approximate("answers", plain, Fraction(0))
-    return LaplaceNoise(concentrated), Pure("answers", concentrated)
+        return LaplaceNoise(plain), ApproximateDpEvent("answers", plain, Fraction(0))
+    return LaplaceNoise(concentrated), PureDpEvent("answers", concentrated)
 
 
-def least_gaussian(budget: Budget) -> Paid:
+def least_gaussian(budget: Budget) -> CalibratedNoise:
     """Discrete Gaussian noise, charged in zCDP (`accounting.gaussian_rho`)."""
     rho = Fraction(usable_rho(budget), RHO_UNIT)
-    if epsilon_within(rho) < SMALLEST_EPSILON:
+    if epsilon_within(rho) < MIN_EPSILON:
         raise BudgetExhausted("data_budget: too little for any noise; allow more")
     noise = GaussianNoise.within(rho)
     return noise, noise.part(1)
 
 
-def law_of(noise: AnswerNoise, moved: int) -> Law:
+def noise_distribution(noise: AnswerNoise, moved: int) -> NoiseDistribution:
     """The noise of each of the counts, all of which move by `moved` in sum. Raises `BudgetExhausted`."""
     try:
         return noise.law(moved)

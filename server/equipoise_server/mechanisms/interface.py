@@ -1,6 +1,6 @@
 """What every named mechanism is: a plan from public things, and a run on private ones.
 
-Public facts are fields (`Setting`, `Plan`), private facts are arguments of `run`.
+Public facts are fields (`PublicParameters`, `Plan`), private facts are arguments of `run`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Setting:
+class PublicParameters:
     """Everything public that a plan may depend on. `unit` is "query" or "analyst".
 
     An analyst budget of infinite epsilon drops the analysts' protection: simulations may, rounds never do.
@@ -160,13 +160,13 @@ class Mechanism(Protocol):
         """What it is called by."""
         ...
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         """Parameters, costs and promises from public things. Raises `InvalidArgument` or `BudgetExhausted`."""
         ...
 
     def run(
         self,
-        setting: Setting,
+        setting: PublicParameters,
         plan: Plan,
         histogram: NDArray[np.int64],
         workloads: Mapping[str, CompiledWorkload],

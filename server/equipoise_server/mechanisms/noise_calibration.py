@@ -17,18 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise import accounting
-from equipoise.accounting import Concentrated, Part, Pure
+from equipoise.accounting import PrivacyEvent, PureDpEvent, ZcdpEvent
 from equipoise.queries.fixed_point import on_grid
 from equipoise_server.mechanisms.budget_rounding import epsilon_within
-from equipoise_server.randomness.discrete_gaussian import SMALLEST_VARIANCE, DiscreteGaussian
+from equipoise_server.randomness.discrete_gaussian import MIN_VARIANCE, DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
-MOST_MOVED = 2  # a marginal
+MAX_MOVED = 2  # a marginal
 VARIANCE_BITS = 20  # variances are rounded up to units of 2^-20
 
 
-class Law(Protocol):
+class NoiseDistribution(Protocol):
     """Integer noise with a known law."""
 
     def draw(self, count: int, stream: KeyedStream) -> NDArray[np.int64]:
@@ -57,7 +57,7 @@ class LaplaceNoise:
         """The least noise for which one statement costs at most `rho` in zCDP."""
         return cls(epsilon_within(rho))
 
-    def law(self, moved: int) -> Law:
+    def law(self, moved: int) -> NoiseDistribution:
         """The noise of each count of a statement whose counts move by `moved` in sum."""
         return DiscreteLaplace(self.epsilon / moved)
 
@@ -65,9 +65,9 @@ class LaplaceNoise:
         """What `answers` statements cost the data in zCDP (`accounting.laplace_rho`)."""
         return accounting.laplace_rho(self.epsilon, answers)
 
-    def part(self, answers: int) -> Part:
+    def part(self, answers: int) -> PrivacyEvent:
         """The same as a part of a charge."""
-        return Pure("answers", self.epsilon, answers)
+        return PureDpEvent("answers", self.epsilon, answers)
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class GaussianNoise:
     def within(cls, rho: Fraction) -> GaussianNoise:
         """The least noise for which one statement costs at most `rho` in zCDP."""
         units = -(-(1 << VARIANCE_BITS) * rho.denominator // (2 * rho.numerator))
-        return cls(max(SMALLEST_VARIANCE, Fraction(units, 1 << VARIANCE_BITS)))
+        return cls(max(MIN_VARIANCE, Fraction(units, 1 << VARIANCE_BITS)))
 
-    def law(self, moved: int) -> Law:
+    def law(self, moved: int) -> NoiseDistribution:
         """The noise of each count of a statement, the squares of whose moves add up to `moved`."""
         return DiscreteGaussian(self.variance * moved)
 
@@ -92,9 +92,9 @@ class GaussianNoise:
         """What `answers` statements cost the data in zCDP (`accounting.gaussian_rho`), the same for each kind."""
         return accounting.gaussian_rho(Fraction(1), self.variance, answers)
 
-    def part(self, answers: int) -> Part:
+    def part(self, answers: int) -> PrivacyEvent:
         """The same as a part of a charge: its rho, as no accountant of continuous noise is proven for discrete."""
-        return Concentrated("answers", self.rho(1), answers)
+        return ZcdpEvent("answers", self.rho(1), answers)
 
 
 AnswerNoise = LaplaceNoise | GaussianNoise

@@ -24,7 +24,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise_server.mechanisms.noise_calibration import Law
+from equipoise_server.mechanisms.noise_calibration import NoiseDistribution
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.exponential import precise
@@ -34,7 +34,7 @@ UPWARD = 1 + 1e-9  # far more than the doubles here can err
 _CONTEXT = precise(40)
 
 
-def sum_reach(law: Law, squares: NDArray[np.float64], chance: Fraction) -> NDArray[np.float64]:
+def sum_reach(law: NoiseDistribution, squares: NDArray[np.float64], chance: Fraction) -> NDArray[np.float64]:
     """What the size of the sum exceeds with probability at most `chance`; same shape.
 
     `squares`: `V` above, one for each sum. For the ideal law; what is drawn differs by its truncation.

@@ -21,12 +21,12 @@ from equipoise.results import AnswerMethod
 from equipoise_server.mechanisms.interface import Outcome, Progress
 from equipoise_server.replay.answers import Ways, tolerance_of
 from equipoise_server.replay.differences import Difference, Differs, same
-from equipoise_server.replay.session import check_slots, check_told
+from equipoise_server.replay.session import check_live_answers, check_slots
 from equipoise_server.replay.stored import StoredRound
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.rounds import plan_to_json, terms_to_json
-from equipoise_server.rounds.terms.defaults import plan_of
+from equipoise_server.rounds.terms.defaults import make_plan
 from equipoise_server.rounds.worker import Job, compute_round, stream_parts
 
 OF_SESSIONS = ("slots", "told")
@@ -83,7 +83,7 @@ class Replay:
             "slots": lambda: check_slots(self.stored),
             "data": self.data_are_registered,
             "answers": self.answers_agree,
-            "told": lambda: check_told(self.stored),
+            "told": lambda: check_live_answers(self.stored),
             "streams": self.streams_are_committed,
             "synopsis": self.synopsis_agrees,
         }
@@ -118,7 +118,7 @@ class Replay:
         same("terms", terms, committed.plan["terms"])
         same("plan", json.loads(plan_to_json(released.plan)), committed.plan["plan"])
         self.progress("planning", 0, 1)
-        again = plan_of(released.terms, stored.dataset)
+        again = make_plan(released.terms, stored.dataset)
         same("plan", committed.plan["plan"], json.loads(plan_to_json(again)))
         return f"{again.mechanism}, as planned from the terms again"
 

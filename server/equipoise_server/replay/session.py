@@ -37,7 +37,7 @@ def check_slots(stored: StoredRound) -> str:
     return f"{statements:,} statements, each in a slot of its own share, none taken twice"
 
 
-def check_told(stored: StoredRound) -> str:
+def check_live_answers(stored: StoredRound) -> str:
     """Raises `Differs` unless every answer was told, and signed for, as it was released."""
     told = stored.told
     same("analysts who were answered", ", ".join(sorted(told)), ", ".join(sorted(stored.workloads)))

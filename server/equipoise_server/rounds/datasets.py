@@ -204,7 +204,7 @@ class Datasets:
             now,
             data_account(new.name),
             dataset=new.name,
-            composition=Composition.SUM,
+            composition=Composition.SEQUENTIAL,
             cap=data_cap,
             beside=[data_account(name) for name in others],
         )

@@ -23,7 +23,7 @@ from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.rounds import canonical, plan_to_json, read_dataset, read_round, terms_to_json
 from equipoise_server.rounds.store.step_records import round_opened
 from equipoise_server.rounds.terms.checks import UNITS, analyst_accounts, charges_of, check_terms
-from equipoise_server.rounds.terms.defaults import in_full, plan_of
+from equipoise_server.rounds.terms.defaults import make_plan, with_defaults
 from equipoise_server.rounds.terms.open_charges import pending_costs
 from equipoise_server.rounds.transitions import settle
 from equipoise_server.storage.crash_points import CrashPoint, reached
@@ -74,7 +74,7 @@ class Opening:
             _check_registered(connection, terms)
         if terms.close_time is not None and terms.close_time <= self.clock():
             raise InvalidArgument("close_time", "has passed already")
-        return plan_of(in_full(terms, self.clock()), dataset)
+        return make_plan(with_defaults(terms, self.clock()), dataset)
 
     def open(self, terms: Terms, request: Request) -> RoundRecord:
         """Fix terms, plan and seed; charge what is charged at once. Raises as `plan` does.
@@ -96,7 +96,7 @@ class Opening:
                 raise WrongState("the dataset is retired: no new rounds")
             self._check_accounts(connection, terms, plan)
             now = self.clock()
-            round_id = self._insert(connection, in_full(terms, now), plan, now)
+            round_id = self._insert(connection, with_defaults(terms, now), plan, now)
             opened = read_round(connection, round_id)
             for settlement in terms.course.opening:
                 settle(connection, opened, settlement, now)
@@ -122,7 +122,7 @@ class Opening:
         charges = charges_of(terms, plan)
         held = {charge.account: account(connection, charge.account) for charge in charges}
         # Where the worst round counts, what is asked is whether this one fits by itself, whatever others take.
-        adding = [each for each in held.values() if each.composition is Composition.SUM]
+        adding = [each for each in held.values() if each.composition is Composition.SEQUENTIAL]
         pending = pending_costs(connection, terms.dataset, adding)
         for charge in charges:
             on = held[charge.account]

@@ -10,7 +10,7 @@ from enum import StrEnum
 from equipoise.model.views import JournalEntry
 from equipoise.queries.schema import Schema
 from equipoise_server.mechanisms.interface import Budget, Plan, Share
-from equipoise_server.rounds.state_machine import ROUND, SESSION, Course, RoundState
+from equipoise_server.rounds.state_machine import ROUND, SESSION, Lifecycle, RoundState
 
 __all__ = [
     "AccountRecord",
@@ -75,7 +75,7 @@ class Terms:
     session: SessionTerms | None = None
 
     @property
-    def course(self) -> Course:
+    def course(self) -> Lifecycle:
         """How it goes its way."""
         return ROUND if self.session is None else SESSION
 

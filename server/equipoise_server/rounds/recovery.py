@@ -84,10 +84,12 @@ def _open_accounts(connection: Connection, now: datetime) -> None:
     names = list(connection.execute(analysts).scalars())
     for row in connection.execute(select(datasets).order_by(datasets.c.name)).all():
         cap = Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order)
-        for unit in (unit for unit, composition in UNITS.items() if composition is Composition.SUM):
+        for unit in (unit for unit, composition in UNITS.items() if composition is Composition.SEQUENTIAL):
             for name in names:
                 account = analyst_account(row.name, unit, name)
-                open_account(connection, now, account, dataset=row.name, composition=Composition.SUM, cap=cap)
+                open_account(
+                    connection, now, account, dataset=row.name, composition=Composition.SEQUENTIAL, cap=cap
+                )
 
 
 def _end_rounds(connection: Connection, now: datetime) -> list[str]:

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select
 
 from equipoise_server.rounds.context import Foundation
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.session_sealing import read_told
+from equipoise_server.rounds.session_sealing import read_answer_chains
 from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.results import completed
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
@@ -36,7 +36,7 @@ def read_job(connection: Connection, foundation: Foundation, round_id: str) -> J
         seed=read_seed(connection, record, foundation.storage_key),
         audit_nonce=read_audit_nonce(connection, round_id),
         data_digest=registered_digest(connection, dataset.name),
-        told=read_told(connection, foundation.deployment, round_id),
+        told=read_answer_chains(connection, foundation.deployment, round_id),
     )
 
 

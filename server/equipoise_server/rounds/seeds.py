@@ -22,7 +22,7 @@ from equipoise.records.canonical import canonical_json
 from equipoise.records.record import Kind
 from equipoise.records.sealed_seeds import NONCE_BYTES, SEED_BYTES
 from equipoise_server.clock import Clock
-from equipoise_server.mechanisms.interface import Plan, Setting
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.rounds.state_machine import RoundState, closed, streams_open
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_round
 from equipoise_server.rounds.store.step_records import seed_destroyed, seed_read
@@ -34,7 +34,7 @@ from equipoise_server.storage.tables import records, rounds, sealed_seeds
 ENDINGS = (Kind.ROUND_RELEASED.value, Kind.ROUND_ABORTED.value)
 
 
-def bound_seed(seed: bytes, nonce: bytes | None, digest: bytes, setting: Setting, plan: Plan) -> bytes:
+def bound_seed(seed: bytes, nonce: bytes | None, digest: bytes, setting: PublicParameters, plan: Plan) -> bytes:
     """What the mechanism draws from, 32 bytes: the committed seed, under a nonce, for one table and plan.
 
     HKDF-SHA256 (RFC 5869) of the seed; salt: the nonce, or zeros; info: the data's `digest` and that of the public

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss
-from equipoise.queries.session_workload import Asked
+from equipoise.queries.session_workload import SessionWorkload
 from equipoise.records.session_receipts import chain_start, chain_step
 from equipoise.wire.outline import asked_from_bytes, asked_to_bytes
 from equipoise.wire.workloads import answers_from_chunk
@@ -24,7 +24,7 @@ from equipoise_server.storage.tables import asked, attached, submissions
 
 
 @dataclass(frozen=True)
-class Told:
+class AnswerChain:
     """What binds one analyst's answers: the chain before the first one, and after the last."""
 
     start: bytes
@@ -39,7 +39,7 @@ def collected(connection: Connection, record: RoundRecord) -> Mapping[str, objec
     return {}
 
 
-def read_told(connection: Connection, deployment: str, round_id: str) -> dict[str, Told]:
+def read_answer_chains(connection: Connection, deployment: str, round_id: str) -> dict[str, AnswerChain]:
     """What binds the answers of a session, by analyst; nothing where the round is none."""
     salts = select(attached.c.analyst, attached.c.salt).where(attached.c.round_id == round_id)
     told = {}
@@ -48,11 +48,11 @@ def read_told(connection: Connection, deployment: str, round_id: str) -> dict[st
         last = select(asked.c.chain).where(mine).order_by(asked.c.sequence.desc()).limit(1)
         end = connection.execute(last).scalar()
         if end is not None:
-            told[analyst] = Told(chain_start(deployment, round_id, analyst, salt), end)
+            told[analyst] = AnswerChain(chain_start(deployment, round_id, analyst, salt), end)
     return told
 
 
-def check_told(told: Told, workload: bytes, questions: Asked, answers: Answers) -> None:
+def check_live_answers(told: AnswerChain, workload: bytes, questions: SessionWorkload, answers: Answers) -> None:
     """Raises `DataLoss` unless these answers to a workload are what was told while the session was open."""
     chain, first = told.start, 0
     statements, slots = asked_from_bytes(workload)

@@ -85,7 +85,7 @@ SESSION_STEPS: Steps = {
 
 
 @dataclass(frozen=True)
-class Course:
+class Lifecycle:
     """How one kind of rounds goes its way: what happens to its charges when it is opened, and at each step."""
 
     noun: str
@@ -100,8 +100,8 @@ class Course:
             raise WrongState(f"the {self.noun} is {state.value}, so it cannot be {action.value}") from None
 
 
-ROUND = Course("round", (), ROUND_STEPS)
-SESSION = Course("session", (Settlement.RESERVE, Settlement.START), SESSION_STEPS)
+ROUND = Lifecycle("round", (), ROUND_STEPS)
+SESSION = Lifecycle("session", (Settlement.RESERVE, Settlement.START), SESSION_STEPS)
 
 
 def closed(close_time: datetime | None, now: datetime) -> bool:

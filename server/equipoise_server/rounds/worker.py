@@ -31,12 +31,12 @@ from equipoise.wire.session_workload import compile_asked
 from equipoise.wire.workloads import results_to_chunks, workload_from_bytes
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_histogram
-from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import SESSION_MECHANISMS, mechanism, session_mechanism
 from equipoise_server.rounds.records import StreamDigest
 from equipoise_server.rounds.seeds import bound_seed
-from equipoise_server.rounds.session_sealing import Told, check_told
+from equipoise_server.rounds.session_sealing import AnswerChain, check_live_answers
 
 REPORT_SECONDS = 0.2  # progress is told at most this often within a phase
 CHUNKS_IN_PART = 64  # about 1.1 MB: the store's writer is not held for long, and memory stays constant
@@ -54,13 +54,13 @@ class Job:
     round_id: str
     table: Path
     schema: str
-    setting: Setting
+    setting: PublicParameters
     plan: Plan
     workloads: Mapping[str, bytes]
     seed: bytes = field(repr=False)
     audit_nonce: bytes | None = None
     data_digest: bytes | None = None
-    told: Mapping[str, Told] = field(default_factory=dict)
+    told: Mapping[str, AnswerChain] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Advance:
 
 
 @dataclass(frozen=True)
-class Part:
+class PrivacyEvent:
     """The next messages of one analyst's stream; `first_sequence` is the first one's sequence number."""
 
     analyst: str
@@ -98,7 +98,7 @@ class Failed:
     problem: str
 
 
-Message = Advance | Part | Finished | Failed
+Message = Advance | PrivacyEvent | Finished | Failed
 
 
 def compute_round(job: Job, progress: Progress) -> Outcome:
@@ -133,7 +133,7 @@ def _session(job: Job, schema: Schema, histogram: NDArray[np.int64], seed: bytes
     for analyst, told in job.told.items():
         if analyst not in asked:
             raise DataLoss("what was asked in the session is not in the store")
-        check_told(told, job.workloads[analyst], asked[analyst], outcome.answers[analyst])
+        check_live_answers(told, job.workloads[analyst], asked[analyst], outcome.answers[analyst])
     return outcome
 
 
@@ -159,14 +159,14 @@ def load_data(table: Path, schema: Schema, records: int, registered: bytes | Non
     return LoadedData(loaded.histogram, digest)
 
 
-def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[Part]:
+def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[PrivacyEvent]:
     """Every analyst's stream, some messages at a time, so that never more than these are held."""
     for done, (analyst, answers) in enumerate(outcome.answers.items()):
         progress("store", done, len(outcome.answers))
         chunks = results_to_chunks(job.round_id, answers.values, answers.methods, answers.bounds)
         first_sequence = 1
         while part := list(itertools.islice(chunks, CHUNKS_IN_PART)):
-            yield Part(analyst, first_sequence, part)
+            yield PrivacyEvent(analyst, first_sequence, part)
             first_sequence += len(part)
 
 
@@ -177,7 +177,7 @@ class Digests:
         self._start = stream_start(round_id)
         self._chained: dict[str, tuple[bytes, int]] = {}
 
-    def take(self, part: Part) -> None:
+    def take(self, part: PrivacyEvent) -> None:
         """Chain on the next messages of a stream."""
         digest, messages = self._chained.get(part.analyst, (self._start, 0))
         for chunk in part.chunks:

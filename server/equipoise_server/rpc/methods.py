@@ -28,7 +28,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.identity.names import Caller
-from equipoise_server.identity.policy import POLICY, Row, check_policy
+from equipoise_server.identity.policy import POLICY, MethodPolicy, check_policy
 from equipoise_server.rpc.interceptors.audit_trail import Entry, recorded
 from equipoise_server.rpc.interceptors.authentication import current_caller
 from equipoise_server.rpc.interceptors.error_translation import refuse
@@ -50,7 +50,7 @@ class Serving:
 
 
 def bind(
-    services: Mapping[ServiceDescriptor, object], serving: Serving, policy: Mapping[str, Row] = POLICY
+    services: Mapping[ServiceDescriptor, object], serving: Serving, policy: Mapping[str, MethodPolicy] = POLICY
 ) -> list[grpc.GenericRpcHandler]:
     """The handlers of some services. Raises `InvalidArgument` unless the policy has a row for each method.
 
@@ -76,7 +76,7 @@ def full_name(method: MethodDescriptor) -> str:
     return f"/{method.containing_service.full_name}/{method.name}"
 
 
-def _handler(method: MethodDescriptor, answer: Any, row: Row, serving: Serving) -> Handler:
+def _handler(method: MethodDescriptor, answer: Any, row: MethodPolicy, serving: Serving) -> Handler:
     request_class = GetMessageClass(method.input_type)
     threads = serving.threads.of(row.rate)
 

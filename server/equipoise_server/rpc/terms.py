@@ -13,9 +13,9 @@ from equipoise.v1 import operator_pb2, types_pb2
 from equipoise_server.rounds.records import Budget, Ending, SessionTerms, Share, Terms
 from equipoise_server.rpc.messages import ENDINGS, UNITS
 
-LARGEST_COUNT = 2**40  # far beyond what any round can answer, and safe in every store
-LONGEST_OPTIONS = 65_536
-LONGEST_SESSION_OPTIONS = 3 << 20  # which may list candidates; all in one message
+MAX_COUNT = 2**40  # far beyond what any round can answer, and safe in every store
+MAX_OPTIONS = 65_536
+MAX_SESSION_OPTIONS = 3 << 20  # which may list candidates; all in one message
 _ENDING_NAMES = {number: ending for ending, number in ENDINGS.items()} | {
     types_pb2.SESSION_ENDING_UNSPECIFIED: Ending.HYPOTHESIS
 }
@@ -43,7 +43,7 @@ def terms_from_message(message: operator_pb2.RoundTerms, session: types_pb2.Sess
         beta=message.beta,
         mechanism=message.mechanism,
         shares=tuple(_share(share, f"terms.shares[{position}]") for position, share in enumerate(message.shares)),
-        options=_options(message.options, LONGEST_OPTIONS if session is None else LONGEST_SESSION_OPTIONS),
+        options=_options(message.options, MAX_OPTIONS if session is None else MAX_SESSION_OPTIONS),
         close_time=_time(message.close_time, "terms.close_time") if message.HasField("close_time") else None,
         release_grid_seconds=message.release_grid_seconds,
         session=None if session is None else _session(session),
@@ -68,22 +68,20 @@ def _time(message: Timestamp, field: str) -> datetime:
 
 def _share(message: types_pb2.Share, field: str) -> Share:
     for name in ("statements", "queries"):
-        if not 1 <= getattr(message, name) <= LARGEST_COUNT:
-            raise InvalidArgument(f"{field}.{name}", f"must be from 1 to {LARGEST_COUNT:,}")
+        if not 1 <= getattr(message, name) <= MAX_COUNT:
+            raise InvalidArgument(f"{field}.{name}", f"must be from 1 to {MAX_COUNT:,}")
     if message.sensitivity > 2 * message.statements:
         raise InvalidArgument(f"{field}.sensitivity", "must be at most 2 for each statement, or 0 if not declared")
-    if message.support > LARGEST_COUNT:
-        raise InvalidArgument(f"{field}.support", f"must be at most {LARGEST_COUNT:,}, or 0 if not declared")
+    if message.support > MAX_COUNT:
+        raise InvalidArgument(f"{field}.support", f"must be at most {MAX_COUNT:,}, or 0 if not declared")
     return Share(message.analyst, message.statements, message.queries, message.sensitivity, message.support)
 
 
 def _session(message: types_pb2.SessionTerms) -> SessionTerms:
     if message.ending not in _ENDING_NAMES:
         raise InvalidArgument("session.ending", "must be hypothesis or stop")
-    if message.length > LARGEST_COUNT:
-        raise InvalidArgument(
-            "session.length", f"must be at most {LARGEST_COUNT:,}, or 0 for what the shares allow"
-        )
+    if message.length > MAX_COUNT:
+        raise InvalidArgument("session.length", f"must be at most {MAX_COUNT:,}, or 0 for what the shares allow")
     return SessionTerms(message.length, message.turn_seconds, _ENDING_NAMES[message.ending])
 
 

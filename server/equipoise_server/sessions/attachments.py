@@ -10,7 +10,7 @@ from equipoise_server.rounds.context import Foundation
 from equipoise_server.rounds.state_machine import closed
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.records import AnsweredRecord
-from equipoise_server.sessions.session_loop import CLOSED, Conductor
+from equipoise_server.sessions.session_loop import CLOSED, SessionLoop
 
 
 class Attachment:
@@ -27,7 +27,7 @@ class Attachment:
         analyst: str,
         answered: int,
         salt: bytes,
-        conductor: Conductor | None,
+        conductor: SessionLoop | None,
         close_time: datetime | None,
     ) -> None:
         self.answered = answered

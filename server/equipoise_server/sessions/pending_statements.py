@@ -12,11 +12,11 @@ from equipoise_server.mechanisms.interface import Share
 from equipoise_server.sessions.records import AnsweredRecord
 
 OTHER_STATEMENT = "sequence: was asked before with another statement"
-MOST_BYTES = 1 << 26  # of one analyst's statements: sealing makes one workload of them, which a store must hold
+MAX_BYTES = 1 << 26  # of one analyst's statements: sealing makes one workload of them, which a store must hold
 
 
 @dataclass(eq=False)
-class Waiting:
+class PendingStatement:
     """A statement that was accepted, and whose answer its analyst does not have yet. `place`: of its share."""
 
     analyst: str
@@ -37,7 +37,7 @@ class Waiting:
 
 
 @dataclass(eq=False)
-class Asker:
+class AnalystProgress:
     """One share of a session, and how far it is used: `stored` statements, `cells`, `chain`, `size` in bytes.
 
     `waiting`: what was accepted and not delivered, by sequence number, in order; stored or not.
@@ -49,7 +49,7 @@ class Asker:
     cells: int
     chain: bytes
     size: int = 0
-    waiting: dict[int, Waiting] = field(default_factory=dict)
+    waiting: dict[int, PendingStatement] = field(default_factory=dict)
 
     @property
     def asked(self) -> int:
@@ -61,7 +61,7 @@ class Asker:
         """How many statements were accepted whose answers are not stored yet."""
         return sum(number > self.stored for number in self.waiting)
 
-    def known(self, sequence: int, statement: bytes) -> Waiting | None:
+    def known(self, sequence: int, statement: bytes) -> PendingStatement | None:
         """The same statement, if it waits already. Raises `AlreadyExists`, and `OutOfRange` beyond the next one."""
         if not 1 <= sequence <= self.asked + 1:
             raise OutOfRange(f"sequence: the next statement is number {self.asked + 1}")
@@ -79,9 +79,9 @@ class Asker:
         if used + cells > self.share.queries:
             left = self.share.queries - used
             raise BudgetExhausted(f"the statement has {cells} queries, your share allows {left} more")
-        if self.size + sum(len(each.statement) for each in unstored) + size > MOST_BYTES:
-            raise TooLarge(f"your statements in this session are larger than {MOST_BYTES:,} bytes together")
+        if self.size + sum(len(each.statement) for each in unstored) + size > MAX_BYTES:
+            raise TooLarge(f"your statements in this session are larger than {MAX_BYTES:,} bytes together")
 
-    def forget_from(self, sequence: int) -> list[Waiting]:
+    def forget_from(self, sequence: int) -> list[PendingStatement]:
         """Forget what waits from a sequence number on; what was stored is not forgotten, only not waited for."""
         return [self.waiting.pop(number) for number in sorted(self.waiting) if number >= sequence]

@@ -18,7 +18,7 @@ NOT_NOW = "the session cannot be answered now"
 log = structlog.get_logger(__name__)
 
 
-class Answerer:
+class SessionProcess:
     """A worker process that answers a session. Asked by one thread; ended by any."""
 
     def __init__(self, job: SessionJob) -> None:

@@ -39,14 +39,14 @@ from equipoise_server.rounds.terms.checks import setting_of
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.process import NOT_NOW
-from equipoise_server.sessions.session_loop import Conductor, OpenSession
-from equipoise_server.sessions.turns import AtOnce, ByTurns, Pace
+from equipoise_server.sessions.session_loop import OpenSession, SessionLoop
+from equipoise_server.sessions.turns import AnswerSchedule, Immediate, TurnBased
 from equipoise_server.sessions.worker import SessionJob
 from equipoise_server.storage.tables import asked, rounds
 
 RETRY_SECONDS = 30.0
 STOPPING = "the server is stopping"
-MOST_WORKERS = 16  # each holds a histogram of its dataset's universe
+MAX_WORKERS = 16  # each holds a histogram of its dataset's universe
 NO_ROOM = "as many sessions by turns are open as a server has room for; close one first"
 NO_LONGER_KEPT = "the session's answers are no longer kept"
 OTHER_SERVER = "the session is answered by another server"
@@ -65,7 +65,7 @@ class Sessions:
     those that answer at once have one from when somebody first attaches.
     """
 
-    def __init__(self, rounds: Rounds, most_workers: int = MOST_WORKERS) -> None:
+    def __init__(self, rounds: Rounds, most_workers: int = MAX_WORKERS) -> None:
         self._rounds = rounds
         self._base = rounds.foundation
         self._most = most_workers
@@ -73,7 +73,7 @@ class Sessions:
         base = self._base
         self._submissions = Submissions(base.store, base.clock, base.signer, base.deployment)
         self._lock = threading.Lock()
-        self._conductors: dict[str, Conductor] = {}
+        self._conductors: dict[str, SessionLoop] = {}
         self._not_before: dict[str, float] = {}  # when a worker that ended may be started again, by itself
         self._turns: dict[str, int] = {}  # of the sessions that were open when that was last looked at
         self._stopped = False
@@ -142,7 +142,7 @@ class Sessions:
             raise WrongState(NO_LONGER_KEPT)
         if record.state is RoundState.OPEN:
             salt = self._salt(session_id, analyst, salt)
-            conductor: Conductor | None = self._conductor(record)
+            conductor: SessionLoop | None = self._conductor(record)
         else:
             conductor = None
         with self._base.store.read() as connection:
@@ -203,7 +203,7 @@ class Sessions:
         except EquipoiseError as error:
             log.error("session_not_started", session_id=session_id, problem=error.message)
 
-    def _conductor(self, record: RoundRecord) -> Conductor:
+    def _conductor(self, record: RoundRecord) -> SessionLoop:
         """The session's conductor on this server, started where it has none."""
         with self._lock:
             known = self._conductors.get(record.id)
@@ -219,7 +219,7 @@ class Sessions:
                 raise Unavailable(OTHER_SERVER)
             # Whoever has opened it, or answered in it, may have died before the guard knew.
             self._rounds.remember()
-            conductor = Conductor(self._open_session(record), self._base, self._rounds.remember_answers)
+            conductor = SessionLoop(self._open_session(record), self._base, self._rounds.remember_answers)
             self._conductors[record.id] = conductor
             return conductor
 
@@ -302,15 +302,15 @@ def _by_turns(record: RoundRecord) -> bool:
     return record.terms.session is not None and record.terms.session.turn_seconds > 0
 
 
-def pace_of(record: RoundRecord) -> Pace:
+def pace_of(record: RoundRecord) -> AnswerSchedule:
     """How a session's statements are taken."""
     session, close_time = record.terms.session, record.terms.close_time
     assert session is not None
     if not session.turn_seconds:
-        return AtOnce(session.length)
+        return Immediate(session.length)
     assert close_time is not None
     turn = timedelta(seconds=session.turn_seconds)
-    return ByTurns(record.open_time, turn, (close_time - record.open_time) // turn, len(record.terms.shares))
+    return TurnBased(record.open_time, turn, (close_time - record.open_time) // turn, len(record.terms.shares))
 
 
 def _session(record: RoundRecord) -> RoundRecord:

@@ -44,14 +44,14 @@ from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import RoundState, closed
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.answer_store import Answered
-from equipoise_server.sessions.pending_statements import OTHER_STATEMENT, Asker, Waiting
-from equipoise_server.sessions.process import NOT_NOW, Answerer
+from equipoise_server.sessions.pending_statements import OTHER_STATEMENT, AnalystProgress, PendingStatement
+from equipoise_server.sessions.process import NOT_NOW, SessionProcess
 from equipoise_server.sessions.records import AnsweredRecord
-from equipoise_server.sessions.turns import POLL_SECONDS, ByTurns, Pace
+from equipoise_server.sessions.turns import POLL_SECONDS, AnswerSchedule, TurnBased
 from equipoise_server.sessions.worker import Question, SessionJob
 from equipoise_server.storage.crash_points import CrashPoint, reached
 
-LARGEST_STATEMENT = 1 << 16  # bytes: many of them wait at once
+MAX_STATEMENT = 1 << 16  # bytes: many of them wait at once
 CLOSED = "the session no longer answers"
 ELSEWHERE = "attached elsewhere: another stream of yours has taken the session over"
 FULL = "the session has taken as many statements as its length allows"
@@ -68,10 +68,10 @@ class OpenSession:
     record: RoundRecord
     schema: Schema
     job: SessionJob
-    pace: Pace
+    pace: AnswerSchedule
 
 
-class Conductor:
+class SessionLoop:
     """Safe to use from several threads. `session` must be this server's, and the guard must know of its opening."""
 
     def __init__(self, session: OpenSession, foundation: Foundation, remember: Callable[[int], None]) -> None:
@@ -81,16 +81,16 @@ class Conductor:
         self._remember = remember
         self._mechanism = session_mechanism(session.record.plan.mechanism)
         self._changed = threading.Condition()  # guards all that follows
-        self._askers: dict[str, Asker] = {}
+        self._askers: dict[str, AnalystProgress] = {}
         self._held: dict[str, Future[None]] = {}  # by analyst: the end of the stream that is attached
-        self._waiting: list[Waiting] = []  # that were not taken yet, in the order of their arrival
-        self._due: list[tuple[datetime, Waiting, AnsweredRecord | EquipoiseError]] = []
+        self._waiting: list[PendingStatement] = []  # that were not taken yet, in the order of their arrival
+        self._due: list[tuple[datetime, PendingStatement, AnsweredRecord | EquipoiseError]] = []
         with foundation.store.read() as connection:
             # How many answers there are, and the first slot after them.
             _, self._answered = answer_store.standing(connection, self._id)
             self._slots = answer_store.slots_given(connection, self._id)
         self._ended: EquipoiseError | None = None
-        self._answerer = Answerer(session.job)
+        self._answerer = SessionProcess(session.job)
         self._thread = threading.Thread(target=self._conduct, name=f"session-{self._id}", daemon=True)
         self._thread.start()
 
@@ -115,7 +115,7 @@ class Conductor:
     @property
     def by_turns(self) -> bool:
         """Whether it answers by turns."""
-        return isinstance(self._session.pace, ByTurns)
+        return isinstance(self._session.pace, TurnBased)
 
     @property
     def process_id(self) -> int | None:
@@ -175,15 +175,15 @@ class Conductor:
         if self._ended is not None:
             raise type(self._ended)(self._ended.message)
 
-    def _attached(self, analyst: str, stream: Future[None]) -> Asker:
+    def _attached(self, analyst: str, stream: Future[None]) -> AnalystProgress:
         self._check_going()
         if self._held.get(analyst) is not stream:
             raise WrongState(ELSEWHERE)
         return self._askers[analyst]
 
     def _compiled(self, statement: bytes) -> CompiledStatement:
-        if len(statement) > LARGEST_STATEMENT:
-            raise TooLarge(f"the statement is larger than {LARGEST_STATEMENT:,} bytes")
+        if len(statement) > MAX_STATEMENT:
+            raise TooLarge(f"the statement is larger than {MAX_STATEMENT:,} bytes")
         compiled = compile_statement(statement, self._session.schema)
         if compiled.query_count > ANSWERS_TO_STATEMENT:
             raise InvalidArgument(
@@ -193,20 +193,22 @@ class Conductor:
         self._mechanism.check_statement(self._session.record.plan, compiled)
         return compiled
 
-    def _accepted(self, asker: Asker, sequence: int, statement: bytes, compiled: CompiledStatement) -> Waiting:
+    def _accepted(
+        self, asker: AnalystProgress, sequence: int, statement: bytes, compiled: CompiledStatement
+    ) -> PendingStatement:
         now = self._base.clock()
         if closed(self._session.record.terms.close_time, now):
             raise WrongState(CLOSED)
         asker.check_room(compiled.query_count, len(statement))
         if self._session.pace.full(self._slots, sum(each.unstored for each in self._askers.values())):
             raise WrongState(FULL)
-        waits = Waiting(asker.share.analyst, asker.place, sequence, statement, compiled.query_count, now)
+        waits = PendingStatement(asker.share.analyst, asker.place, sequence, statement, compiled.query_count, now)
         asker.waiting[sequence] = waits
         self._waiting.append(waits)
         self._changed.notify_all()
         return waits
 
-    def _again(self, asker: Asker, sequence: int, statement: bytes) -> Future[AnsweredRecord]:
+    def _again(self, asker: AnalystProgress, sequence: int, statement: bytes) -> Future[AnsweredRecord]:
         """The stored answer, when it is due: what was stored before this conductor began may not be yet."""
         with self._base.store.read() as connection:
             found = answer_store.answer_to(connection, self._id, asker.share.analyst, sequence)
@@ -214,7 +216,7 @@ class Conductor:
             raise DataLoss(DAMAGED)
         if found.statement != statement:
             raise AlreadyExists(OTHER_STATEMENT)
-        known = Waiting(asker.share.analyst, asker.place, sequence, statement, 0, found.due)
+        known = PendingStatement(asker.share.analyst, asker.place, sequence, statement, 0, found.due)
         with self._changed:
             self._check_going()
             waits = asker.waiting.setdefault(sequence, known)
@@ -239,13 +241,13 @@ class Conductor:
         else:
             stream.set_exception(problem)
 
-    def _forget_from(self, first: Waiting) -> list[Waiting]:
+    def _forget_from(self, first: PendingStatement) -> list[PendingStatement]:
         """Forget a statement with all that its analyst has asked after it."""
         forgotten = self._askers[first.analyst].forget_from(first.sequence)
         self._waiting = [each for each in self._waiting if each not in forgotten]
         return forgotten
 
-    def _asker(self, analyst: str) -> Asker:
+    def _asker(self, analyst: str) -> AnalystProgress:
         """An analyst as the store knows it."""
         asker = self._unused(analyst)
         with self._base.store.read() as connection:
@@ -257,7 +259,7 @@ class Conductor:
             asker.size = size
         return asker
 
-    def _unused(self, analyst: str) -> Asker:
+    def _unused(self, analyst: str) -> AnalystProgress:
         """An analyst that has asked nothing."""
         shares = self._session.record.terms.shares
         place = next(i for i, share in enumerate(shares) if share.analyst == analyst)
@@ -265,7 +267,9 @@ class Conductor:
             salt = answer_store.salt_in_force(connection, self._id, analyst)
         if salt is None:
             raise DataLoss(DAMAGED)
-        return Asker(shares[place], place, 0, 0, chain_start(self._base.deployment, self._id, analyst, salt))
+        return AnalystProgress(
+            shares[place], place, 0, 0, chain_start(self._base.deployment, self._id, analyst, salt)
+        )
 
     # What the conductor's own thread does
 
@@ -310,7 +314,7 @@ class Conductor:
 
     def _remember_all(self) -> None:
         """Ask the worker once more all that was answered. Raises `DataLoss` unless the answers are the same."""
-        askers: dict[str, Asker] = {}
+        askers: dict[str, AnalystProgress] = {}
         answered = slots = 0
         while page := self._page(slots):
             found = self._answerer.answers([Question(each.slot, each.statement) for each in page])
@@ -332,7 +336,7 @@ class Conductor:
         with self._base.store.read() as connection:
             return answer_store.from_slot(connection, self._id, slot)
 
-    def _next(self) -> list[tuple[int, Waiting]]:
+    def _next(self) -> list[tuple[int, PendingStatement]]:
         """What is answered next, as soon as it is time; nothing where the session is let go of."""
         with self._changed:
             while self._ended is None:
@@ -351,7 +355,7 @@ class Conductor:
                 self._changed.wait(POLL_SECONDS if self._waiting or self._due else None)
         return []
 
-    def _answer(self, taken: Sequence[tuple[int, Waiting]]) -> None:
+    def _answer(self, taken: Sequence[tuple[int, PendingStatement]]) -> None:
         """Have some statements answered, store the answers, and put down when to tell them."""
         found = self._answerer.answers([Question(slot, each.statement) for slot, each in taken])
         told = self._stored(taken[: len(found)], found)
@@ -367,14 +371,14 @@ class Conductor:
                 self._answered += len(told)
                 self._slots = told[-1].slot + 1
 
-    def _stored(self, taken: Sequence[tuple[int, Waiting]], found: Sequence[Answers]) -> list[Answered]:
+    def _stored(self, taken: Sequence[tuple[int, PendingStatement]], found: Sequence[Answers]) -> list[Answered]:
         if not found:
             return []
         with self._base.store.write() as connection:
             now = self._base.clock()
             self._check_open(connection)
             made: list[Answered] = []
-            after: dict[str, Asker] = {}
+            after: dict[str, AnalystProgress] = {}
             for (slot, each), computed in zip(taken, found, strict=True):
                 asker = after.setdefault(each.analyst, replace(self._askers[each.analyst]))
                 answered = self._made(asker, slot, each.statement, self._session.pace.due(now), computed)
@@ -401,7 +405,9 @@ class Conductor:
                 self._askers[waits.analyst].waiting.pop(waits.sequence, None)
                 waits.tell(answer)
 
-    def _made(self, asker: Asker, slot: int, statement: bytes, due: datetime, computed: Answers) -> Answered:
+    def _made(
+        self, asker: AnalystProgress, slot: int, statement: bytes, due: datetime, computed: Answers
+    ) -> Answered:
         """The analyst's next answer, without its receipt."""
         columns = (computed.values, computed.methods, computed.bounds)
         sequence = asker.stored + 1
@@ -431,6 +437,6 @@ class Conductor:
             raise Unavailable(NOT_NOW)
 
 
-def _advance(asker: Asker, answered: Answered, cells: int) -> None:
+def _advance(asker: AnalystProgress, answered: Answered, cells: int) -> None:
     asker.stored, asker.chain = answered.sequence, answered.chain
     asker.cells, asker.size = asker.cells + cells, asker.size + len(answered.statement)

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 POLL_SECONDS = 0.02  # the clock is looked at so often, while something waits for it
-MOST_AT_ONCE = 64  # statements in one transaction; each may have a megabyte of cells
+MAX_AT_ONCE = 64  # statements in one transaction; each may have a megabyte of cells
 
 
 class Arrived(Protocol):
@@ -30,7 +30,7 @@ class Arrived(Protocol):
 Waits = TypeVar("Waits", bound=Arrived)
 
 
-class Pace(Protocol):
+class AnswerSchedule(Protocol):
     """How a session's statements are taken."""
 
     def full(self, slots: int, accepted: int) -> bool:
@@ -52,7 +52,7 @@ class Pace(Protocol):
 
 
 @dataclass(frozen=True)
-class AtOnce:
+class Immediate:
     """In the order of arrival, `length` statements in all."""
 
     length: int
@@ -67,14 +67,14 @@ class AtOnce:
         undelivered: Collection[object],  # noqa: ARG002
         now: datetime,  # noqa: ARG002
     ) -> list[tuple[int, Waits]]:
-        return list(enumerate(waiting[:MOST_AT_ONCE], start=slots))
+        return list(enumerate(waiting[:MAX_AT_ONCE], start=slots))
 
     def due(self, now: datetime) -> datetime:
         return now
 
 
 @dataclass(frozen=True)
-class ByTurns:
+class TurnBased:
     """One statement of each of `shares` analysts in each of `turns` turns, the first of which begins at `start`."""
 
     start: datetime

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from equipoise.queries.schema import Schema
 from equipoise.wire.session_workload import compile_statement
-from equipoise_server.mechanisms.interface import Answers, Plan, Setting
+from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import Session
 from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.rounds.seeds import bound_seed
@@ -32,7 +32,7 @@ class SessionJob:
     session_id: str
     table: Path
     schema: str
-    setting: Setting
+    setting: PublicParameters
     plan: Plan
     seed: bytes = field(repr=False)
     data_digest: bytes | None

@@ -15,7 +15,7 @@ from equipoise.errors import AlreadyExists, InvalidArgument
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise_server.storage.tables import requests
 
-LONGEST_ID = 128
+MAX_ID = 128
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Request:
 
 def make_request(caller: str, request_id: str, method: str, *parts: bytes | str) -> Request:
     """A request of `caller`. Raises `InvalidArgument` for an empty or overlong `request_id`."""
-    if not request_id or len(request_id) > LONGEST_ID:
-        raise InvalidArgument("request_id", f"must have 1 to {LONGEST_ID} characters")
+    if not request_id or len(request_id) > MAX_ID:
+        raise InvalidArgument("request_id", f"must have 1 to {MAX_ID} characters")
     content = hashlib.sha256()
     for part in (method, *parts):
         encoded = part.encode() if isinstance(part, str) else part

@@ -8,15 +8,15 @@ from typing import TypeVar
 from equipoise.errors import InvalidArgument
 
 DEFAULT_PAGE = 100
-LARGEST_PAGE = 1000
+MAX_PAGE = 1000
 
 Item = TypeVar("Item")
 
 
 def page_limit(page_size: int) -> int:
     """How many items a page has; 0 stands for 100. Raises `InvalidArgument` beyond 1,000."""
-    if not 0 <= page_size <= LARGEST_PAGE:
-        raise InvalidArgument("page_size", f"must be at most {LARGEST_PAGE:,}")
+    if not 0 <= page_size <= MAX_PAGE:
+        raise InvalidArgument("page_size", f"must be at most {MAX_PAGE:,}")
     return page_size or DEFAULT_PAGE
 
 

@@ -17,7 +17,7 @@ from unit.mechanisms.contract.cases import OPTIONS
 from equipoise_lab.audit.clopper_pearson import detectable_epsilon, largest_certified, power
 from equipoise_lab.audit.empirical import Finding, audit, audited, claim_of
 from equipoise_lab.audit.neighbours import Instance
-from equipoise_lab.audit.run_statistics import GROUPS, Groups, Seen
+from equipoise_lab.audit.run_statistics import GROUPS, QuantileBins, RunStatistics
 from equipoise_server.cli import main
 from equipoise_server.mechanisms.interface import Answers, Budget, Outcome
 from equipoise_server.mechanisms.registry import MECHANISMS
@@ -150,8 +150,8 @@ def test_what_so_few_runs_cannot_certify_is_not_detectable() -> None:
 
 
 def test_numbers_are_grouped_evenly_and_constants_are_not_divided() -> None:
-    runs: list[Seen] = [((number, 7, 0, 0, number % 2), ((2, 1),)) for number in range(1600)]
-    groups = Groups(runs)
+    runs: list[RunStatistics] = [((number, 7, 0, 0, number % 2), ((2, 1),)) for number in range(1600)]
+    groups = QuantileBins(runs)
     outcomes = [groups.outcome(run) for run in runs]
     sums, counts = np.unique([outcome[0] for outcome in outcomes], return_counts=True)
     assert len(sums) <= 2 * GROUPS

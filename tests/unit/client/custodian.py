@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from equipoise.accounting import Approximate, Concentrated, Cost, Part, charge_of, parts_to_json
-from equipoise.auditing.archive import Archive, ListedRound, Own
+from equipoise.accounting import ApproximateDpEvent, Cost, PrivacyEvent, ZcdpEvent, charge_of, events_to_json
+from equipoise.auditing.archive import Archive, AuditorLog, ListedRound
 from equipoise.model.journal import START, entry_digest
 from equipoise.model.times import to_microseconds
 from equipoise.model.views import ItemOpening, JournalEntry, RecordOpening
@@ -24,11 +24,11 @@ from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionRece
 from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
 
 ORIGIN = "equipoise/test"
-DATA_PARTS: tuple[Part, ...] = (
-    Concentrated("game", Fraction(1, 1000)),
-    Approximate("samplers", Fraction(0), Fraction(1, 10**12)),
+DATA_PARTS: tuple[PrivacyEvent, ...] = (
+    ZcdpEvent("game", Fraction(1, 1000)),
+    ApproximateDpEvent("samplers", Fraction(0), Fraction(1, 10**12)),
 )
-ANALYST_PARTS: tuple[Part, ...] = (Concentrated("game", Fraction(1, 2000)),)
+ANALYST_PARTS: tuple[PrivacyEvent, ...] = (ZcdpEvent("game", Fraction(1, 2000)),)
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 SHARE = {"statements": 4, "queries": 12, "sensitivity": 0, "support": 0}
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -46,7 +46,7 @@ class Custodian:
         self.journal: list[JournalEntry] = []
         self.listed: dict[str, ListedRound] = {}
         self.shares: dict[str, list[str]] = {}
-        self.own = Own("auditor")
+        self.own = AuditorLog("auditor")
         self.silent: set[str] = set()  # analysts who submit nothing
         self.unprotected: set[str] = set()  # sessions without an analyst budget
         self._record(Kind.LOG_STARTED, [("key", self.key_fields(self.keys[0], "log"))])
@@ -97,7 +97,7 @@ class Custodian:
         analyst_parts = ANALYST_PARTS if protected else ()
         analyst_budget = BUDGET if protected else None
         analyst_cost = asdict(charge_of(analyst_parts)) if protected else None
-        analyst_events = parts_to_json("equilibrium", analyst_parts)
+        analyst_events = events_to_json("equilibrium", analyst_parts)
         public = {
             "round": round_id,
             "dataset": "shop",
@@ -139,7 +139,7 @@ class Custodian:
             "analyst_cost": analyst_cost,
             "promised_error": 0.1,
             "uncertified_at_most": 0,
-            "data_events": parts_to_json("equilibrium", DATA_PARTS),
+            "data_events": events_to_json("equilibrium", DATA_PARTS),
             "analyst_events": analyst_events,
         }
         told = {"round": round_id, "terms": terms, "plan": plan, "journal": self.head()}
@@ -177,7 +177,7 @@ class Custodian:
         """`cost`: what the data's account is charged, where that is not what its parts come to."""
         for account, parts in self._charged(round_id).items():
             charged = charge_of(parts) if cost is None or account != "data/shop" else cost
-            self.append("reserve", account, round_id, charged, parts_to_json("equilibrium", parts))
+            self.append("reserve", account, round_id, charged, events_to_json("equilibrium", parts))
 
     def seal(self, round_id: str, nonce: str | None = None) -> None:
         charges = [
@@ -362,8 +362,8 @@ class Custodian:
     def _about(self, record: Record, round_id: str) -> bool:
         return f'"round":"{round_id}"'.encode() in record.items[0].content
 
-    def _charged(self, round_id: str) -> dict[str, tuple[Part, ...]]:
-        accounts: dict[str, tuple[Part, ...]] = {
+    def _charged(self, round_id: str) -> dict[str, tuple[PrivacyEvent, ...]]:
+        accounts: dict[str, tuple[PrivacyEvent, ...]] = {
             f"analyst/shop/query/{analyst}": ANALYST_PARTS
             for analyst in self.shares[round_id]
             if round_id not in self.unprotected

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from equipoise.accounting import Concentrated, Cost, Part, Pure, charge_of, parts_to_json
+from equipoise.accounting import Cost, PrivacyEvent, PureDpEvent, ZcdpEvent, charge_of, events_to_json
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema
@@ -56,7 +56,7 @@ STATEMENTS: tuple[Statement, ...] = (
 SALT = bytes(range(32))
 RECORDS = 400
 BOUND = 1 << 33
-PARTS: tuple[Part, ...] = (Concentrated("game", Fraction(1, 3)), Pure("places", Fraction(1, 10)))
+PARTS: tuple[PrivacyEvent, ...] = (ZcdpEvent("game", Fraction(1, 3)), PureDpEvent("places", Fraction(1, 10)))
 SHARES = ("ann", "bob", "cyd")
 TIME = 1_700_000_000_000_000
 SYNOPSIS = np.array([0, 3, 3, 5, 7, 1, 2, 2, 2, 6], dtype=np.int64)
@@ -133,7 +133,7 @@ class Told:
     statements: tuple[Statement, ...] | None = STATEMENTS
     end: str = "released"
     synopsis: bool = True
-    parts: tuple[Part, ...] = PARTS
+    parts: tuple[PrivacyEvent, ...] = PARTS
     values: Mapping[int, int] = field(default_factory=dict)
     methods: Mapping[int, AnswerMethod] = field(default_factory=dict)
     bounds: Mapping[int, int] = field(default_factory=dict)
@@ -222,7 +222,7 @@ class Told:
             "analyst_order": None,
             "release_grid_seconds": 60,
         }
-        announced |= {"analyst_events": json.loads(parts_to_json("equilibrium", self.parts))}
+        announced |= {"analyst_events": json.loads(events_to_json("equilibrium", self.parts))}
         announced |= {"seed_commitment": "ef" * 32, "open_time": TIME, "close_time": None, "records": RECORDS}
         budgets = {name: {"epsilon": 1.0, "delta": 1e-6} for name in ("data_budget", "analyst_budget")}
         schema = json.loads(SCHEMA.to_json())

@@ -156,24 +156,24 @@ def test_curves_add_and_never_fall_short() -> None:
 
 
 PARTS = (
-    accounting.Concentrated("game", Fraction(1, 3 * 10**12)),
-    accounting.Pure("detection", Fraction(1, 10), 4),
-    accounting.Concentrated("answers", Fraction(1, 100), 4),
-    accounting.Approximate("samplers", Fraction(0), Fraction(1, 10**19)),
+    accounting.ZcdpEvent("game", Fraction(1, 3 * 10**12)),
+    accounting.PureDpEvent("detection", Fraction(1, 10), 4),
+    accounting.ZcdpEvent("answers", Fraction(1, 100), 4),
+    accounting.ApproximateDpEvent("samplers", Fraction(0), Fraction(1, 10**19)),
 )
 
 
 def test_parts_are_charged_once_rounded_up() -> None:
     assert accounting.charge_of(PARTS) == Cost(rho=6 * 10**10 + 1, delta=1)
     assert accounting.charge_of([]) == Cost()
-    thirds = [accounting.Concentrated("third", Fraction(1, 3 * 10**12))] * 3
+    thirds = [accounting.ZcdpEvent("third", Fraction(1, 3 * 10**12))] * 3
     assert accounting.charge_of(thirds) == Cost(rho=1)
 
 
 def test_parts_read_back_and_have_one_spelling() -> None:
-    text = accounting.parts_to_json("equilibrium", PARTS)
-    assert accounting.parts_from_json(text) == PARTS
-    assert text == accounting.parts_to_json("equilibrium", accounting.parts_from_json(text))
+    text = accounting.events_to_json("equilibrium", PARTS)
+    assert accounting.events_from_json(text) == PARTS
+    assert text == accounting.events_to_json("equilibrium", accounting.events_from_json(text))
     assert text.startswith('{"events":[{"event":"ZCDpEvent","name":"game","rho":"1/3000000000000","times":1},')
     for wrong in (
         '{"events":[{"event":"ZCDpEvent"}]}',
@@ -185,9 +185,9 @@ def test_parts_read_back_and_have_one_spelling() -> None:
         '{"events":[{"event":"x","name":"y","times":1}]}',
     ):
         with pytest.raises(ValueError, match="events"):
-            accounting.parts_from_json(wrong)
+            accounting.events_from_json(wrong)
     with pytest.raises(ValueError, match="line 1"):
-        accounting.parts_from_json("not JSON")
+        accounting.events_from_json("not JSON")
 
 
 @pytest.mark.parametrize("module", [accounting, accounting.events])

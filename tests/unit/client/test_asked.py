@@ -11,7 +11,7 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.v1 import types_pb2
-from equipoise.wire.outline import LARGEST_SLOT, MAX_STATEMENT_BYTES, asked_from_bytes, asked_to_bytes
+from equipoise.wire.outline import MAX_SLOT, MAX_STATEMENT_BYTES, asked_from_bytes, asked_to_bytes
 from equipoise.wire.session_workload import compile_asked, compile_statement
 from equipoise.wire.workloads import (
     statement_from_bytes,
@@ -95,7 +95,7 @@ def test_any_other_form_is_refused(data: bytes, field: str) -> None:
 
 
 def test_the_largest_slot_travels() -> None:
-    assert asked_from_bytes(asked_to_bytes(PIECES[:1], [LARGEST_SLOT]))[1] == (LARGEST_SLOT,)
+    assert asked_from_bytes(asked_to_bytes(PIECES[:1], [MAX_SLOT]))[1] == (MAX_SLOT,)
 
 
 def test_no_more_statements_are_read_than_are_allowed() -> None:

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 from unit.client.custodian import Custodian
 
-from equipoise.accounting import Approximate, Concentrated, Cost, Mixture, Pure, charge_at, charge_of
+from equipoise.accounting import ApproximateDpEvent, Cost, Mixture, PureDpEvent, ZcdpEvent, charge_at, charge_of
 from equipoise.auditing import dp_accounting_check
 from equipoise.auditing.accounts import SUM, WORST, Account, Charge
 from equipoise.auditing.conversion import epsilon_of, fits
@@ -21,9 +21,9 @@ from equipoise_server.conversion import epsilon_for, epsilon_of_divergence
 from equipoise_server.ledger import caps
 
 PARTS = (
-    Concentrated("game", Fraction(1, 100), 3),
-    Pure("detection", Fraction(1, 20), 30),
-    Approximate("samplers", Fraction(1, 50), Fraction(1, 10**9)),
+    ZcdpEvent("game", Fraction(1, 100), 3),
+    PureDpEvent("detection", Fraction(1, 20), 30),
+    ApproximateDpEvent("samplers", Fraction(1, 50), Fraction(1, 10**9)),
     Mixture("play", 1000, Fraction(1, 100), Fraction(1, 10**5), Fraction(1, 2), Fraction(1, 10**8)),
 )
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from unit.client.custodian import DATA_PARTS, Custodian, rechained
 
-from equipoise.accounting import Approximate, Cost, charge_at, charge_of, parts_to_json
-from equipoise.auditing.archive import Archive, Own, read_archive, write_archive
+from equipoise.accounting import ApproximateDpEvent, Cost, charge_at, charge_of, events_to_json
+from equipoise.auditing.archive import Archive, AuditorLog, read_archive, write_archive
 from equipoise.auditing.auditor_log import note_read, offered_nonce, own_acts
 from equipoise.auditing.report import as_json, as_markdown
 from equipoise.auditing.verify import QUESTIONS, Audit, Outcome, verify
@@ -72,7 +72,7 @@ def test_everything_an_honest_custodian_does_is_in_order() -> None:
     custodian.open("c1")
     custodian.reserve("c1")
     custodian.seal("c1")
-    custodian.own = Own("auditor", {"b2": "ab" * 32}, {"a1": 1})
+    custodian.own = AuditorLog("auditor", {"b2": "ab" * 32}, {"a1": 1})
     replaced = custodian.receipt("a1", "ann", b"0" * 32)
     custodian.time += timedelta(seconds=1)
     receipts = [replaced, custodian.receipt("a1", "ann", custodian.commitment("a1", "ann"))]
@@ -86,7 +86,7 @@ def test_everything_an_honest_custodian_does_is_in_order() -> None:
 
 
 def test_an_archive_is_read_as_it_was_written(custodian: Custodian, tmp_path: Path) -> None:
-    custodian.own = Own("auditor", {ROUND: "00" * 32}, {ROUND: 2})
+    custodian.own = AuditorLog("auditor", {ROUND: "00" * 32}, {ROUND: 2})
     archive = custodian.archive(custodian.checkpoint())
     write_archive(archive, tmp_path / "archive")
     assert read_archive(tmp_path / "archive") == archive
@@ -485,11 +485,11 @@ def seed_read_after_destruction(custodian: Custodian) -> None:
 
 
 def seed_read_off_the_record(custodian: Custodian) -> None:
-    custodian.own = Own("auditor", {}, {ROUND: 1})
+    custodian.own = AuditorLog("auditor", {}, {ROUND: 1})
 
 
 def nonce_ignored(custodian: Custodian) -> None:
-    custodian.own = Own("auditor", {ROUND: "ab" * 32}, {})
+    custodian.own = AuditorLog("auditor", {ROUND: "ab" * 32}, {})
 
 
 @pytest.mark.parametrize(
@@ -576,11 +576,11 @@ def test_an_account_of_one_order_holds_both_of_its_limits() -> None:
     custodian = Custodian()
     custodian.register(order=8.0)
     custodian.open("aa")
-    events = parts_to_json("equilibrium", DATA_PARTS)
+    events = events_to_json("equilibrium", DATA_PARTS)
     custodian.append("reserve", "data/shop", "aa", charge_at(DATA_PARTS, 8.0), events)
     assert not {"A6", "A7"} & found(custodian, custodian.archive()).keys()
-    most = (Approximate("samplers", Fraction(0), Fraction(6, 10**7)),)
-    custodian.append("reserve", "data/shop", "bb", charge_at(most, 8.0), parts_to_json("equilibrium", most))
+    most = (ApproximateDpEvent("samplers", Fraction(0), Fraction(6, 10**7)),)
+    custodian.append("reserve", "data/shop", "bb", charge_at(most, 8.0), events_to_json("equilibrium", most))
     assert "entry 5 of the budget journal takes data/shop" in found(custodian, custodian.archive())["A7"]
 
 

@@ -43,7 +43,7 @@ CHUNKS = list(results_to_chunks(ROUND, VALUES, np.ones(5000, dtype=np.uint8), VA
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_module, "LONGEST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(connection_module, "MAX_PAUSE_SECONDS", 0.001)
 
 
 def test_a_broken_stream_is_resumed_where_it_broke() -> None:
@@ -87,7 +87,7 @@ def test_a_stream_that_brings_nothing_is_given_up() -> None:
 
 def test_a_server_may_take_long_to_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(connection_module, "LONGEST_PAUSE_SECONDS", 1.0)
+    monkeypatch.setattr(connection_module, "MAX_PAUSE_SECONDS", 1.0)
     monkeypatch.setattr("equipoise.clients.connection.time.sleep", pauses.append)
 
     def show(_: Any, context: Any) -> Any:

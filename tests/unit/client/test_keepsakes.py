@@ -20,7 +20,7 @@ from equipoise.clients import connection as connection_module
 from equipoise.clients.analyst import Client
 from equipoise.commands.verification import bundle
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.profile.receipt_store import Keepsakes, check_answered
+from equipoise.profile.receipt_store import ReceiptStore, check_answered
 from equipoise.records.bundle import Bundle
 from equipoise.records.receipts import ReceiptPayload
 from equipoise.records.record import workload_commitment
@@ -35,12 +35,12 @@ LOG = Custodian()
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_module, "LONGEST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(connection_module, "MAX_PAUSE_SECONDS", 0.001)
 
 
 def test_the_newest_receipt_is_kept(tmp_path: Path) -> None:
     """A request that is sent again gets its first receipt, which may be in force no longer."""
-    kept = Keepsakes(tmp_path)
+    kept = ReceiptStore(tmp_path)
     assert kept.receipt(ROUND) is None
     first, second = (LOG.receipt(replace(PAYLOAD, accept_time=time)) for time in (1_000, 2_000))
     for envelope in (first, second, first):
@@ -52,14 +52,14 @@ def test_the_newest_receipt_is_kept(tmp_path: Path) -> None:
 def test_several_programs_may_keep_in_one_profile(tmp_path: Path) -> None:
     receipts = [LOG.receipt(replace(PAYLOAD, accept_time=time)) for time in range(64)]
     with ThreadPoolExecutor(8) as programs:
-        list(programs.map(lambda receipt: Keepsakes(tmp_path).keep_receipt(ROUND, receipt), receipts))
-    assert Keepsakes(tmp_path).receipt(ROUND) in receipts
+        list(programs.map(lambda receipt: ReceiptStore(tmp_path).keep_receipt(ROUND, receipt), receipts))
+    assert ReceiptStore(tmp_path).receipt(ROUND) in receipts
     assert [each.name for each in (tmp_path / "receipts").iterdir()] == [ROUND]
 
 
 def test_a_receipt_that_could_hide_behind_an_older_one_is_refused(tmp_path: Path) -> None:
     """A custodian who dates the second receipt back could show the first workload as the last, with its receipt."""
-    kept = Keepsakes(tmp_path)
+    kept = ReceiptStore(tmp_path)
     kept.keep_receipt(ROUND, LOG.receipt(PAYLOAD), repeated=False)
     other = workload_commitment(SALT, b"other")
     for time in (999, 1_000):
@@ -85,7 +85,7 @@ def test_a_withdrawal_needs_a_receipt_of_it(tmp_path: Path, payload: ReceiptPayl
     def withdraw(_: Any, __: Any) -> Any:
         return analyst_pb2.WithdrawWorkloadResponse(envelope=LOG.receipt(payload))
 
-    kept = Keepsakes(tmp_path)
+    kept = ReceiptStore(tmp_path)
     kept.keep_receipt(ROUND, LOG.receipt(PAYLOAD))
     with (
         connected({"WithdrawWorkload": withdraw}) as connection,
@@ -97,7 +97,7 @@ def test_a_withdrawal_needs_a_receipt_of_it(tmp_path: Path, payload: ReceiptPayl
 
 def test_the_receipt_of_a_session_s_newest_answer_is_kept(tmp_path: Path) -> None:
     """Stored answers can be read again, with their receipts; two chains for one answer convict the custodian."""
-    kept = Keepsakes(tmp_path)
+    kept = ReceiptStore(tmp_path)
     assert kept.session_receipt(ROUND) is None
     first = SessionReceiptPayload(DEPLOYMENT, ROUND, "ann", 1, bytes(32), 1_000)
     second = replace(first, sequence=2, chain=bytes([2]) * 32)
@@ -124,13 +124,13 @@ def test_a_receipt_is_of_the_answer_that_came() -> None:
 @pytest.mark.parametrize("round_id", ["", "../ann", "a/b", ".", "0" * 65])
 def test_what_is_no_round_names_no_file(tmp_path: Path, round_id: str) -> None:
     with pytest.raises(InvalidArgument, match="round"):
-        Keepsakes(tmp_path).keep_receipt(round_id, LOG.receipt(PAYLOAD))
+        ReceiptStore(tmp_path).keep_receipt(round_id, LOG.receipt(PAYLOAD))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("damaged", [b"", b"[]", b'{"payload":1}', b'{"payload":"AA=="}'])
 def test_what_is_no_receipt_is_not_kept(tmp_path: Path, damaged: bytes) -> None:
-    kept = Keepsakes(tmp_path)
+    kept = ReceiptStore(tmp_path)
     kept.keep_receipt(ROUND, LOG.receipt(PAYLOAD))
     with pytest.raises(VerificationFailed):
         kept.keep_receipt(ROUND, damaged)
@@ -157,8 +157,8 @@ def accepting(payload: ReceiptPayload, salt: bytes = SALT) -> Any:
 
 def test_a_receipt_for_what_was_sent_is_kept(tmp_path: Path) -> None:
     with connected({"SubmitWorkload": accepting(PAYLOAD)}) as connection:
-        Client(connection, Keepsakes(tmp_path)).submit(ROUND, STATEMENTS)
-    assert Keepsakes(tmp_path).receipt(ROUND) == LOG.receipt(PAYLOAD)
+        Client(connection, ReceiptStore(tmp_path)).submit(ROUND, STATEMENTS)
+    assert ReceiptStore(tmp_path).receipt(ROUND) == LOG.receipt(PAYLOAD)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_a_receipt_for_anything_else_is_refused(tmp_path: Path, payload: Receipt
         connected({"SubmitWorkload": accepting(payload, salt)}) as connection,
         pytest.raises(VerificationFailed, match="another workload"),
     ):
-        Client(connection, Keepsakes(tmp_path)).submit(ROUND, STATEMENTS)
-    assert Keepsakes(tmp_path).receipt(ROUND) is None
+        Client(connection, ReceiptStore(tmp_path)).submit(ROUND, STATEMENTS)
+    assert ReceiptStore(tmp_path).receipt(ROUND) is None
 
 
 def test_a_bundle_is_downloaded_whole_over_broken_streams() -> None:
@@ -234,7 +234,7 @@ def test_a_checkpoint_kept_while_keys_are_exchanged_is_compared_the_next_time(
     log = Custodian([signing_key(1), signing_key(2)])
     log.grow(5)
     (tmp_path / "log.vkey").write_text(KEY.to_text() + "\n")
-    kept = Keepsakes(tmp_path)
+    kept = ReceiptStore(tmp_path)
     kept.keep_checkpoint(log.checkpoint())
     asked: list[int] = []
 

@@ -9,17 +9,25 @@ from fractions import Fraction
 
 import pytest
 
-from equipoise.accounting import Approximate, Concentrated, Cost, Pure, charge_at, charge_of, parts_to_json
+from equipoise.accounting import (
+    ApproximateDpEvent,
+    Cost,
+    PureDpEvent,
+    ZcdpEvent,
+    charge_at,
+    charge_of,
+    events_to_json,
+)
 from equipoise.auditing.ledger_export import exported
 from equipoise.errors import DataLoss, NotFound
 from equipoise.model.views import JournalEntry
 
 PARTS = (
-    Concentrated("game", Fraction(1, 3)),
-    Pure("detection", Fraction(1, 20), 30),
-    Approximate("samplers", Fraction(0), Fraction(1, 10**12)),
+    ZcdpEvent("game", Fraction(1, 3)),
+    PureDpEvent("detection", Fraction(1, 20), 30),
+    ApproximateDpEvent("samplers", Fraction(0), Fraction(1, 10**12)),
 )
-EVENTS, COST = parts_to_json("equilibrium", PARTS), charge_of(PARTS)
+EVENTS, COST = events_to_json("equilibrium", PARTS), charge_of(PARTS)
 LOST = Cost(rho=5, epsilon=7, delta=11)
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from equipoise.queries.predicates import All, Among, Any, Interval, Not, attribute
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, attribute
 
 A, B, C = Among("a", ("x",)), Among("b", ("y",)), Among("c", ("z",))
 
@@ -22,9 +22,9 @@ def test_comparisons() -> None:
 
 def test_chains_stay_flat() -> None:
     for built, flat in (
-        (A & B & C, All((A, B, C))),
-        (A | (B | C), Any((A, B, C))),
-        ((A & B) | C, Any((All((A, B)), C))),
+        (A & B & C, AllOf((A, B, C))),
+        (A | (B | C), AnyOf((A, B, C))),
+        ((A & B) | C, AnyOf((AllOf((A, B)), C))),
     ):
         assert built == flat
 

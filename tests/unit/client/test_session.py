@@ -29,7 +29,7 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.profile.profile import LOG_KEYS
-from equipoise.profile.receipt_store import Keepsakes, read_session_receipt
+from equipoise.profile.receipt_store import ReceiptStore, read_session_receipt
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.records.envelopes import sign
 from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
@@ -53,7 +53,7 @@ Handler = Callable[[Iterator[Any], Any], Iterator[Any]]
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_module, "LONGEST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(connection_module, "MAX_PAUSE_SECONDS", 0.001)
 
 
 def cells(statement: bytes) -> int:
@@ -144,7 +144,7 @@ def asked_of(
     keepsakes = None
     if keep is not None:
         (keep / LOG_KEYS).write_text(KEY.verifier.to_text() + "\n")
-        keepsakes = Keepsakes(keep)
+        keepsakes = ReceiptStore(keep)
     with connected(handlers(ask)) as connection:
         return list(Client(connection, keepsakes).ask(SESSION, statements, **how))
 
@@ -163,7 +163,7 @@ def test_statements_are_answered_in_order_and_the_newest_receipt_is_kept(tmp_pat
     )
     with pytest.raises(InvalidArgument, match="several cells"):
         _ = answers[1].value
-    assert Keepsakes(tmp_path).session_receipt(SESSION) == answers[-1].receipt
+    assert ReceiptStore(tmp_path).session_receipt(SESSION) == answers[-1].receipt
 
 
 def test_the_next_statement_may_depend_on_the_last_answer() -> None:
@@ -214,7 +214,7 @@ def test_the_same_program_again_gets_the_same_answers_and_goes_on(tmp_path: Path
     assert [sequence for sequence, _ in store.asked] == [1, 2, 3, 4, 5]
     part = asked_of(store.handler(), STATEMENTS[:2], keep=tmp_path)
     assert [each.receipt for each in part] == [each.receipt for each in first[:2]]
-    assert Keepsakes(tmp_path).session_receipt(SESSION) == again[-1].receipt
+    assert ReceiptStore(tmp_path).session_receipt(SESSION) == again[-1].receipt
     rest = asked_of(store.handler(), STATEMENTS[3:], keep=tmp_path, after=3)
     assert [each.receipt for each in rest] == [each.receipt for each in again[3:]]
 
@@ -274,7 +274,7 @@ def other_session(store: Store) -> Handler:
 def test_a_receipt_that_is_for_something_else_is_not_taken(tmp_path: Path, lie: Callable[[Store], Handler]) -> None:
     with pytest.raises(VerificationFailed):
         asked_of(lie(Store()), keep=tmp_path)
-    assert Keepsakes(tmp_path).session_receipt(SESSION) is None
+    assert ReceiptStore(tmp_path).session_receipt(SESSION) is None
 
 
 def test_a_custodian_who_is_exchanging_its_key_is_believed(tmp_path: Path) -> None:

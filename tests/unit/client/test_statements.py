@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.predicates import (
-    All,
+    AllOf,
     Among,
-    Any,
+    AnyOf,
     CappedSum,
     CountDistinct,
     Interval,
@@ -33,8 +33,8 @@ LOWS, HIGHS = EDGES | st.just(-math.inf), EDGES | st.just(math.inf)
 CONDITIONS: st.SearchStrategy[Predicate] = st.recursive(
     st.builds(Among, NAMES, LISTS) | st.builds(Interval, NAMES, LOWS, HIGHS),
     lambda inner: (
-        st.builds(All, st.lists(inner, min_size=1, max_size=3).map(tuple))
-        | st.builds(Any, st.lists(inner, min_size=1, max_size=3).map(tuple))
+        st.builds(AllOf, st.lists(inner, min_size=1, max_size=3).map(tuple))
+        | st.builds(AnyOf, st.lists(inner, min_size=1, max_size=3).map(tuple))
         | st.builds(Not, inner)
     ),
     max_leaves=6,

@@ -22,7 +22,7 @@ from equipoise.records.merkle import leaf_hash, node_hash
 from equipoise.records.record import Kind, leaf_bytes
 from equipoise.records.signed_notes import sign_note
 from equipoise.results import AnswerMethod
-from equipoise.verification.checks import Check, Papers
+from equipoise.verification.checks import Check, VerifierInputs
 from equipoise.wire.workloads import chunk_from_bytes, results_to_chunks
 
 NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
@@ -58,8 +58,8 @@ def test_two_keys_in_force_sign_and_either_is_enough() -> None:
     log.grow(3)
     bundle = Told().bundle(log, earlier=2)
     for key in log.keys:
-        assert found(bundle, Papers([key.verifier])) is None
-    assert found(bundle, Papers([signing_key(3).verifier])) is Check.CHECKPOINT
+        assert found(bundle, VerifierInputs([key.verifier])) is None
+    assert found(bundle, VerifierInputs([signing_key(3).verifier])) is Check.CHECKPOINT
 
 
 # What others than the custodian could do to the file, or the custodian without its key.

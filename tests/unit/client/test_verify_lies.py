@@ -8,7 +8,7 @@ import pytest
 from unit.client.small_custodian import BOUND, Told, signing_key
 from unit.client.verifying import found, log_of, with_evidence
 
-from equipoise.accounting import Concentrated, charge_at
+from equipoise.accounting import ZcdpEvent, charge_at
 from equipoise.results import AnswerMethod
 from equipoise.verification.checks import Check
 from equipoise.wire.workloads import NO_BOUND
@@ -73,7 +73,7 @@ def test_what_is_signed_and_wrong_is_found(told: Told, check: Check) -> None:
 
 
 def test_a_charge_at_a_renyi_order_is_recomputed() -> None:
-    part = Concentrated("game", Fraction(1, 7))
+    part = ZcdpEvent("game", Fraction(1, 7))
     cost = charge_at([part], 5.5)
     charge = NOTHING | {"delta": cost.delta, "divergence": cost.divergence}
     items: dict[str, dict[str, object]] = {"round": {"analyst_order": 5.5}, "result": {"charge": charge}}

@@ -19,8 +19,8 @@ from equipoise.records import envelopes
 from equipoise.records.evidence import Earlier
 from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records.signed_notes import VerifierKey
-from equipoise.verification.checks import Check, Papers
-from equipoise.verification.log_history import Held
+from equipoise.verification.checks import Check, VerifierInputs
+from equipoise.verification.log_history import EarlierCheckpoint
 
 
 def test_the_kept_receipt_must_be_the_one_that_was_used() -> None:
@@ -52,24 +52,24 @@ def test_a_checkpoint_held_before_or_after_must_be_of_the_same_log() -> None:
     log = log_of()
     first = Told().bundle(log, earlier=3)
     size = len(log.leaves)
-    held = {at: Held(log.checkpoint(at)) for at in (2, 3, size)}
+    held = {at: EarlierCheckpoint(log.checkpoint(at)) for at in (2, 3, size)}
     assert found(first, papers(checkpoint=held[3])) is None
     assert found(first, papers(checkpoint=held[size])) is None
     assert found(first, papers(checkpoint=held[2])) is Check.HISTORY  # nothing proves it
     other = Custodian()
     other.grow(2 * size)
     for at in (3, size):
-        assert found(first, papers(checkpoint=Held(other.checkpoint(at)))) is Check.HISTORY  # a fork
+        assert found(first, papers(checkpoint=EarlierCheckpoint(other.checkpoint(at)))) is Check.HISTORY  # a fork
     log.grow(4)
     later = Told(statements=None).bundle(log, earlier=size)
-    assert found(later, papers(checkpoint=Held.from_file(log.checkpoint(size)))) is None
-    assert found(first, papers(checkpoint=Held.from_file(later.to_bytes()))) is None
-    assert found(first, papers(checkpoint=Held(later.evidence.checkpoint))) is Check.HISTORY
+    assert found(later, papers(checkpoint=EarlierCheckpoint.from_file(log.checkpoint(size)))) is None
+    assert found(first, papers(checkpoint=EarlierCheckpoint.from_file(later.to_bytes()))) is None
+    assert found(first, papers(checkpoint=EarlierCheckpoint(later.evidence.checkpoint))) is Check.HISTORY
     forked = with_evidence(
         later, earlier=Earlier(other.checkpoint(size), (later.evidence.earlier or Earlier(b"", ())).path)
     )
-    assert found(first, papers(checkpoint=Held.from_file(forked.to_bytes()))) is Check.HISTORY
-    assert found(first, papers(checkpoint=Held(b"no note"))) is Check.HISTORY
+    assert found(first, papers(checkpoint=EarlierCheckpoint.from_file(forked.to_bytes()))) is Check.HISTORY
+    assert found(first, papers(checkpoint=EarlierCheckpoint(b"no note"))) is Check.HISTORY
 
 
 PASSING = Told().bundle(log_of(), earlier=3)
@@ -91,7 +91,7 @@ def test_every_flipped_bit_is_found(bit: int) -> None:
 def test_every_flipped_bit_of_what_the_analyst_keeps_is_found(name: str, data: st.DataObject) -> None:
     content = OTHER_FILES[name]
     changed = flipped(content, data.draw(st.integers(0, 8 * len(content) - 1)))
-    kept = papers(receipt=changed) if name == "receipt" else papers(checkpoint=Held(changed))
+    kept = papers(receipt=changed) if name == "receipt" else papers(checkpoint=EarlierCheckpoint(changed))
     assert found(PASSING, kept) is (Check.RECEIPT if name == "receipt" else Check.HISTORY)
 
 
@@ -102,7 +102,7 @@ def test_a_flipped_bit_of_the_key_is_found() -> None:
             key = VerifierKey.from_text(flipped(line, bit).decode())
         except (VerificationFailed, UnicodeDecodeError):
             continue
-        assert found(PASSING, Papers([key])) is Check.CHECKPOINT
+        assert found(PASSING, VerifierInputs([key])) is Check.CHECKPOINT
 
 
 @pytest.mark.parametrize(

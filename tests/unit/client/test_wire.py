@@ -12,9 +12,9 @@ import pytest
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
 from equipoise.queries.predicate_compiler import MAX_DEPTH
 from equipoise.queries.predicates import (
-    All,
+    AllOf,
     Among,
-    Any,
+    AnyOf,
     CappedSum,
     CountDistinct,
     Interval,
@@ -87,7 +87,7 @@ STATEMENTS: tuple[Statement, ...] = (
     AMONG,
     Interval("delay", -math.inf, 0.1),
     Marginal(("delay", "carrier")),
-    Any((All((AMONG, Not(Among("carrier", ("Ü", "other"))))), Interval("delay", 0.0, math.inf))),
+    AnyOf((AllOf((AMONG, Not(Among("carrier", ("Ü", "other"))))), Interval("delay", 0.0, math.inf))),
     Quantile("delay", 0.25, 0.1),
     Variance("delay"),
     CountDistinct(("delay", "carrier")),
@@ -108,7 +108,7 @@ def nested(levels: int, kind: Callable[[Predicate], Predicate]) -> Predicate:
     return predicate
 
 
-@pytest.mark.parametrize("kind", [Not, lambda inner: All((inner,)), lambda inner: Any((inner,))])
+@pytest.mark.parametrize("kind", [Not, lambda inner: AllOf((inner,)), lambda inner: AnyOf((inner,))])
 def test_the_deepest_nesting_travels(kind: Callable[[Predicate], Predicate]) -> None:
     deepest = nested(MAX_DEPTH, kind)
     assert workload_from_bytes(workload_to_bytes([deepest])) == (deepest,)
@@ -148,9 +148,9 @@ def field(number: int, content: bytes) -> bytes:
         ([Interval("delay", math.nan, 1.0)], "statements[0].predicate.interval.low"),
         ([Interval("delay", 0.0, 10**400)], "statements[0].predicate.interval.high"),
         ([Interval("delay", 0.0, True)], "statements[0].predicate.interval.high"),
-        ([All(())], "statements[0].predicate.all.conditions"),
-        ([Not(Any(()))], "statements[0].predicate.negation.any.conditions"),
-        ([All(wrong((AMONG, None)))], "statements[0].predicate.all.conditions[1]"),
+        ([AllOf(())], "statements[0].predicate.all.conditions"),
+        ([Not(AnyOf(()))], "statements[0].predicate.negation.any.conditions"),
+        ([AllOf(wrong((AMONG, None)))], "statements[0].predicate.all.conditions[1]"),
         ([Marginal(())], "statements[0].marginal.attributes"),
         ([Marginal(wrong("carrier"))], "statements[0].marginal.attributes"),
         ([AMONG, Quantile("", 0.5, 0.1)], "statements[1].statistic.quantile.attribute"),

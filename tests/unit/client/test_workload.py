@@ -14,7 +14,17 @@ import pytest
 from equipoise.errors import InvalidArgument
 from equipoise.queries.compiled_workload import MAX_COEFFICIENTS
 from equipoise.queries.predicate_compiler import MAX_BOXES, MAX_DEPTH, PredicateCompiler
-from equipoise.queries.predicates import All, Among, Any, Interval, Marginal, Not, Predicate, Statement, attribute
+from equipoise.queries.predicates import (
+    AllOf,
+    Among,
+    AnyOf,
+    Interval,
+    Marginal,
+    Not,
+    Predicate,
+    Statement,
+    attribute,
+)
 from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload, concatenate
 from equipoise.wire.workloads import workload_from_bytes, workload_to_bytes
@@ -39,7 +49,7 @@ def wrong(value: object) -> typing.Any:
 def nested(levels: int) -> Predicate:
     predicate: Predicate = ORIGIN
     for _ in range(levels - 1):
-        predicate = All((predicate,))
+        predicate = AllOf((predicate,))
     return predicate
 
 
@@ -121,10 +131,10 @@ def test_open_intervals_end_at_the_bins() -> None:
         (Interval("delay", math.nan, 15.0), "statements[1].low"),
         (Interval("delay", wrong("0"), 15.0), "statements[1].low"),
         (Interval("delay", 0, 10**400), "statements[1].high"),
-        (All(()), "statements[1].conditions"),
-        (Any(()), "statements[1].conditions"),
-        (All(wrong(ORIGIN)), "statements[1].conditions"),
-        (Any((ORIGIN, Not(Among("carrier", ("AA",))))), "statements[1].conditions[1].condition.attribute"),
+        (AllOf(()), "statements[1].conditions"),
+        (AnyOf(()), "statements[1].conditions"),
+        (AllOf(wrong(ORIGIN)), "statements[1].conditions"),
+        (AnyOf((ORIGIN, Not(Among("carrier", ("AA",))))), "statements[1].conditions[1].condition.attribute"),
         (Marginal(()), "statements[1].attributes"),
         (Marginal(wrong("origin")), "statements[1].attributes"),
         (Marginal(("origin", "carrier")), "statements[1].attributes[1]"),
@@ -167,14 +177,14 @@ def cell(day: int) -> Predicate:
 
 
 def test_disjunctions_of_disjoint_cells_stay_small() -> None:
-    boxes = PredicateCompiler(SCHEMA).compile(Any(tuple(cell(day) for day in range(40))), "p")
+    boxes = PredicateCompiler(SCHEMA).compile(AnyOf(tuple(cell(day) for day in range(40))), "p")
     assert len(boxes) <= 41
 
 
 def test_like_boxes_merge() -> None:
     compiler = PredicateCompiler(SCHEMA)
     early = attribute("hour").isin(["1", "2"])
-    assert len(compiler.compile(Any(tuple((attribute("day") == str(d)) & early for d in range(40))), "p")) == 1
+    assert len(compiler.compile(AnyOf(tuple((attribute("day") == str(d)) & early for d in range(40))), "p")) == 1
     assert len(compiler.compile(~(attribute("day") == "3"), "p")) == 1
     assert len(compiler.compile((attribute("day") == "3") | ORIGIN | early, "p")) == 2
 
@@ -192,15 +202,19 @@ def test_too_complex_predicates_are_refused() -> None:
     schema = Schema(tuple(Attribute(f"a{i}", ("0", "1")) for i in range(20)))
     small = compile_workload([checkerboard(4)], schema)
     assert small.counts(np.ones(1 << 20, dtype=np.int64)).tolist() == [1 << 19]
-    pairs = All(tuple(Among(f"a{i}", ("1",)) & Among(f"a{i + 1}", ("1",)) for i in range(0, 20, 2)))
+    pairs = AllOf(tuple(Among(f"a{i}", ("1",)) & Among(f"a{i + 1}", ("1",)) for i in range(0, 20, 2)))
     assert compile_workload([pairs], schema).query_count == 1
-    hard = All(tuple(Not(All((Among(f"a{i}", ("1",)), Among(f"a{i + 1}", ("1",))))) for i in range(0, 20, 2)))
+    hard = AllOf(tuple(Not(AllOf((Among(f"a{i}", ("1",)), Among(f"a{i + 1}", ("1",))))) for i in range(0, 20, 2)))
     with pytest.raises(InvalidArgument, match=rf"statements\[0\]: is too complex: more than {MAX_BOXES} boxes"):
         compile_workload([hard], schema)
 
 
 def test_the_same_input_compiles_to_the_same_arrays() -> None:
-    statements: list[Statement] = [Any(tuple(cell(day) for day in range(30))), ORIGIN, Marginal(("day", "origin"))]
+    statements: list[Statement] = [
+        AnyOf(tuple(cell(day) for day in range(30))),
+        ORIGIN,
+        Marginal(("day", "origin")),
+    ]
     one, other = compile_workload(statements, SCHEMA), compile_workload(statements, SCHEMA)
     for first, second in zip(one.groups, other.groups, strict=True):
         assert first.axes == second.axes

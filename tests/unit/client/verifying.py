@@ -7,7 +7,7 @@ from dataclasses import replace
 from unit.client.small_custodian import Custodian, signing_key
 
 from equipoise.records.bundle import Bundle
-from equipoise.verification.checks import Check, CheckFailed, Papers, verify
+from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
 
 KEY = signing_key(1).verifier
 
@@ -18,11 +18,11 @@ def log_of(size: int = 5) -> Custodian:
     return log
 
 
-def papers(**kept: object) -> Papers:
-    return Papers([KEY], **kept)  # type: ignore[arg-type]
+def papers(**kept: object) -> VerifierInputs:
+    return VerifierInputs([KEY], **kept)  # type: ignore[arg-type]
 
 
-def found(bundle: Bundle | bytes, kept: Papers | None = None) -> Check | None:
+def found(bundle: Bundle | bytes, kept: VerifierInputs | None = None) -> Check | None:
     """The number of the check that fails; those before it must have been made, in order."""
     data = bundle.to_bytes() if isinstance(bundle, Bundle) else bundle
     made: list[Check] = []

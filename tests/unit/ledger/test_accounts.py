@@ -28,9 +28,9 @@ NOTHING = Cost()
 @pytest.fixture
 def store(store_url: str) -> Iterator[Store]:
     store = ledger_store(store_url, [f"r{number}" for number in range(40)])
-    open_with(store, DATA, Composition.SUM, CAP)
+    open_with(store, DATA, Composition.SEQUENTIAL, CAP)
     for name in (ANN, BOB):
-        open_with(store, name, Composition.WORST, CAP)
+        open_with(store, name, Composition.PARALLEL, CAP)
     yield store
     store.close()
 
@@ -169,7 +169,7 @@ def test_the_table_refuses_what_the_ledger_would_let_through(store: Store) -> No
 
 
 def test_opening_an_account_again_changes_nothing(store: Store) -> None:
-    open_with(store, DATA, Composition.SUM, Cap(50.0, 0.1))
+    open_with(store, DATA, Composition.SEQUENTIAL, Cap(50.0, 0.1))
     with store.read() as connection:
         assert accounts.account(connection, DATA).cap == CAP
 

@@ -15,13 +15,13 @@ from scipy import stats
 
 from equipoise.accounting import (
     RHO_UNIT,
-    Approximate,
+    ApproximateDpEvent,
     BinomialMixture,
-    Concentrated,
     Cost,
-    Part,
-    Pure,
+    PrivacyEvent,
+    PureDpEvent,
     RenyiCurve,
+    ZcdpEvent,
     charge_of,
     gaussian_rho,
     mixture_curve,
@@ -83,18 +83,18 @@ def test_mixture_epsilon_meets_delta() -> None:
     assert mixture_epsilon(mixture, 0.0) == math.inf
 
 
-def recomputed(parts: Iterable[Part], delta: float) -> float:
+def recomputed(parts: Iterable[PrivacyEvent], delta: float) -> float:
     """The epsilon of the exported event, by the library's Renyi accountant with our orders."""
     event, epsilon, apart = event_of(parts)
     accountant = RdpAccountant(ORDERS, NeighboringRelation.REPLACE_ONE).compose(event)
     return epsilon + float(accountant.get_epsilon(delta - apart))
 
 
-ROUND: tuple[Part, ...] = (
-    Concentrated("game", Fraction(1, 100)),
-    Pure("detection", Fraction(1, 20), 30),
-    Concentrated("answers", Fraction(1, 1000), 30),
-    Approximate("samplers", Fraction(0), Fraction(1, 10**12)),
+ROUND: tuple[PrivacyEvent, ...] = (
+    ZcdpEvent("game", Fraction(1, 100)),
+    PureDpEvent("detection", Fraction(1, 20), 30),
+    ZcdpEvent("answers", Fraction(1, 1000), 30),
+    ApproximateDpEvent("samplers", Fraction(0), Fraction(1, 10**12)),
 )
 
 
@@ -114,26 +114,26 @@ def test_loss_distributions_find_less_than_is_charged() -> None:
     # An epsilon-DP mechanism loses no more than a discrete Laplace one of rate epsilon that moves by one, whose
     # losses are epsilon and -epsilon only; the Gaussian of a marginal moves by the root of 2.
     special = NeighboringRelation.REPLACE_SPECIAL
-    pure: list[Part] = [Pure("detection", Fraction(1, 20), 30)]
+    pure: list[PrivacyEvent] = [PureDpEvent("detection", Fraction(1, 20), 30)]
     losses = PLDAccountant(special).compose(DiscreteLaplaceDpEvent(1 / 20, 1), 30)
     charged = epsilon_for(charge_of(pure), 1e-9)
     assert 0.8 * charged < losses.get_epsilon(1e-9) <= charged
-    answers: list[Part] = [Concentrated("answers", gaussian_rho(Fraction(2), Fraction(500), 30))]
+    answers: list[PrivacyEvent] = [ZcdpEvent("answers", gaussian_rho(Fraction(2), Fraction(500), 30))]
     losses = PLDAccountant(special).compose(GaussianDpEvent(math.sqrt(500 / 2)), 30)
     charged = epsilon_for(charge_of(answers), 1e-9)
     assert 0.8 * charged < losses.get_epsilon(1e-9) <= charged
     # With the norm of a column in place of the root of 2, the charge would not cover them.
-    column: list[Part] = [Concentrated("answers", gaussian_rho(Fraction(1), Fraction(500), 30))]
+    column: list[PrivacyEvent] = [ZcdpEvent("answers", gaussian_rho(Fraction(1), Fraction(500), 30))]
     assert losses.get_epsilon(1e-9) > epsilon_for(charge_of(column), 1e-9)
 
 
 def test_a_pair_is_added_beside_the_events() -> None:
-    pair: list[Part] = [
-        Approximate("game", Fraction(1, 2), Fraction(1, 10**7)),
-        Concentrated("more", Fraction(1, 100)),
+    pair: list[PrivacyEvent] = [
+        ApproximateDpEvent("game", Fraction(1, 2), Fraction(1, 10**7)),
+        ZcdpEvent("more", Fraction(1, 100)),
     ]
     assert recomputed(pair, 1e-6) == pytest.approx(0.5 + epsilon_of_rho(0.01, 9e-7))
-    assert event_of([Pure("detection", Fraction(1), 0)]) == (ComposedDpEvent([]), 0.0, 0.0)
+    assert event_of([PureDpEvent("detection", Fraction(1), 0)]) == (ComposedDpEvent([]), 0.0, 0.0)
 
 
 @pytest.mark.parametrize("rho", [1e-4, 1e-2, 0.3])

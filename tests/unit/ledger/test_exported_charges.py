@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 from equipoise.accounting import (
-    Approximate,
-    Concentrated,
+    ApproximateDpEvent,
     Cost,
     Mixture,
-    Part,
-    Pure,
+    PrivacyEvent,
+    PureDpEvent,
     ThresholdTests,
+    ZcdpEvent,
     charge_at,
     charge_of,
-    parts_to_json,
+    events_to_json,
 )
 from equipoise.auditing.ledger_export import exported
 from equipoise.model.views import JournalEntry
@@ -32,13 +32,16 @@ MECHANISMS = Path(__file__).parents[3] / "docs" / "mechanisms.md"
 DELTA = 1e-6
 LOST = Cost(rho=10**10, epsilon=10**11, delta=10**11)
 MIXED = (100, Fraction(1, 50), Fraction(1, 10**4), Fraction(1, 3), Fraction(1, 10**8))
-ROUNDS: tuple[tuple[Part, ...], ...] = (
+ROUNDS: tuple[tuple[PrivacyEvent, ...], ...] = (
     (
-        Concentrated("game", Fraction(1, 70), 2),
-        Pure("detection", Fraction(1, 20), 30),
-        Pure("nothing", Fraction(1), 0),
+        ZcdpEvent("game", Fraction(1, 70), 2),
+        PureDpEvent("detection", Fraction(1, 20), 30),
+        PureDpEvent("nothing", Fraction(1), 0),
     ),
-    (Approximate("game", Fraction(1, 2), Fraction(1, 10**7)), Approximate("places", Fraction(1, 10), Fraction(0))),
+    (
+        ApproximateDpEvent("game", Fraction(1, 2), Fraction(1, 10**7)),
+        ApproximateDpEvent("places", Fraction(1, 10), Fraction(0)),
+    ),
     (Mixture("game", *MIXED),),
     (ThresholdTests("few", 5, Fraction(1, 50), Fraction(1, 5000), Fraction(1), Fraction(1, 10**7)),),
     (ThresholdTests("many", 50, Fraction(1, 5), Fraction(1, 500), Fraction(20), Fraction(1, 10**8)),),
@@ -62,7 +65,7 @@ def test_the_documented_script_finds_what_the_ledger_finds(composition: str, ord
         entry("open-account", "", Cost(), opening),
         entry("write-off", "", lost, json.dumps(counted)),
         *(
-            entry("reserve", str(number), cost, parts_to_json("equilibrium", parts))
+            entry("reserve", str(number), cost, events_to_json("equilibrium", parts))
             for number, (parts, cost) in enumerate(zip(ROUNDS, costs, strict=True))
         ),
     ]

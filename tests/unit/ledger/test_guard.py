@@ -39,7 +39,7 @@ def store(store_url: str, guard: Guard) -> Iterator[Store]:
     """A store with one account and some rounds, which its guard knows."""
     store = ledger_store(store_url, [f"r{number}" for number in range(9)])
     guard.advance(store)
-    open_with(store, DATA, Composition.SUM, CAP)
+    open_with(store, DATA, Composition.SEQUENTIAL, CAP)
     guard.advance(store)
     yield store
     store.close()

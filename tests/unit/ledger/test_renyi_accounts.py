@@ -21,20 +21,20 @@ from unit.ledger.ledger_store import NOW, ledger_store, open_with, release, spen
 from equipoise.accounting import (
     DELTA_UNIT,
     RHO_UNIT,
-    Approximate,
+    ApproximateDpEvent,
     BinomialMixture,
-    Concentrated,
     Cost,
-    Diverging,
     Mixture,
-    Part,
-    Pure,
+    PrivacyEvent,
+    PureDpEvent,
+    RenyiEvent,
     ThresholdTests,
+    ZcdpEvent,
     charge_at,
     charge_of,
     events,
-    parts_from_json,
-    parts_to_json,
+    events_from_json,
+    events_to_json,
 )
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
 from equipoise_server.conversion import epsilon_at, event_of, mixture_delta
@@ -42,7 +42,7 @@ from equipoise_server.ledger import accounts, charges
 from equipoise_server.ledger.adjustments import set_cap, write_off
 from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap, epsilon_under, limits, recounted
 from equipoise_server.ledger.replay import check_accounts
-from equipoise_server.ledger.rollback_guard import Finding, Guard, Mark
+from equipoise_server.ledger.rollback_guard import Finding, Guard, Snapshot
 from equipoise_server.storage.store import Store
 
 CAP = at_order("cap", Cap(4.0, 1e-6), 0)
@@ -56,9 +56,9 @@ PLAY = BinomialMixture(trials=400, probability=0.02, rho_of_one=1e-4)
 @pytest.fixture
 def unchecked(store_url: str) -> Iterator[Store]:
     store = ledger_store(store_url, [f"r{number}" for number in range(120)])
-    open_with(store, PAIRS, Composition.SUM, Cap(CAP.epsilon, CAP.delta))
-    open_with(store, RENYI, Composition.SUM, CAP)
-    open_with(store, WORST, Composition.WORST, CAP)
+    open_with(store, PAIRS, Composition.SEQUENTIAL, Cap(CAP.epsilon, CAP.delta))
+    open_with(store, RENYI, Composition.SEQUENTIAL, CAP)
+    open_with(store, WORST, Composition.PARALLEL, CAP)
     yield store
     store.close()
 
@@ -75,21 +75,21 @@ def agrees(store: Store) -> None:
         check_accounts(connection)
 
 
-def charge(store: Store, round_id: str, name: str, *made: Part) -> None:
+def charge(store: Store, round_id: str, name: str, *made: PrivacyEvent) -> None:
     """Reserve what the parts cost."""
-    asked = charges.Charge(name, charge_of(made), parts_to_json("equilibrium", made))
+    asked = charges.Charge(name, charge_of(made), events_to_json("equilibrium", made))
     with store.write() as connection:
         charges.reserve(connection, round_id, [asked], NOW)
 
 
-def counting(units: int) -> Part:
+def counting(units: int) -> PrivacyEvent:
     """A part that counts exactly so many units at the accounts' order."""
-    return Concentrated("game", Fraction(units, RHO_UNIT) / Fraction(ORDER))
+    return ZcdpEvent("game", Fraction(units, RHO_UNIT) / Fraction(ORDER))
 
 
-def losing(delta: int) -> Part:
+def losing(delta: int) -> PrivacyEvent:
     """A part that costs so many units of delta, and nothing else."""
-    return Approximate("samplers", Fraction(0), Fraction(delta, DELTA_UNIT))
+    return ApproximateDpEvent("samplers", Fraction(0), Fraction(delta, DELTA_UNIT))
 
 
 def played(mixture: BinomialMixture, epsilon: float) -> Mixture:
@@ -106,10 +106,10 @@ def diverges(mixture: BinomialMixture, order: float) -> float:
     return float(logsumexp(chances + exponents)) / (order - 1)
 
 
-EVERY: tuple[Part, ...] = (
-    Concentrated("answers", Fraction(1, 7000), 3),
-    Pure("tests", Fraction(1, 50), 7),
-    Approximate("places", Fraction(1, 30), Fraction(1, 10**9)),
+EVERY: tuple[PrivacyEvent, ...] = (
+    ZcdpEvent("answers", Fraction(1, 7000), 3),
+    PureDpEvent("tests", Fraction(1, 50), 7),
+    ApproximateDpEvent("places", Fraction(1, 30), Fraction(1, 10**9)),
     played(PLAY, 1.0),
 )
 
@@ -153,7 +153,7 @@ def test_faults_in_counting_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
             with pytest.raises(AssertionError):
                 covers(8.5)
     with monkeypatch.context() as patch:
-        patch.setattr(Concentrated, "divergence", lambda self, _: (self.times * self.rho, Fraction(0)))
+        patch.setattr(ZcdpEvent, "divergence", lambda self, _: (self.times * self.rho, Fraction(0)))
         with pytest.raises(AssertionError):
             covers(8.5)
     covers(8.5)
@@ -161,8 +161,8 @@ def test_faults_in_counting_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_parts_survive_their_json() -> None:
     tests = ThresholdTests("tests", 3, Fraction(1, 9), Fraction(1, 7), Fraction(2), Fraction(1, 10**7))
-    made = (*EVERY, tests, Diverging("written off", Fraction(8), Fraction(1, 3)))
-    assert parts_from_json(parts_to_json("equilibrium", made)) == made
+    made = (*EVERY, tests, RenyiEvent("written off", Fraction(8), Fraction(1, 3)))
+    assert events_from_json(events_to_json("equilibrium", made)) == made
     assert charge_at(made[-1:], 8.0).divergence == 333_333_333_334
     assert charge_at(made[-1:], 2.0).divergence == 333_333_333_334
     with pytest.raises(ValueError, match="smaller Renyi order"):
@@ -221,7 +221,7 @@ def test_every_kind_of_part_adds_up_on_one_account(store: Store) -> None:
 
 
 def test_more_rounds_of_sampled_play_fit_than_as_pairs_and_no_more_than_are_proven(store: Store) -> None:
-    def fit(name: str, part: Part) -> int:
+    def fit(name: str, part: PrivacyEvent) -> int:
         for number in range(120):
             try:
                 charge(store, f"r{number}", name, part)
@@ -269,7 +269,7 @@ def test_another_cap_is_counted_at_the_same_order(store: Store) -> None:
         set_cap(connection, RENYI, Cap(0.5, 1e-6), NOW, {})
 
 
-def lose(store: Store, mark: Mark | None, finding: Finding) -> None:
+def lose(store: Store, mark: Snapshot | None, finding: Finding) -> None:
     with store.write() as connection:
         write_off(connection, mark, finding, NOW)
 
@@ -281,11 +281,11 @@ def test_what_the_store_forgot_is_spent_at_the_order(store: Store) -> None:
         WORST: Cost(divergence=9),
         "analyst/t/analyst/cyd": Cost(divergence=7),
     }
-    lose(store, Mark(99, b"\1" * 32, known, dict.fromkeys(known, ORDER)), Finding.BEHIND)
+    lose(store, Snapshot(99, b"\1" * 32, known, dict.fromkeys(known, ORDER)), Finding.BEHIND)
     assert totals(store, RENYI) == (Cost(delta=3, divergence=7), Cost(delta=3, divergence=12))
     assert totals(store, WORST) == (Cost(divergence=9),) * 2
     release(store, "r0")
-    open_with(store, CYD, Composition.SUM, CAP)
+    open_with(store, CYD, Composition.SEQUENTIAL, CAP)
     assert totals(store, CYD) == (Cost(divergence=7),) * 2
     lose(store, None, Finding.MISSING)
     assert totals(store, RENYI)[1] == LIMIT
@@ -296,8 +296,8 @@ def test_what_the_store_forgot_is_spent_at_the_order(store: Store) -> None:
 def test_what_was_lost_as_counted_otherwise_is_counted_anew(store: Store, order: float | None) -> None:
     """A smaller order keeps the bound; a larger one, or pairs, take a pair at a quarter of the delta."""
     name, lost = CYD, Cost(delta=3, divergence=10**11)
-    lose(store, Mark(99, b"\1" * 32, {name: lost}, {name: ORDER}), Finding.BEHIND)
-    open_with(store, name, Composition.SUM, Cap(CAP.epsilon, CAP.delta, order))
+    lose(store, Snapshot(99, b"\1" * 32, {name: lost}, {name: ORDER}), Finding.BEHIND)
+    open_with(store, name, Composition.SEQUENTIAL, Cap(CAP.epsilon, CAP.delta, order))
     (begun, committed) = totals(store, name)
     assert begun == committed == recounted(lost, ORDER, Cap(CAP.epsilon, CAP.delta, order))
     if order == 2.0:
@@ -388,7 +388,7 @@ def test_choosing_rounds_by_their_results_never_beats_the_filter() -> None:
 
 def test_a_charge_whose_parts_are_not_those_of_its_amount_is_refused(store: Store) -> None:
     """As of a plan that was made without parts: they would count nothing."""
-    without = charges.Charge(RENYI, Cost(rho=10**9), parts_to_json("test", []))
+    without = charges.Charge(RENYI, Cost(rho=10**9), events_to_json("test", []))
     with store.write() as connection, pytest.raises(DataLoss, match=f"charge on {RENYI} do not make up"):
         charges.reserve(connection, "r0", [without], NOW)
     assert totals(store, RENYI) == (Cost(), Cost())

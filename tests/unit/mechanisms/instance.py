@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from equipoise.queries.predicates import Among, Marginal, Statement
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
 from equipoise_server.mechanisms.registry import mechanism
 
 SIZES = (8, 6, 5, 4)
@@ -24,7 +24,7 @@ SEED = bytes(range(32))
 class Instance:
     """A setting, the private data and the compiled workloads."""
 
-    setting: Setting
+    setting: PublicParameters
     histogram: NDArray[np.int64]
     workloads: dict[str, CompiledWorkload]
 
@@ -42,7 +42,7 @@ def instance(analysts: int = 10, predicates: int = 300, records: int = 200_000, 
         name = f"analyst-{analyst}"
         workloads[name] = compile_workload(statements, SCHEMA)
         shares.append(Share(name, len(statements), workloads[name].query_count))
-    setting = Setting(
+    setting = PublicParameters(
         records=records,
         universe_size=SCHEMA.universe_size,
         shares=tuple(shares),

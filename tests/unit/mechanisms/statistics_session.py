@@ -17,10 +17,10 @@ from equipoise.queries.predicates import (
     attribute,
 )
 from equipoise.queries.schema import Attribute, Schema, bin_labels
-from equipoise.queries.session_workload import Asked, CompiledStatement
+from equipoise.queries.session_workload import CompiledStatement, SessionWorkload
 from equipoise.queries.statistics import compile_statistic
 from equipoise.queries.workload_compiler import compile_alone
-from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, PublicParameters, Share
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity
 
 EDGES = (0.0, 1.0, 2.0, 4.0)
@@ -51,10 +51,10 @@ def listed(histogram: NDArray[np.int64]) -> dict[str, list[int]]:
     return {"cells": cells.tolist(), "counts": histogram[cells].tolist()}
 
 
-def setting(records: int = 20_000, statements: int = 12, **options: object) -> Setting:
+def setting(records: int = 20_000, statements: int = 12, **options: object) -> PublicParameters:
     """Two analysts with equal shares."""
     candidates = [listed(table(500, tilt)) for tilt in np.linspace(-1, 1, 21)]
-    return Setting(
+    return PublicParameters(
         records=records,
         universe_size=SCHEMA.universe_size,
         shares=tuple(Share(name, statements, statements) for name in ("alice", "bob")),
@@ -74,11 +74,11 @@ def compiled(statement: Statement) -> CompiledStatement:
     return compile_alone(statement, SCHEMA)
 
 
-def everything_asked(case: Setting) -> dict[str, Asked]:
+def everything_asked(case: PublicParameters) -> dict[str, SessionWorkload]:
     """Every analyst asks in every turn, in turns one statement after another."""
     some = [compiled(each) for each in STATEMENTS]
     return {
-        share.analyst: Asked(
+        share.analyst: SessionWorkload(
             np.arange(share.statements, dtype=np.int64) * len(case.shares) + place,
             tuple(some[(turn + place) % len(some)] for turn in range(share.statements)),
         )
@@ -86,7 +86,7 @@ def everything_asked(case: Setting) -> dict[str, Asked]:
     }
 
 
-def without(case: Setting, *names: str, **options: object) -> Setting:
+def without(case: PublicParameters, *names: str, **options: object) -> PublicParameters:
     """The setting with other options."""
     kept = {name: value for name, value in case.options.items() if name not in names}
     return replace(case, options=kept | options)

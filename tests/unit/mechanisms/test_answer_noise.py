@@ -89,11 +89,11 @@ def test_every_place_is_charged(answers: str) -> None:
     dearer = replace(repair, noise=type(repair.noise).within(2 * repair.noise.rho(1)))
     assert sum(part.amounts()[0] for part in repair_data_cost(dearer, size)[0]) > expected
     # The round's cost is what the published parts add up to.
-    published = accounting.parts_from_json(plan.data_events)
+    published = accounting.events_from_json(plan.data_events)
     assert accounting.charge_of(published) == plan.data_cost
     assert [part.name for part in published] == ["game", "detection", "answers", "samplers"]
     assert list(published[1:3]) == parts
-    assert accounting.charge_of(accounting.parts_from_json(plan.analyst_events)) == plan.analyst_cost
+    assert accounting.charge_of(accounting.events_from_json(plan.analyst_events)) == plan.analyst_cost
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_what_a_plan_exports_is_what_it_charges(answers: str, play: str) -> None
         (plan.data_events, plan.data_cost, 1 / 200_000**2),
         (plan.analyst_events, plan.analyst_cost, 1e-6),
     ):
-        event, epsilon, apart = event_of(accounting.parts_from_json(events))
+        event, epsilon, apart = event_of(accounting.events_from_json(events))
         accountant = RdpAccountant(ORDERS, NeighboringRelation.REPLACE_ONE).compose(event)
         recomputed = epsilon + accountant.get_epsilon(delta - apart)
         assert recomputed == pytest.approx(epsilon_for(cost, delta), rel=1e-6)
@@ -114,7 +114,7 @@ def test_what_a_plan_exports_is_what_it_charges(answers: str, play: str) -> None
 
 def test_a_round_without_places_is_charged_for_none() -> None:
     plan = plan_of(instance(analysts=3, cut_off=0))
-    published = accounting.parts_from_json(plan.data_events)
+    published = accounting.events_from_json(plan.data_events)
     assert accounting.charge_of(published) == plan.data_cost
     assert [part.amounts()[0] for part in published[1:]] == [0, 0, 0]
 

@@ -17,7 +17,7 @@ from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, PublicParameters, Share
 from equipoise_server.mechanisms.registry import mechanism
 
 NAN, INF = math.nan, math.inf
@@ -45,7 +45,7 @@ def case_of(
     """An instance in which every analyst uses up its share."""
     workloads = {f"analyst-{number}": compile_workload(own, SCHEMA) for number, own in enumerate(asked)}
     records = int(histogram.sum())
-    setting = Setting(
+    setting = PublicParameters(
         records=records,
         universe_size=SCHEMA.universe_size,
         shares=tuple(Share(name, each.statement_count, each.query_count) for name, each in workloads.items()),

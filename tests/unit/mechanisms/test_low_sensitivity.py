@@ -36,8 +36,8 @@ from equipoise.queries.predicates import (
 )
 from equipoise.queries.statistics import Databases, grid_units
 from equipoise.queries.workload_compiler import compile_alone
-from equipoise_server.mechanisms.interface import NO_BOUND, Outcome, Setting
-from equipoise_server.mechanisms.low_sensitivity.candidates import MOST_CANDIDATES, read_candidates
+from equipoise_server.mechanisms.interface import NO_BOUND, Outcome, PublicParameters
+from equipoise_server.mechanisms.low_sensitivity.candidates import MAX_CANDIDATES, read_candidates
 from equipoise_server.mechanisms.low_sensitivity.database_question import (
     DatabaseQuestion,
     rounding,
@@ -50,12 +50,12 @@ from equipoise_server.mechanisms.online.interface import play
 SEED = bytes(range(32))
 
 
-def played(case: Setting, histogram: NDArray[np.int64], seed: bytes = SEED) -> Outcome:
+def played(case: PublicParameters, histogram: NDArray[np.int64], seed: bytes = SEED) -> Outcome:
     plan = MECHANISM.plan(case)
     return play(MECHANISM, case, plan, histogram, everything_asked(case), seed, silent)
 
 
-def truths(case: Setting, histogram: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+def truths(case: PublicParameters, histogram: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
     data = Databases.of(case.attributes, histogram)
     return {
         name: np.concatenate([statistic_of(each).values(data) for each in asked.statements])
@@ -71,7 +71,7 @@ ONE = {"cells": [0, 5], "counts": [3, 4]}
     [
         ("candidates", [], "options.candidates", "at least one database"),
         ("candidates", {"cells": [0], "counts": [1]}, "options.candidates", "a list"),
-        ("candidates", [ONE] * (MOST_CANDIDATES + 1), "options.candidates", "more than 4,096"),
+        ("candidates", [ONE] * (MAX_CANDIDATES + 1), "options.candidates", "more than 4,096"),
         ("candidates", [ONE, [1, 2]], "options.candidates[1]", "keys cells and counts"),
         ("candidates", [ONE, ONE | {"records": 7}], "options.candidates[1]", "keys cells and counts"),
         ("candidates", [{"cells": [], "counts": []}], "options.candidates[0].cells", "at least one"),

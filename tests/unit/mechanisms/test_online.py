@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.queries.predicates import All, Among, Marginal, Statement
+from equipoise.queries.predicates import AllOf, Among, Marginal, Statement
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.session_workload import Asked
+from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.workload_compiler import compile_alone, compile_workload
-from equipoise_server.mechanisms.interface import NO_BOUND, Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import NO_BOUND, Budget, Plan, PublicParameters, Share
 from equipoise_server.mechanisms.online.interface import joined, linear, play
 from equipoise_server.mechanisms.online.mechanism import Online
-from equipoise_server.mechanisms.online.plan import MOST_UPDATES, OnlineParameters, most_updates
+from equipoise_server.mechanisms.online.plan import MAX_UPDATES, OnlineParameters, most_updates
 from equipoise_server.mechanisms.registry import mechanism
 
 SCHEMA = Schema(tuple(Attribute(name, tuple("0123"[:size])) for name, size in zip("abc", (4, 3, 2), strict=True)))
@@ -34,7 +34,7 @@ def skewed() -> NDArray[np.int64]:
     return choose.multinomial(RECORDS, choose.dirichlet(np.full(SCHEMA.universe_size, 0.5))).astype(np.int64)
 
 
-def asked(count: int, first_slot: int = 0, step: int = 1) -> Asked:
+def asked(count: int, first_slot: int = 0, step: int = 1) -> SessionWorkload:
     """Conjunctions and tables, some of them again and again."""
     choose = np.random.default_rng(count)
     statements: list[Statement] = []
@@ -43,16 +43,16 @@ def asked(count: int, first_slot: int = 0, step: int = 1) -> Asked:
             statements.append(Marginal(tuple(choose.choice(["a", "b", "c"], 2, replace=False).tolist())))
         else:
             some = tuple(map(str, choose.choice(4, 2, replace=False)))
-            statements.append(All((Among("a", some), Among("b", (str(choose.integers(3)),)))))
+            statements.append(AllOf((Among("a", some), Among("b", (str(choose.integers(3)),)))))
     slots = np.arange(first_slot, first_slot + step * count, step)
-    return Asked(slots, tuple(compile_alone(each, SCHEMA) for each in statements))
+    return SessionWorkload(slots, tuple(compile_alone(each, SCHEMA) for each in statements))
 
 
-def setting(*everything: Asked, **options: object) -> Setting:
+def setting(*everything: SessionWorkload, **options: object) -> PublicParameters:
     shares = tuple(
         Share(f"analyst-{place}", len(each.statements), each.query_count) for place, each in enumerate(everything)
     )
-    return Setting(
+    return PublicParameters(
         records=RECORDS,
         universe_size=SCHEMA.universe_size,
         shares=shares,
@@ -68,7 +68,7 @@ def nothing(*_: object) -> None:
     """Progress that nobody looks at."""
 
 
-def truth(each: Asked) -> NDArray[np.float64]:
+def truth(each: SessionWorkload) -> NDArray[np.float64]:
     return np.concatenate([linear(statement).counts(skewed()) for statement in each.statements]) / RECORDS
 
 
@@ -195,7 +195,7 @@ def test_a_long_session_promises_twice_what_noise_for_every_statement_would() ->
     alone = gaussian(many)
     parameters = parameters_of(plan)
     assert parameters.threshold > 0
-    assert 8 <= parameters.updates < MOST_UPDATES
+    assert 8 <= parameters.updates < MAX_UPDATES
     assert alone < plan.promised_error <= 2.001 * alone
 
 
@@ -216,7 +216,7 @@ def test_a_forced_threshold_gets_updates_whose_tests_are_quieter() -> None:
     assert parameters.updates > 1
 
 
-def gaussian(public: Setting) -> float:
+def gaussian(public: PublicParameters) -> float:
     """What the mechanism `gaussian` promises for the same statements, all of which may be marginals."""
     return mechanism("gaussian").plan(replace(public, options={})).promised_error
 
@@ -237,7 +237,7 @@ def test_several_analysts_are_not_promised_protection() -> None:
     [
         ({"updates": 0}, "options.updates"),
         ({"updates": 1.5}, "options.updates"),
-        ({"updates": MOST_UPDATES + 1}, "options.updates"),
+        ({"updates": MAX_UPDATES + 1}, "options.updates"),
         ({"updates": True}, "options.updates"),
         ({"threshold": -0.1}, "options.threshold"),
         ({"threshold": math.nan}, "options.threshold"),

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from equipoise.accounting import Pure, ThresholdTests, charge_of, parts_from_json
+from equipoise.accounting import PureDpEvent, ThresholdTests, charge_of, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.fixed_point import GRID_BITS
 from equipoise.queries.predicates import Among, Marginal
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.session_workload import Asked, CompiledStatement
+from equipoise.queries.session_workload import CompiledStatement, SessionWorkload
 from equipoise.queries.workload_compiler import compile_alone
-from equipoise_server.mechanisms.interface import NO_BOUND, Answers, Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import NO_BOUND, Answers, Budget, Plan, PublicParameters, Share
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, play
 from equipoise_server.mechanisms.online_private.epochs import BLOCK, EpochParameters, Epochs, pulls
 from equipoise_server.mechanisms.online_private.mechanism import LinearSession, OnlinePrivate
@@ -32,7 +32,7 @@ PREDICATES = [
 STATEMENTS: list[CompiledStatement] = [*TABLES, *PREDICATES]
 RECORDS = 100_000
 SKEWED = np.array([25045, 16703, 8375, 0, 8269, 8305, 0, 8376, 0, 8277, 0, 8196, 0, 8355, 0, 99], dtype=np.int64)
-SETTING = Setting(
+SETTING = PublicParameters(
     records=RECORDS,
     universe_size=16,
     shares=(Share("alice", 60, 960), Share("bob", 60, 960)),
@@ -53,23 +53,25 @@ def seed(number: int) -> bytes:
     return number.to_bytes(32, "big")
 
 
-def asked(turns: range) -> dict[str, Asked]:
+def asked(turns: range) -> dict[str, SessionWorkload]:
     """Both analysts ask in each of the turns."""
     found = {}
     for place, analyst in enumerate(("alice", "bob")):
         slots = np.array([2 * turn + place for turn in turns], dtype=np.int64)
-        found[analyst] = Asked(
+        found[analyst] = SessionWorkload(
             slots, tuple(STATEMENTS[(3 * slot + place) % len(STATEMENTS)] for slot in slots.tolist())
         )
     return found
 
 
-def started(setting: Setting, number: int = 1) -> tuple[Plan, LinearSession]:
+def started(setting: PublicParameters, number: int = 1) -> tuple[Plan, LinearSession]:
     plan = MECHANISM.plan(setting)
     return plan, MECHANISM.start(setting, plan, SKEWED, seed(number))
 
 
-def answered(session: LinearSession, everything: dict[str, Asked], first: int = 0) -> list[tuple[int, Answers]]:
+def answered(
+    session: LinearSession, everything: dict[str, SessionWorkload], first: int = 0
+) -> list[tuple[int, Answers]]:
     """All answers from a slot on, with their slots."""
     pairs = sorted(
         (slot, statement)
@@ -241,9 +243,9 @@ def test_the_usual_plan_certifies_everything_within_both_budgets() -> None:
     assert json.loads(parameters.to_json()) == json.loads(plan.parameters)
     assert plan.uncertified_at_most == 0
     assert 0.005 < plan.promised_error < 0.05
-    assert charge_of(parts_from_json(plan.data_events)) == plan.data_cost
-    assert charge_of(parts_from_json(plan.analyst_events)) == plan.analyst_cost
-    assert any(isinstance(part, Pure) for part in parts_from_json(plan.data_events))
+    assert charge_of(events_from_json(plan.data_events)) == plan.data_cost
+    assert charge_of(events_from_json(plan.analyst_events)) == plan.analyst_cost
+    assert any(isinstance(part, PureDpEvent) for part in events_from_json(plan.data_events))
     assert MECHANISM.plan(UNPROTECTED).analyst_cost is None
 
 
@@ -252,7 +254,7 @@ def test_fewer_places_are_charged_for_tests_against_a_public_threshold() -> None
     options = {"length": 4_000, "epochs": 4, "target": 120}
     plan = MECHANISM.plan(replace(SETTING, shares=shares, options=options))
     parameters = EpochParameters.from_json(plan.parameters)
-    (tests,) = [part for part in parts_from_json(plan.data_events) if isinstance(part, ThresholdTests)]
+    (tests,) = [part for part in events_from_json(plan.data_events) if isinstance(part, ThresholdTests)]
     assert tests.positives == parameters.epochs * parameters.cap
     assert 12_000 < plan.uncertified_at_most < 16_000
     every = MECHANISM.plan(replace(SETTING, shares=shares, options={"length": 4_000}))

@@ -12,14 +12,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from equipoise.accounting import parts_from_json
+from equipoise.accounting import events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.predicates import Among, Marginal, Statement, attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.results import AnswerMethod
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Outcome, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import (
+    GRID_BITS,
+    NO_BOUND,
+    Budget,
+    Outcome,
+    Plan,
+    PublicParameters,
+    Share,
+)
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
 from equipoise_server.mechanisms.pooled.mechanism import Pooled
 from equipoise_server.mechanisms.pooled.plan import PooledParameters
@@ -30,19 +38,19 @@ SCHEMA = Schema.from_json('{"a": 4, "b": 3, "c": 2, "d": 2}')
 RECORDS = 20_000
 
 
-def adult(analysts: int, unit: str, **options: object) -> Setting:
+def adult(analysts: int, unit: str, **options: object) -> PublicParameters:
     """Analysts with five tables each, over a universe of 336,000 records."""
     shares = tuple(Share(f"analyst-{number}", 5, 3000) for number in range(analysts))
     data, own = Budget(1.0, 1 / 48_842**2), Budget(1.0, 1e-6)
-    return Setting(48_842, 336_000, shares, unit, data, own, 0.05, options, ADULT)
+    return PublicParameters(48_842, 336_000, shares, unit, data, own, 0.05, options, ADULT)
 
 
-def small(asked: Mapping[str, CompiledWorkload], unit: str = "query", **options: object) -> Setting:
+def small(asked: Mapping[str, CompiledWorkload], unit: str = "query", **options: object) -> PublicParameters:
     """Everybody's shares are used up."""
     shares = tuple(Share(name, own.statement_count, own.query_count) for name, own in asked.items())
     data = Budget(2.0, 1 / RECORDS**2)
     options = {"ways": 2} | options
-    return Setting(RECORDS, 48, shares, unit, data, Budget(4.0, 1e-6), 0.05, options, SCHEMA.sizes)
+    return PublicParameters(RECORDS, 48, shares, unit, data, Budget(4.0, 1e-6), 0.05, options, SCHEMA.sizes)
 
 
 def records() -> NDArray[np.int64]:
@@ -58,7 +66,7 @@ def asking(**statements: Sequence[Statement]) -> dict[str, CompiledWorkload]:
     return {name: compile_workload(list(own), SCHEMA) for name, own in statements.items()}
 
 
-def played(setting: Setting, asked: Mapping[str, CompiledWorkload], seed: int = 0) -> tuple[Plan, Outcome]:
+def played(setting: PublicParameters, asked: Mapping[str, CompiledWorkload], seed: int = 0) -> tuple[Plan, Outcome]:
     """A plan, and a run of it."""
     plan = Pooled().plan(setting)
     return plan, Pooled().run(setting, plan, records(), asked, seed.to_bytes(32), lambda *_: None)
@@ -104,7 +112,7 @@ def test_parameters_are_read_back_as_they_were_written(unit: str, share: float) 
 def test_the_charges_are_the_caps() -> None:
     setting = adult(100, "query")
     plan = Pooled().plan(setting)
-    (tables,) = parts_from_json(plan.data_events)
+    (tables,) = events_from_json(plan.data_events)
     assert tables.name == "tables"
     parameters = parameters_of(plan)
     sets = len(parameters.family.sets)
@@ -244,7 +252,7 @@ def test_statements_outside_the_family_are_repaired_where_that_is_planned(unit: 
         small(asked, unit, repair_share=0.5, cut_off=cut_off, summed=12), data_budget=Budget(40, 1e-9)
     )
     plan = Pooled().plan(generous)
-    assert {part.name for part in parts_from_json(plan.data_events)} > {"tables", "samplers"}
+    assert {part.name for part in events_from_json(plan.data_events)} > {"tables", "samplers"}
     outcome = Pooled().run(generous, plan, records(), asked, bytes(32), lambda *_: None)
     certified = parameters_of(plan).certified
     for name, workload in asked.items():
@@ -272,7 +280,7 @@ def test_what_one_asks_outside_the_family_is_nobody_else_s_business(unit: str) -
 
 def test_hiding_repair_places_is_paid_from_the_analysts_budget() -> None:
     with_places = Pooled().plan(adult(400, "analyst", repair_share=0.3, cut_off=10))
-    names = [part.name for part in parts_from_json(with_places.analyst_events)]
+    names = [part.name for part in events_from_json(with_places.analyst_events)]
     assert "repair places" in names
     demand, without = (parameters_of(plan).demand for plan in (with_places, Pooled().plan(adult(400, "analyst"))))
     assert isinstance(demand.noise, GaussianNoise)

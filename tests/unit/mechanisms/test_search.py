@@ -16,14 +16,14 @@ from equipoise_server.mechanisms.equilibrium import cost_limits, cost_model, for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import Numbers, Sketch, expected_error, expected_game_error
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
 
 PLAYS = ("mixed", "sampled", "hru")
 
 
-def setting(statements: int = 20_000, epsilon_data: float = 1.0, epsilon_analyst: float = 1.0) -> Setting:
+def setting(statements: int = 20_000, epsilon_data: float = 1.0, epsilon_analyst: float = 1.0) -> PublicParameters:
     """Ten analysts with as many predicates each; the game has the whole data budget."""
-    return Setting(
+    return PublicParameters(
         records=50_000,
         universe_size=300_000,
         shares=tuple(Share(f"analyst-{i}", statements // 10, statements // 10) for i in range(10)),
@@ -35,7 +35,7 @@ def setting(statements: int = 20_000, epsilon_data: float = 1.0, epsilon_analyst
     )
 
 
-def forcing(case: Setting, **options: object) -> Setting:
+def forcing(case: PublicParameters, **options: object) -> PublicParameters:
     return replace(case, options={**case.options, **options})
 
 
@@ -47,7 +47,7 @@ def one(number: float) -> Numbers:
     return np.array([float(number)])
 
 
-def expected(case: Setting, play: str) -> float:
+def expected(case: PublicParameters, play: str) -> float:
     """What the settled game of one play is expected to err."""
     game = game_of(plan_equilibrium("equilibrium", forcing(case, play=play)))
     return expected_game_error(game, Size.of(case))
@@ -142,7 +142,7 @@ def test_no_game_takes_longer_than_the_cap(play: str) -> None:
     case = forcing(setting(1_000_000, 4.0, 8.0), play=play)
     size = Size.of(case)
     game = game_of(plan_equilibrium("equilibrium", case))
-    assert forecast.predicted_seconds(game, size) < search.MOST_SECONDS + 2 + 1e-5 * size.queries
+    assert forecast.predicted_seconds(game, size) < search.MAX_SECONDS + 2 + 1e-5 * size.queries
 
 
 def test_hrus_own_play_has_one_record_and_one_action_a_round() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from equipoise_lab.planning.request import MOST_ANALYSTS, PlanRequest
+from equipoise_lab.planning.request import MAX_ANALYSTS, PlanRequest
 from equipoise_server.cli import main
 from equipoise_server.mechanisms.planner import compare
 from equipoise_server.mechanisms.registry import MECHANISMS
@@ -116,7 +116,7 @@ def test_none_that_can_is_told_and_exits_with_1(capsys: pytest.CaptureFixture[st
 
 
 def test_the_largest_sizes_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
-    found = planned(capsys, universe="2^40", queries="10^9", analysts=str(MOST_ANALYSTS), records="10^6")
+    found = planned(capsys, universe="2^40", queries="10^9", analysts=str(MAX_ANALYSTS), records="10^6")
     assert found["queries"] == 10**9
     assert found["choice"] is not None
     for each in found["mechanisms"]:
@@ -148,7 +148,7 @@ def test_a_declared_support_lowers_what_histogram_promises(capsys: pytest.Captur
         ({"queries": "20,40"}, "--queries: has 2 numbers for 3 analysts"),
         ({"queries": "10^13"}, "--analysts, --queries, --statements, --sensitivity, --support: each"),
         ({"analysts": "0"}, "--analysts: must lie between 1 and"),
-        ({"analysts": str(MOST_ANALYSTS + 1), "queries": "10^9"}, "--analysts: must lie between 1 and"),
+        ({"analysts": str(MAX_ANALYSTS + 1), "queries": "10^9"}, "--analysts: must lie between 1 and"),
         ({"statements": "61"}, "--statements: analyst 1 would have 21 statements but 20 queries"),
         ({"statements": "5,5,5,5"}, "--statements: has 4 numbers for 3 analysts"),
         ({"statements": "5,5,21"}, "--statements: analyst 3 would have 21 statements"),

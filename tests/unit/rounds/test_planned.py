@@ -11,7 +11,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Attribute, Schema
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds.records import DatasetRecord, SessionTerms, Terms
-from equipoise_server.rounds.terms.defaults import plan_of
+from equipoise_server.rounds.terms.defaults import make_plan
 
 SIZE = 1 << 10
 SCHEMA = Schema(tuple(Attribute(name, tuple(map(str, range(SIZE)))) for name in "ab"))
@@ -31,8 +31,8 @@ BY_TURNS = Terms(
 
 def test_turns_too_short_for_hard_statements_are_refused_before_anything_is_charged() -> None:
     with pytest.raises(InvalidArgument, match=r"^session\.turn_seconds: must be at least 2,"):
-        plan_of(BY_TURNS, DATASET)
-    assert plan_of(replace(BY_TURNS, session=SessionTerms(length=200, turn_seconds=2)), DATASET).seconds > 1
+        make_plan(BY_TURNS, DATASET)
+    assert make_plan(replace(BY_TURNS, session=SessionTerms(length=200, turn_seconds=2)), DATASET).seconds > 1
     more = replace(BY_TURNS, shares=tuple(Share(str(number), 200, 200) for number in range(20)))
     with pytest.raises(InvalidArgument, match=r"^session\.turn_seconds: must be at least 13,"):
-        plan_of(more, DATASET)
+        make_plan(more, DATASET)

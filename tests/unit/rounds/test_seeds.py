@@ -9,11 +9,11 @@ import math
 from dataclasses import asdict, replace
 
 from equipoise.accounting import Cost
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
 from equipoise_server.rounds.seeds import bound_seed
 
 SEED, NONCE, DIGEST = b"s" * 32, b"n" * 32, b"d" * 32
-SETTING = Setting(
+SETTING = PublicParameters(
     100, 8, (Share("ann", 2, 3),), "query", Budget(1.0, 1e-6), Budget(2.0, 1e-6), 0.05, {"rounds": 3}, (2, 4)
 )
 PLAN = Plan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 0.25, 1, 2.0, 3)

@@ -18,14 +18,14 @@ from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.queries.predicates import Marginal, attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
-from equipoise_server.mechanisms.interface import Answers, Budget, Outcome, Setting, Share
+from equipoise_server.mechanisms.interface import Answers, Budget, Outcome, PublicParameters, Share
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds import starting, worker
 from equipoise_server.rounds.worker import (
     Advance,
     Failed,
     Job,
-    Part,
+    PrivacyEvent,
     compute_round,
     peak_memory_bytes,
     stream_parts,
@@ -49,7 +49,7 @@ def silent(*_: object) -> None:
     """Hears no progress."""
 
 
-def parts(job: Job, outcome: Outcome) -> list[Part]:
+def parts(job: Job, outcome: Outcome) -> list[PrivacyEvent]:
     """What the worker sends of an outcome."""
     return list(stream_parts(job, outcome, silent))
 
@@ -58,7 +58,7 @@ def parts(job: Job, outcome: Outcome) -> list[Part]:
 def job(tmp_path: Path) -> Job:
     table = tmp_path / "table.csv"
     table.write_text("colour\n" + "red\n" * 70 + "green\n" * 30)
-    setting = Setting(
+    setting = PublicParameters(
         records=100,
         universe_size=2,
         shares=(Share("bob", 2, 2), Share("ann", 2, 3)),

@@ -11,15 +11,17 @@ from structlog.testing import capture_logs
 from equipoise.errors import NotFound
 from equipoise.v1 import analyst_pb2, operator_pb2, types_pb2
 from equipoise_server.identity.names import Caller, Role
-from equipoise_server.identity.policy import Ownership, Rate, Row
+from equipoise_server.identity.policy import MethodPolicy, Ownership, Rate
 from equipoise_server.rpc.interceptors.audit_trail import LONGEST, recorded
 
 CALLER = Caller("ann", Role.ANALYST)
-ROW = Row(frozenset(Role), Ownership.SHARE, Rate.CHANGE, "something_done")
+ROW = MethodPolicy(frozenset(Role), Ownership.SHARE, Rate.CHANGE, "something_done")
 SECRET = "carrier UA"
 
 
-def logged_of(*messages: Message, row: Row = ROW, error: BaseException | None = None) -> list[dict[str, object]]:
+def logged_of(
+    *messages: Message, row: MethodPolicy = ROW, error: BaseException | None = None
+) -> list[dict[str, object]]:
     with capture_logs() as logged:
         try:
             with recorded(row, CALLER) as entry:
@@ -73,4 +75,4 @@ def test_what_failed_is_logged_with_its_outcome(error: BaseException, outcome: s
 
 
 def test_what_has_no_event_is_not_logged() -> None:
-    assert logged_of(row=Row(frozenset(Role), Ownership.SHARE, Rate.READ)) == []
+    assert logged_of(row=MethodPolicy(frozenset(Role), Ownership.SHARE, Rate.READ)) == []

@@ -12,13 +12,15 @@ from structlog.testing import capture_logs
 
 from equipoise.errors import TooFast
 from equipoise_server.identity.names import Caller, Role
-from equipoise_server.identity.policy import Ownership, Rate, Row
+from equipoise_server.identity.policy import MethodPolicy, Ownership, Rate
 from equipoise_server.rpc.interceptors import authentication
 from equipoise_server.rpc.interceptors.call_limits import TOO_MANY, TOO_SPREAD, CallLimits, call_limit
 from equipoise_server.rpc.interceptors.interceptor import Call, Context, Guard
 from equipoise_server.rpc.interceptors.token_bucket import TOO_OFTEN
 
-POLICY = {f"/x/{rate}": Row(frozenset({Role.ANALYST}), Ownership.SELF, rate) for rate in (Rate.READ, Rate.UPLOAD)}
+POLICY = {
+    f"/x/{rate}": MethodPolicy(frozenset({Role.ANALYST}), Ownership.SELF, rate) for rate in (Rate.READ, Rate.UPLOAD)
+}
 SLOW = {Rate.READ: 2.0, Rate.UPLOAD: 0.5}
 
 

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise.v1 import auditor_pb2, operator_pb2, types_pb2
 from equipoise_server.identity.names import Caller, Role
-from equipoise_server.identity.policy import POLICY, Row
+from equipoise_server.identity.policy import POLICY, MethodPolicy
 from equipoise_server.rpc.interceptors import authentication
 from equipoise_server.rpc.interceptors.interceptor import Context
 from equipoise_server.rpc.methods import Serving, _brought, _parse, bind
@@ -47,7 +47,7 @@ def serving() -> Iterator[Serving]:
     threads.close()
 
 
-def handler_of(method: str, implementation: object, policy: dict[str, Row], serving: Serving) -> Any:
+def handler_of(method: str, implementation: object, policy: dict[str, MethodPolicy], serving: Serving) -> Any:
     (service,) = bind({SERVICE: implementation}, serving, policy)
 
     class Details:

@@ -13,7 +13,7 @@ from grpc import aio
 from structlog.testing import capture_logs
 
 from equipoise import errors
-from equipoise_server.rpc.interceptors.error_translation import LONGEST_MESSAGE, REASON_KEY, RETRY_KEY, hide_errors
+from equipoise_server.rpc.interceptors.error_translation import MAX_MESSAGE, REASON_KEY, RETRY_KEY, hide_errors
 from equipoise_server.rpc.interceptors.interceptor import Call, Context
 
 SECRET = "weights of carrier UA"
@@ -107,7 +107,7 @@ async def test_long_messages_are_cut_by_what_they_take_on_the_wire(letter: str) 
     _, message, _ = await fail(errors.InvalidArgument("labels", letter * 100_000))
     assert message.startswith(f"labels: {letter * 10}")
     assert message.endswith(f"{letter}…")
-    assert LONGEST_MESSAGE - 4 <= len(message.encode()) <= LONGEST_MESSAGE
+    assert MAX_MESSAGE - 4 <= len(message.encode()) <= MAX_MESSAGE
 
 
 async def test_halves_of_surrogate_pairs_do_not_keep_a_call_from_ending() -> None:

@@ -10,7 +10,7 @@ import pytest
 from equipoise.errors import InvalidArgument
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise_server.rounds.records import Budget, Share, Terms
-from equipoise_server.rpc.terms import LARGEST_COUNT, terms_from_message
+from equipoise_server.rpc.terms import MAX_COUNT, terms_from_message
 
 
 def message() -> operator_pb2.RoundTerms:
@@ -71,10 +71,10 @@ def setting_share(name: str, value: object) -> Change:
         (setting("analyst_budget.delta", 1.0), "terms.analyst_budget.delta"),
         (setting_share("statements", 0), "terms.shares[0].statements"),
         (setting_share("queries", 0), "terms.shares[0].queries"),
-        (setting_share("queries", LARGEST_COUNT + 1), "terms.shares[0].queries"),
+        (setting_share("queries", MAX_COUNT + 1), "terms.shares[0].queries"),
         (setting_share("sensitivity", 21), "terms.shares[0].sensitivity"),
         (setting_share("sensitivity", 2**64 - 1), "terms.shares[0].sensitivity"),
-        (setting_share("support", LARGEST_COUNT + 1), "terms.shares[0].support"),
+        (setting_share("support", MAX_COUNT + 1), "terms.shares[0].support"),
         (setting("options", "{"), "terms.options"),
         (setting("options", "[]"), "terms.options"),
         (setting("options", '{"a": NaN}'), "terms.options"),

@@ -11,7 +11,7 @@ from equipoise.queries.predicates import Marginal, attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors, uniform_guess
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, Budget, PublicParameters, Share
 from equipoise_server.mechanisms.registry import mechanism
 
 SCHEMA = Schema.from_json('{"a": 4, "b": 2}')
@@ -43,7 +43,7 @@ def test_the_mechanism_errs_as_expected() -> None:
     budget = Budget(1.0, 1e-6)
     histogram = np.array([300, 0, 40, 1, 500, 3, 9, 147], dtype=np.int64)
     shares = (Share("a", 4, 20, 5), Share("b", 9, 30))
-    setting = Setting(1000, 8, shares, "query", budget, budget, 0.05, {})
+    setting = PublicParameters(1000, 8, shares, "query", budget, budget, 0.05, {})
     asked = {"a": compile_workload([Marginal(("a", "b")), attribute("a") == "0"], SCHEMA)}
     truth = asked["a"].counts(histogram) / 1000
     gaussian = mechanism("gaussian")

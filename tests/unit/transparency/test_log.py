@@ -14,7 +14,7 @@ from unit.transparency.log_bench import ORIGIN, LogBench, log_bench
 
 from equipoise.errors import DataLoss, OutOfRange
 from equipoise.records.merkle import EMPTY_ROOT, inclusion_path, leaf_hash, root_of, verify_consistency
-from equipoise.records.record import SMALLEST_RECORD, Kind, leaf_bytes
+from equipoise.records.record import MIN_RECORD, Kind, leaf_bytes
 from equipoise_server.ledger.rollback_guard import Finding, compare
 from equipoise_server.storage.crash_points import CrashPoint, told
 from equipoise_server.storage.store import Store
@@ -89,11 +89,11 @@ def test_a_record_is_padded_and_its_items_are_kept(bench: LogBench) -> None:
         assert find_root(connection, Kind.DATASET_REGISTERED, dataset="u") is None
         with pytest.raises(DataLoss, match="no dataset-registered record of u"):
             record_root(connection, Kind.DATASET_REGISTERED, dataset="u")
-    assert len(kept) == SMALLEST_RECORD
+    assert len(kept) == MIN_RECORD
     assert [item.content for item in kept[:2]] == [item.content for item in made.items]
     assert {item.content for item in kept[2:]} == {None}
     assert root_of([item.hash for item in kept]) == made.root
-    assert row.leaf == leaf_bytes(Kind.DATASET_REGISTERED, made.root, SMALLEST_RECORD)
+    assert row.leaf == leaf_bytes(Kind.DATASET_REGISTERED, made.root, MIN_RECORD)
 
 
 def test_proofs_of_every_shown_size_verify_and_others_are_refused(bench: LogBench) -> None:

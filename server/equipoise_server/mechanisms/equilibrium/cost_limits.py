@@ -20,8 +20,8 @@ from equipoise_server.mechanisms.equilibrium.cost_model import Size
 
 Numbers = NDArray[np.float64]
 
-MOST_DIFFERING = 200  # groups of differing draws
-LEAST_RHO, LARGEST_RHO, RHO_POINTS = 1e-9, 1e4, 80
+MAX_DIFFERING = 200  # groups of differing draws
+MIN_RHO, MAX_RHO, RHO_POINTS = 1e-9, 1e4, 80
 BISECTIONS = 40
 
 
@@ -74,14 +74,14 @@ def rho_of_one(actions: Numbers, density: Numbers, epsilon: float, delta: float,
     mean = trials * chances
     spread = 8 * np.sqrt(mean) + 16
     low, high = np.maximum(0.0, mean - spread), np.minimum(trials, mean + spread)
-    steps = np.linspace(0, 1, MOST_DIFFERING)
+    steps = np.linspace(0, 1, MAX_DIFFERING)
     differing = np.floor(low[..., None] + (high - low)[..., None] * steps)
     reached = binom.cdf(differing, trials[..., None], chances[..., None])
     weights = np.diff(reached, axis=-1, prepend=0.0)
     log_rhos, log_deltas = _delta_curve(epsilon)
     squares = 2 * np.log(np.maximum(differing, 1e-30))
-    lower = np.full(trials.shape, math.log(LEAST_RHO) - 40)
-    upper = np.full(trials.shape, math.log(LARGEST_RHO))
+    lower = np.full(trials.shape, math.log(MIN_RHO) - 40)
+    upper = np.full(trials.shape, math.log(MAX_RHO))
     for _ in range(BISECTIONS):
         middle = (lower + upper) / 2
         losses = np.exp(np.interp(squares + middle[..., None], log_rhos, log_deltas, left=-math.inf, right=0.0))
@@ -93,6 +93,6 @@ def rho_of_one(actions: Numbers, density: Numbers, epsilon: float, delta: float,
 @lru_cache(maxsize=64)
 def _delta_curve(epsilon: float) -> tuple[Numbers, Numbers]:
     """Logarithms of rhos, and of their deltas at `epsilon`, from the library."""
-    rhos = np.geomspace(LEAST_RHO, LARGEST_RHO, RHO_POINTS)
+    rhos = np.geomspace(MIN_RHO, MAX_RHO, RHO_POINTS)
     deltas = np.array([max(1e-300, delta_of_rho(float(rho), epsilon)) for rho in rhos])
     return np.log(rhos), np.log(deltas)

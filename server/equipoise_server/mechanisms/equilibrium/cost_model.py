@@ -19,7 +19,7 @@ from equipoise.accounting import RHO_UNIT
 from equipoise_server.conversion import mixture_delta
 from equipoise_server.game.parameters import EXPONENT_BITS, GameParameters
 from equipoise_server.mechanisms.budget_rounding import usable_delta, usable_rho
-from equipoise_server.mechanisms.interface import Setting
+from equipoise_server.mechanisms.interface import PublicParameters
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Size:
     largest_unit: int  # queries of the largest unit, at most
 
     @staticmethod
-    def of(setting: Setting) -> Size:
+    def of(setting: PublicParameters) -> Size:
         """The numbers of a setting: a unit is a statement, all that one analyst may ask, or a query alone."""
         largest = setting.largest_share
         if every_query_a_unit(setting):
@@ -51,12 +51,12 @@ class Size:
         )
 
 
-def every_query_a_unit(setting: Setting) -> bool:
+def every_query_a_unit(setting: PublicParameters) -> bool:
     """Whether every cell of a marginal is a unit of the game by itself: only where no analyst is protected."""
     return setting.options.get("units") == "query"
 
 
-def forced_share(setting: Setting) -> float | None:
+def forced_share(setting: PublicParameters) -> float | None:
     """The part of the data budget that the game may have, where that is forced; 1 leaves nothing for repair."""
     share = setting.options.get("game_share")
     return float(share) if isinstance(share, int | float) else None
@@ -114,7 +114,7 @@ def analyst_rho(game: GameParameters, size: Size) -> float:
     return accounting.mixed_play_analyst_rho(game.rounds, game.batch, game.data_rate, game.density, slack)
 
 
-def within_budgets(game: GameParameters, size: Size, setting: Setting, share: float) -> bool:
+def within_budgets(game: GameParameters, size: Size, setting: PublicParameters, share: float) -> bool:
     """Whether the game alone keeps to `share` of the data budget and to the analysts' budget."""
     data, analyst = setting.data_budget, setting.analyst_budget
     if data_rho(game, size) * RHO_UNIT > share * usable_rho(data):

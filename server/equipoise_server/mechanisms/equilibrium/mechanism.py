@@ -27,7 +27,7 @@ from equipoise_server.game.query_player import Units
 from equipoise_server.mechanisms.checking import check_inputs
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, every_query_a_unit
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.interface import NO_BOUND, Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.interface import NO_BOUND, Answers, Outcome, Plan, Progress, PublicParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.repair.private_weights import starting_weights
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED, Synopsis, repair
@@ -39,13 +39,13 @@ class Equilibrium:
 
     name = "equilibrium"
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         """Parameters from public things, by `tuning`; single ones may be forced through the options."""
         return plan_equilibrium(self.name, setting)
 
     def run(
         self,
-        setting: Setting,
+        setting: PublicParameters,
         plan: Plan,
         histogram: NDArray[np.int64],
         workloads: Mapping[str, CompiledWorkload],
@@ -85,7 +85,7 @@ class Equilibrium:
         return Outcome(answers, synopsis)
 
 
-def joined(setting: Setting, present: Sequence[CompiledWorkload]) -> CompiledWorkload:
+def joined(setting: PublicParameters, present: Sequence[CompiledWorkload]) -> CompiledWorkload:
     """All workloads, one after another. Where nobody is present: no query, over a universe of one attribute.
 
     Then every unit of the game is padding, and the synopsis is drawn from the uniform distribution.
@@ -111,7 +111,7 @@ def unrepaired(workloads: Mapping[str, CompiledWorkload], synopsis: Synopsis) ->
     return answers
 
 
-def units_of(setting: Setting, together: CompiledWorkload, present: Sequence[CompiledWorkload]) -> Units:
+def units_of(setting: PublicParameters, together: CompiledWorkload, present: Sequence[CompiledWorkload]) -> Units:
     """What is protected as one: statements or analysts; or each query, where no analyst is protected at all.
 
     Public places that nobody fills are padding.
@@ -127,7 +127,7 @@ def units_of(setting: Setting, together: CompiledWorkload, present: Sequence[Com
 
 
 def repair_all(
-    setting: Setting,
+    setting: PublicParameters,
     parameters: EquilibriumParameters,
     workloads: Mapping[str, CompiledWorkload],
     counts: NDArray[np.int64],
@@ -159,7 +159,7 @@ def repair_all(
 
 
 def repair_uniform_guess(
-    setting: Setting,
+    setting: PublicParameters,
     plan: Plan,
     histogram: NDArray[np.int64],
     workloads: Mapping[str, CompiledWorkload],

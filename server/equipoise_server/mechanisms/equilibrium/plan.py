@@ -9,14 +9,14 @@ from fractions import Fraction
 
 from equipoise.accounting import (
     RHO_UNIT,
-    Approximate,
-    Concentrated,
+    ApproximateDpEvent,
     Cost,
     Mixture,
-    Part,
-    Pure,
+    PrivacyEvent,
+    PureDpEvent,
+    ZcdpEvent,
     charge_of,
-    parts_to_json,
+    events_to_json,
     rounded_up,
 )
 from equipoise.errors import BudgetExhausted, InvalidArgument
@@ -29,7 +29,7 @@ from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import predicted_memory, predicted_seconds
 from equipoise_server.mechanisms.equilibrium.options import check_options
 from equipoise_server.mechanisms.equilibrium.selection import choose
-from equipoise_server.mechanisms.interface import GRID_BITS, Plan, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
 from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
@@ -63,7 +63,7 @@ class EquilibriumParameters:
         return EquilibriumParameters(game, RepairParameters.from_fields(repair))
 
 
-def plan_equilibrium(name: str, setting: Setting) -> Plan:
+def plan_equilibrium(name: str, setting: PublicParameters) -> Plan:
     """Parameters by `choosing`, or forced through the options; refused where a budget would be exceeded."""
     check(setting)
     size, places = Size.of(setting), None
@@ -112,12 +112,12 @@ def plan_equilibrium(name: str, setting: Setting) -> Plan:
         uncertified_at_most=uncertified,
         seconds=predicted_seconds(game, size) + repair_seconds,
         memory_bytes=predicted_memory(size),
-        data_events=parts_to_json(name, on_data),
-        analyst_events=parts_to_json(name, on_analysts),
+        data_events=events_to_json(name, on_data),
+        analyst_events=events_to_json(name, on_analysts),
     )
 
 
-def check(setting: Setting) -> None:
+def check(setting: PublicParameters) -> None:
     """Refuses what `equilibrium` cannot do, naming the field."""
     check_setting(setting)
     check_options(setting)
@@ -126,28 +126,28 @@ def check(setting: Setting) -> None:
         raise InvalidArgument("shares", f"the game needs at least 2 {protected}")
 
 
-def total_data_cost(parameters: EquilibriumParameters, size: Size, setting: Setting) -> Cost:
+def total_data_cost(parameters: EquilibriumParameters, size: Size, setting: PublicParameters) -> Cost:
     """What the whole round costs the data, at all caps: game, detection, answers, truncation of every sampler."""
     return charge_of(data_parts(parameters, size, setting))
 
 
-def data_parts(parameters: EquilibriumParameters, size: Size, setting: Setting) -> list[Part]:
+def data_parts(parameters: EquilibriumParameters, size: Size, setting: PublicParameters) -> list[PrivacyEvent]:
     """The parts of that cost."""
     repairs = parameters.repair
-    parts: list[Part] = [Concentrated("game", Fraction(cost_model.data_rho(parameters.game, size)))]
+    parts: list[PrivacyEvent] = [ZcdpEvent("game", Fraction(cost_model.data_rho(parameters.game, size)))]
     truncated = game_sampling_slack(parameters.game)
     if isinstance(repairs, AnalystRepairParameters):
         rho, more = analyst_repair_plan.repair_data_cost(repairs, size)
-        parts, truncated = [*parts, Concentrated("tests and answers", rho)], truncated + more
+        parts, truncated = [*parts, ZcdpEvent("tests and answers", rho)], truncated + more
     elif repairs is not None:
         repairing, more = statement_repair_plan.repair_data_cost(repairs, size)
         parts, truncated = [*parts, *repairing], truncated + more
     slack = sampler_delta(truncated, setting.data_budget.epsilon)
-    return [*parts, Approximate("samplers", Fraction(0), slack)]
+    return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack)]
 
 
 def total_analyst_cost(
-    parameters: EquilibriumParameters, size: Size, setting: Setting, game_epsilon: float
+    parameters: EquilibriumParameters, size: Size, setting: PublicParameters, game_epsilon: float
 ) -> Cost | None:
     """What the whole round costs one unit of the analysts.
 
@@ -157,8 +157,8 @@ def total_analyst_cost(
 
 
 def analyst_parts(
-    parameters: EquilibriumParameters, size: Size, setting: Setting, game_epsilon: float
-) -> list[Part]:
+    parameters: EquilibriumParameters, size: Size, setting: PublicParameters, game_epsilon: float
+) -> list[PrivacyEvent]:
     """The game's cost: a rho in mixed play, a mixture with its pair in sampled play; and that of repair places.
 
     Where a statement is protected, repair costs nothing.
@@ -169,11 +169,11 @@ def analyst_parts(
         truncated += analyst_repair_plan.places_truncation(places, size)
         beyond, hiding = analyst_repair_plan.places_delta(places, setting), places.epsilon
     slack = sampler_delta(truncated, setting.analyst_budget.epsilon)
-    game: Part
-    hidden: Part
+    game: PrivacyEvent
+    hidden: PrivacyEvent
     if parameters.game.play == "mixed":
-        game = Concentrated("game", Fraction(cost_model.analyst_rho(parameters.game, size)))
-        hidden = Pure("repair places", hiding)
+        game = ZcdpEvent("game", Fraction(cost_model.analyst_rho(parameters.game, size)))
+        hidden = PureDpEvent("repair places", hiding)
     else:
         # The game's epsilon rounded down to whole units, and delta at exactly that epsilon.
         epsilon = Fraction(math.floor(Fraction(game_epsilon) * RHO_UNIT), RHO_UNIT)
@@ -186,8 +186,8 @@ def analyst_parts(
             epsilon,
             Fraction(mixture_delta(mixture, float(epsilon))),
         )
-        hidden = Approximate("repair places", hiding, Fraction(0))
-    return [game, *([hidden] if hiding else []), Approximate("samplers", Fraction(0), slack + beyond)]
+        hidden = ApproximateDpEvent("repair places", hiding, Fraction(0))
+    return [game, *([hidden] if hiding else []), ApproximateDpEvent("samplers", Fraction(0), slack + beyond)]
 
 
 def game_sampling_slack(game: GameParameters) -> Fraction:

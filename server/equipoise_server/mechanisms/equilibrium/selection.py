@@ -24,12 +24,12 @@ from equipoise_server.mechanisms.equilibrium.forecast import Numbers, Sketch, ex
 from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.equilibrium.search import Proposal
 from equipoise_server.mechanisms.equilibrium.unprotected import propose_unprotected
-from equipoise_server.mechanisms.interface import GRID_BITS, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 
 FEWEST = (4.0,)  # records, that a synopsis may have
-FEWEST_OF_ANALYSTS = (
+MIN_OF_ANALYSTS = (
     4.0,
     256.0,
     1024.0,
@@ -44,7 +44,7 @@ class Choice:
     """A game, and the setting in which it was found: its analysts' budget is what the repair places leave."""
 
     game: GameParameters
-    playing: Setting
+    playing: PublicParameters
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class _Ranked:
     """A proposed game with what it was ranked by."""
 
     expected: float
-    playing: Setting
+    playing: PublicParameters
     share: float
     proposal: Proposal
 
 
-def choose(setting: Setting, places: RepairPlaces | None) -> Choice:
+def choose(setting: PublicParameters, places: RepairPlaces | None) -> Choice:
     """The game expected to serve best within both budgets.
 
     Raises `BudgetExhausted` where there is none, and where what is forced costs more; `InvalidArgument` where it
@@ -72,7 +72,7 @@ def choose(setting: Setting, places: RepairPlaces | None) -> Choice:
         settings.append(playing)
         forced = cost_model.forced_share(setting)
         for share in SHARES if forced is None else (forced,):
-            for fewest in FEWEST if places is None else FEWEST_OF_ANALYSTS:
+            for fewest in FEWEST if places is None else MIN_OF_ANALYSTS:
                 ranked += _ranked(playing, play, share, places, fewest)
     # The sort is stable, so that equals are taken in a fixed order.
     for each in sorted(ranked, key=lambda each: each.expected):
@@ -82,7 +82,7 @@ def choose(setting: Setting, places: RepairPlaces | None) -> Choice:
     return forced_choice(settings)
 
 
-def plays(setting: Setting) -> tuple[str, ...]:
+def plays(setting: PublicParameters) -> tuple[str, ...]:
     """The plays to choose from: the forced one, or both; only sampled play where no analyst is protected."""
     forced = setting.options.get("play")
     if forced is not None:
@@ -90,7 +90,9 @@ def plays(setting: Setting) -> tuple[str, ...]:
     return ("mixed", "sampled") if setting.protects_analysts else ("sampled",)
 
 
-def _ranked(playing: Setting, play: str, share: float, places: RepairPlaces | None, fewest: float) -> list[_Ranked]:
+def _ranked(
+    playing: PublicParameters, play: str, share: float, places: RepairPlaces | None, fewest: float
+) -> list[_Ranked]:
     """The best game of one play and split, ranked; none where there is none.
 
     Without repair its expected error counts. With repair, what a certified answer is promised, and as much more as
@@ -117,7 +119,7 @@ def _ranked(playing: Setting, play: str, share: float, places: RepairPlaces | No
     return [_Ranked(expected, playing, share, proposal)]
 
 
-def _weigh(sketch: Sketch, setting: Setting, size: Size, share: float) -> Numbers:
+def _weigh(sketch: Sketch, setting: PublicParameters, size: Size, share: float) -> Numbers:
     """What a game alone adds to the errors: with repair, at least the threshold of the tests."""
     expected = expected_error(sketch, size)
     if share == 1:
@@ -126,7 +128,9 @@ def _weigh(sketch: Sketch, setting: Setting, size: Size, share: float) -> Number
     return np.asarray(np.maximum(expected, drawing))
 
 
-def _promised(setting: Setting, game: GameParameters, places: RepairPlaces | None, left: Fraction) -> float:
+def _promised(
+    setting: PublicParameters, game: GameParameters, places: RepairPlaces | None, left: Fraction
+) -> float:
     """The largest bound of a certified answer, with `left` rho for repair."""
     threshold = cost_model.sampling_error(game, Size.of(setting), setting.beta / 4)
     if places is not None:
@@ -137,7 +141,7 @@ def _promised(setting: Setting, game: GameParameters, places: RepairPlaces | Non
     return statement_repair_plan.largest_bound(repair) / 2.0**GRID_BITS
 
 
-def force_rates(game: GameParameters, setting: Setting) -> GameParameters:
+def force_rates(game: GameParameters, setting: PublicParameters) -> GameParameters:
     """The game with the learning rates that the options force."""
     size, options = Size.of(setting), setting.options
     if not {"query_rate", "data_rate"} & set(options):
@@ -146,7 +150,7 @@ def force_rates(game: GameParameters, setting: Setting) -> GameParameters:
     return cost_model.with_steps(game, query_rate, real(options, "data_rate", game.data_rate), size.records)
 
 
-def forced_choice(settings: Sequence[Setting]) -> Choice:
+def forced_choice(settings: Sequence[PublicParameters]) -> Choice:
     """A game all of whose parameters are forced, where the search found none: in the first play that allows it."""
     if not {"rounds", "batch", "density", "query_rate", "data_rate"} <= set(settings[0].options):
         raise BudgetExhausted("no game of this size keeps to both budgets; allow more or ask for less")
@@ -157,7 +161,7 @@ def forced_choice(settings: Sequence[Setting]) -> Choice:
     return Choice(checked(force_rates(forced_structure(last), last), last), last)
 
 
-def forced_structure(setting: Setting) -> GameParameters:
+def forced_structure(setting: PublicParameters) -> GameParameters:
     """A game without learning rates, of what the options force."""
     options = setting.options
     play: Play = "mixed" if options.get("play", "mixed") == "mixed" else "sampled"
@@ -172,14 +176,14 @@ def forced_structure(setting: Setting) -> GameParameters:
     )
 
 
-def check_forced(setting: Setting) -> None:
+def check_forced(setting: PublicParameters) -> None:
     """Refuses what is forced where no game can be played with it, whatever the rest."""
     problem = forced_structure(setting).problem(setting.records, Size.of(setting).units)
     if problem:
         raise InvalidArgument("options", problem)
 
 
-def checked(game: GameParameters, setting: Setting) -> GameParameters:
+def checked(game: GameParameters, setting: PublicParameters) -> GameParameters:
     """The same game; refused where it cannot be played, or not within the budgets."""
     size = Size.of(setting)
     problem = game.problem(size.records, size.units)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from equipoise.errors import InvalidArgument
 from equipoise.queries.session_workload import CompiledStatement
 from equipoise.queries.statistics import Databases, grid_units
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.candidates import read_candidates
 from equipoise_server.mechanisms.low_sensitivity.database_question import (
     DatabaseQuestion,
@@ -74,7 +74,7 @@ class LowSensitivity:
     name = "low_sensitivity"
     slotted = True
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         """`options`: `candidates` (see `candidates`), `sensitivity`, and what `private_plan` may be forced to."""
         session, sensitivity = sizes(setting), declared_sensitivity(setting)
         check_options(setting.options, ("candidates", "length", "sensitivity"))
@@ -106,7 +106,7 @@ class LowSensitivity:
             )
 
     def start(
-        self, setting: Setting, plan: Plan, histogram: NDArray[np.int64], seed: bytes
+        self, setting: PublicParameters, plan: Plan, histogram: NDArray[np.int64], seed: bytes
     ) -> LowSensitivitySession:
         """A session over the candidates."""
         parameters, candidates = (
@@ -142,7 +142,7 @@ class LowSensitivitySession:
         return np.zeros(0, dtype=np.int64)
 
 
-def sizes(setting: Setting) -> Session:
+def sizes(setting: PublicParameters) -> Session:
     """What the planner needs to know of a session over the candidates."""
     check_enumerable(setting)
     slots = session_length(setting, slotted=True) * len(setting.shares)
@@ -151,7 +151,7 @@ def sizes(setting: Setting) -> Session:
     return Session(universe, scale, 1, slots, asked, asked)
 
 
-def declared_sensitivity(setting: Setting) -> Fraction:
+def declared_sensitivity(setting: PublicParameters) -> Fraction:
     """The option `sensitivity`, such as "1/500" or 0.002. Raises `InvalidArgument`."""
     given, found = setting.options.get("sensitivity"), Fraction(0)
     if isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= 1:

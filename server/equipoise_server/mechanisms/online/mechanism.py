@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import Cost, charge_of, parts_to_json
+from equipoise.accounting import Cost, charge_of, events_to_json
 from equipoise.errors import InvalidArgument
 from equipoise.queries.session_workload import CompiledStatement
 from equipoise_server.mechanisms.checking import check_costs
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Plan, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import fresh_answers
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, alike, linear
 from equipoise_server.mechanisms.online.plan import OnlineParameters, data_parts, plan_online, uncertified
@@ -53,7 +53,7 @@ class Online:
     name = "online"
     slotted = False
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         """Updates, threshold and noise from the shares, the length and the budget.
 
         Options: `updates` forces their number, `threshold` the error of a hypothesis from which it is one, as a
@@ -77,8 +77,8 @@ class Online:
             uncertified_at_most=uncertified(setting, parameters),
             seconds=online_seconds(setting, parameters.updates),
             memory_bytes=fitting_bytes(setting),
-            data_events=parts_to_json(self.name, parts),
-            analyst_events=parts_to_json(self.name, []),
+            data_events=events_to_json(self.name, parts),
+            analyst_events=events_to_json(self.name, []),
         )
 
     def check_statement(self, plan: Plan, statement: CompiledStatement) -> None:  # noqa: ARG002
@@ -86,7 +86,9 @@ class Online:
         if linear(statement).statement_count != 1:
             raise InvalidArgument("statement", "must be one")
 
-    def start(self, setting: Setting, plan: Plan, histogram: NDArray[np.int64], seed: bytes) -> OnlineSession:
+    def start(
+        self, setting: PublicParameters, plan: Plan, histogram: NDArray[np.int64], seed: bytes
+    ) -> OnlineSession:
         """A session before its first statement, with the uniform hypothesis."""
         return OnlineSession(setting, OnlineParameters.from_json(plan.parameters), histogram, seed)
 
@@ -95,7 +97,7 @@ class OnlineSession:
     """A session of `online` while it runs."""
 
     def __init__(
-        self, setting: Setting, parameters: OnlineParameters, histogram: NDArray[np.int64], seed: bytes
+        self, setting: PublicParameters, parameters: OnlineParameters, histogram: NDArray[np.int64], seed: bytes
     ) -> None:
         self._parameters, self._records = parameters, setting.records
         self._histogram, self._seed = histogram, seed

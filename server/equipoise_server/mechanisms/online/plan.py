@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
-from equipoise.accounting import RHO_UNIT, Approximate, Part, Pure
+from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, PureDpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise_server.mechanisms.budget_rounding import SMALLEST_EPSILON, epsilon_within, sampler_delta, usable_rho
+from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
 from equipoise_server.mechanisms.equilibrium.options import WORDS, real, whole
-from equipoise_server.mechanisms.interface import GRID_BITS, Setting
-from equipoise_server.mechanisms.noise_calibration import MOST_MOVED, AnswerNoise, noise_from_fields
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, AnswerNoise, noise_from_fields
 from equipoise_server.mechanisms.online.interface import session_length
 from equipoise_server.mechanisms.projection import check_enumerable
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error
@@ -22,8 +22,8 @@ from equipoise_server.mechanisms.repair.statement_repair_plan import choose_nois
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.mechanisms.weights.hypothesis import gain_slack
 
-MOST_UPDATES = 512
-FEWEST_UPDATES = 8  # that teach anything worth the tests
+MAX_UPDATES = 512
+MIN_UPDATES = 8  # that teach anything worth the tests
 USUAL_UPDATES = 128  # in sessions of very many statements
 AIM = 2  # times the error that noise for every statement would promise
 DETECTION_SHARES = tuple(Fraction(part, 16) for part in range(1, 16))  # of the budget
@@ -90,12 +90,12 @@ class Division:
     noise_bounds: tuple[int, int]
     tested: int
 
-    def reach(self, setting: Setting) -> int:
+    def reach(self, setting: PublicParameters) -> int:
         """How far published fractions may be from the truth, with the rounding of what they are compared with."""
         rounding = math.ceil(rounding_error(setting.records, setting.universe_size) * 2.0**GRID_BITS)
         return min(1 << GRID_BITS, max(self.noise_bounds) + rounding)
 
-    def with_threshold(self, setting: Setting, length: int, threshold: int) -> OnlineParameters:
+    def with_threshold(self, setting: PublicParameters, length: int, threshold: int) -> OnlineParameters:
         """The parameters that have this threshold."""
         reach = self.reach(setting)
         certified = bound_on_grid(max(0, threshold + self.tested + SCORE_ROUNDING), setting.records << SCORE_BITS)
@@ -111,14 +111,14 @@ class Division:
         )
 
 
-def plan_online(setting: Setting) -> OnlineParameters:
+def plan_online(setting: PublicParameters) -> OnlineParameters:
     """What proves the least error, unless the usual parameters promise less."""
     length = session_length(setting, slotted=False)
     check_options(setting.options)
     check_enumerable(setting)
     forced = min(length, whole(setting.options, "updates", 0))
-    powers = [2**power for power in range(MOST_UPDATES.bit_length()) if 2**power < length]
-    tried = [forced] if forced else [*powers, *([length] if length <= MOST_UPDATES else [])]
+    powers = [2**power for power in range(MAX_UPDATES.bit_length()) if 2**power < length]
+    tried = [forced] if forced else [*powers, *([length] if length <= MAX_UPDATES else [])]
     divisions = [each for updates in tried for each in divided(setting, length, updates)]
     if not divisions:
         raise BudgetExhausted("data_budget: too little for so many updates; allow more, or force fewer updates")
@@ -130,7 +130,7 @@ def plan_online(setting: Setting) -> OnlineParameters:
     return min([*(each for each in found if each.proven), unproven], key=lambda each: each.promise)
 
 
-def divided(setting: Setting, length: int, updates: int) -> list[Division]:
+def divided(setting: PublicParameters, length: int, updates: int) -> list[Division]:
     """The ways to divide the budget that leave each part what samplers can draw.
 
     Beta goes in equal parts to the tests, the thresholds, both on either side, and the answers.
@@ -139,7 +139,7 @@ def divided(setting: Setting, length: int, updates: int) -> list[Division]:
     found = []
     for share in DETECTION_SHARES:
         epsilon = epsilon_within(share * each)
-        if min(epsilon, epsilon_within((1 - share) * each)) >= SMALLEST_EPSILON:
+        if min(epsilon, epsilon_within((1 - share) * each)) >= MIN_EPSILON:
             vector = SparseVector(epsilon, 1 << SCORE_BITS, 0, updates)
             tested = vector.test_noise.quantile(beta / (6 * length))
             tested += vector.threshold_noise.quantile(beta / (6 * updates))
@@ -148,7 +148,7 @@ def divided(setting: Setting, length: int, updates: int) -> list[Division]:
     return found
 
 
-def _forced(setting: Setting, length: int, divisions: list[Division], threshold: int) -> OnlineParameters:
+def _forced(setting: PublicParameters, length: int, divisions: list[Division], threshold: int) -> OnlineParameters:
     """What suits a forced threshold: enough updates, or else as many as keep the tests' noise below it."""
     found = [each.with_threshold(setting, length, threshold) for each in divisions]
     proven = [each for each in found if each.proven]
@@ -160,7 +160,7 @@ def _forced(setting: Setting, length: int, divisions: list[Division], threshold:
     return min(found, key=lambda each: each.promise)
 
 
-def _usual(setting: Setting, length: int, divisions: list[Division]) -> OnlineParameters:
+def _usual(setting: PublicParameters, length: int, divisions: list[Division]) -> OnlineParameters:
     """Updates and a threshold that promise at most twice the error that noise for every statement would.
 
     Where the hypothesis learns, answers are far better than that. Of all such parameters those with the greatest
@@ -186,7 +186,7 @@ def _usual(setting: Setting, length: int, divisions: list[Division]) -> OnlinePa
     def lasting(division: Division) -> int:
         return division.updates * (aim - division.tested) ** 2
 
-    enough = [each for each in divisions if FEWEST_UPDATES <= each.updates < length]
+    enough = [each for each in divisions if MIN_UPDATES <= each.updates < length]
     roomy = [each for each in enough if aim - each.tested >= least(each) and max(each.noise_bounds) <= loudest]
     if roomy:
         best = max(roomy, key=lasting)
@@ -196,7 +196,7 @@ def _usual(setting: Setting, length: int, divisions: list[Division]) -> OnlinePa
     return min(found, key=lambda each: each.promise)
 
 
-def proving_threshold(setting: Setting, length: int, division: Division) -> int:
+def proving_threshold(setting: PublicParameters, length: int, division: Division) -> int:
     """The least threshold for which `most_updates` is not above what there is."""
     if division.updates == length:
         return _even_threshold(setting, division)
@@ -207,12 +207,12 @@ def proving_threshold(setting: Setting, length: int, division: Division) -> int:
     return score + division.tested
 
 
-def _even_threshold(setting: Setting, division: Division) -> int:
+def _even_threshold(setting: PublicParameters, division: Division) -> int:
     """Where both ways of answering promise the same: below 0 where nearly all are to be answered afresh."""
     return int(max(division.noise_bounds) * (setting.records << SCORE_BITS) >> GRID_BITS) - division.tested
 
 
-def most_updates(setting: Setting, length: int, least_score: int, reach: int) -> int:
+def most_updates(setting: PublicParameters, length: int, least_score: int, reach: int) -> int:
     """At most how many updates there are where each one's true score is at least `least_score`.
 
     And where all published answers are within `reach`, in units of 2^-40, of the truth; `length` if no less holds.
@@ -233,12 +233,12 @@ def most_updates(setting: Setting, length: int, least_score: int, reach: int) ->
     return min(length, math.floor(math.log(setting.universe_size) / (2 * distance**2 - slack) * UPWARD))
 
 
-def uncertified(setting: Setting, parameters: OnlineParameters) -> int:
+def uncertified(setting: PublicParameters, parameters: OnlineParameters) -> int:
     """At most how many cells are answered without a bound: all those asked after the last update."""
     return 0 if parameters.proven else setting.queries - parameters.updates
 
 
-def data_parts(setting: Setting, parameters: OnlineParameters) -> list[Part]:
+def data_parts(setting: PublicParameters, parameters: OnlineParameters) -> list[PrivacyEvent]:
     """What a session costs the people in the table: all updates, whether or not they are used.
 
     Each is one AboveThreshold (`accounting.sparse_vector_rho`) and one statement answered afresh.
@@ -247,18 +247,18 @@ def data_parts(setting: Setting, parameters: OnlineParameters) -> list[Part]:
     truncated = (
         parameters.updates * vector.threshold_noise.truncation_delta()
         + session_length(setting, slotted=False) * vector.test_noise.truncation_delta()
-        + setting.queries * parameters.noise.law(MOST_MOVED).truncation_delta()
+        + setting.queries * parameters.noise.law(MAX_MOVED).truncation_delta()
     )
     return [
-        Pure("detection", parameters.test_epsilon, parameters.updates),
+        PureDpEvent("detection", parameters.test_epsilon, parameters.updates),
         parameters.noise.part(parameters.updates),
-        Approximate("samplers", Fraction(0), sampler_delta(truncated, setting.data_budget.epsilon)),
+        ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, setting.data_budget.epsilon)),
     ]
 
 
 def check_options(options: Mapping[str, object]) -> None:
     """Refuses options that are unknown or out of range, naming them. The length is checked where it is read."""
-    known = {"updates": (1, MOST_UPDATES), "threshold": (0, 1)}
+    known = {"updates": (1, MAX_UPDATES), "threshold": (0, 1)}
     for name, value in sorted(options.items()):
         if name == "length":
             continue

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from equipoise import accounting
-from equipoise.accounting import RHO_UNIT, Approximate, Concentrated, Part, Pure, ThresholdTests
+from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, PureDpEvent, ThresholdTests, ZcdpEvent
 from equipoise.errors import BudgetExhausted
 from equipoise_server.conversion import epsilon_of_curve, epsilon_of_rho, largest_rho
 from equipoise_server.mechanisms.budget_rounding import (
     EPSILON_BITS,
-    SMALLEST_EPSILON,
+    MIN_EPSILON,
     epsilon_within,
     sampler_delta,
     usable_delta,
     usable_rho,
 )
-from equipoise_server.mechanisms.interface import Budget, Setting
+from equipoise_server.mechanisms.interface import Budget, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.online_private.epochs import EpochParameters
 from equipoise_server.mechanisms.online_private.question import DIRECTION_BITS, Scale
@@ -42,19 +42,19 @@ class Session:
     cells: int
 
 
-def analyst_budget(setting: Setting) -> Budget:
+def analyst_budget(setting: PublicParameters) -> Budget:
     """What hides the analysts' statements, or would."""
     return setting.analyst_budget if setting.protects_analysts else NO_PROTECTION
 
 
-def records_rho(setting: Setting, ending_epsilon: Fraction) -> Fraction:
+def records_rho(setting: PublicParameters, ending_epsilon: Fraction) -> Fraction:
     """The rho that is left for drawing hypotheses; 0 where nothing is."""
     budget = analyst_budget(setting)
     left, delta = budget.epsilon - float(ending_epsilon), usable_delta(budget) * (1 - CAP_PART)
     return Fraction(largest_rho(left, delta), RHO_UNIT) if left > 0 and delta > 0 else Fraction(0)
 
 
-def places_beyond(setting: Setting, ending_epsilon: Fraction, epochs: int) -> int:
+def places_beyond(setting: PublicParameters, ending_epsilon: Fraction, epochs: int) -> int:
     """The fewest places beyond an epoch's target for which the hard caps cost no more than their part of delta."""
     budget = analyst_budget(setting)
     allowed = CAP_PART * usable_delta(budget) / epochs
@@ -84,7 +84,9 @@ def drawing_rho(records: int, step: int) -> Fraction:
     return records * moved**2 / 8
 
 
-def tests_and_answers(setting: Setting, session: Session, positives: int) -> tuple[Fraction, GaussianNoise]:
+def tests_and_answers(
+    setting: PublicParameters, session: Session, positives: int
+) -> tuple[Fraction, GaussianNoise]:
     """The largest epsilon of a test that the data's budget allows, and the answers' noise that goes with it."""
     rho = Fraction(usable_rho(setting.data_budget), RHO_UNIT)
     alone = epsilon_within(rho / (session.statements + 2 * ANSWER_PART * positives))
@@ -94,12 +96,12 @@ def tests_and_answers(setting: Setting, session: Session, positives: int) -> tup
         low, high = (middle, high) if _affordable(setting, middle, positives) else (low, middle)
     shared = Fraction(low, 1 << EPSILON_BITS)
     epsilon = max(alone, shared)
-    if epsilon < SMALLEST_EPSILON * session.scale.sensitivity:
+    if epsilon < MIN_EPSILON * session.scale.sensitivity:
         raise BudgetExhausted("data_budget: too little for so many statements; allow more or ask for less")
     return epsilon, GaussianNoise.within(ANSWER_PART * epsilon**2)
 
 
-def _affordable(setting: Setting, units: int, positives: int) -> bool:
+def _affordable(setting: PublicParameters, units: int, positives: int) -> bool:
     if not units:
         return True
     epsilon = Fraction(units, 1 << EPSILON_BITS)
@@ -109,7 +111,7 @@ def _affordable(setting: Setting, units: int, positives: int) -> bool:
     return epsilon_of_curve(curve, usable_delta(budget)) <= budget.epsilon * (1 - 1e-9)
 
 
-def data_parts(setting: Setting, session: Session, parameters: EpochParameters) -> list[Part]:
+def data_parts(setting: PublicParameters, session: Session, parameters: EpochParameters) -> list[PrivacyEvent]:
     """At most so many positives as statements, and as all epochs' caps; whichever way of counting tests is cheaper.
 
     Either every test is counted for itself, or only the positive ones are (`accounting.threshold_tests`).
@@ -117,8 +119,8 @@ def data_parts(setting: Setting, session: Session, parameters: EpochParameters) 
     budget, noise = setting.data_budget, parameters.noise
     positives = min(session.statements, parameters.epochs * parameters.cap)
     truncated = session.statements * parameters.test_noise.truncation_delta()
-    slack = Approximate("samplers", Fraction(0), sampler_delta(truncated, budget.epsilon))
-    alone = [Pure("tests", parameters.test_epsilon, session.statements), noise.part(positives)]
+    slack = ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, budget.epsilon))
+    alone = [PureDpEvent("tests", parameters.test_epsilon, session.statements), noise.part(positives)]
     delta = usable_delta(budget)
     curve = accounting.threshold_tests_curve(float(parameters.test_epsilon), positives, float(noise.rho(1)))
     # A step up, for an auditor's arithmetic.
@@ -130,7 +132,7 @@ def data_parts(setting: Setting, session: Session, parameters: EpochParameters) 
     return [tests, slack]
 
 
-def analyst_parts(setting: Setting, session: Session, parameters: EpochParameters) -> list[Part]:
+def analyst_parts(setting: PublicParameters, session: Session, parameters: EpochParameters) -> list[PrivacyEvent]:
     """What one statement costs: the end of the one epoch it is in, every later hypothesis, and the hard caps.
 
     Let everything be seen but this statement's own answer. Until its slot nothing differs. The end of its epoch is
@@ -147,7 +149,7 @@ def analyst_parts(setting: Setting, session: Session, parameters: EpochParameter
     )
     slack = sampler_delta(truncated, budget.epsilon) + parameters.epochs * Fraction(beyond)
     return [
-        Approximate("epoch ends", parameters.ending_epsilon, Fraction(0)),
-        Concentrated("records", drawing_rho(1, parameters.step), drawn),
-        Approximate("samplers and caps", Fraction(0), slack),
+        ApproximateDpEvent("epoch ends", parameters.ending_epsilon, Fraction(0)),
+        ZcdpEvent("records", drawing_rho(1, parameters.step), drawn),
+        ApproximateDpEvent("samplers and caps", Fraction(0), slack),
     ]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from equipoise.queries.fixed_point import on_grid
 from equipoise_server.mechanisms.interface import NO_BOUND, Answers
-from equipoise_server.mechanisms.noise_calibration import GaussianNoise, Law
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise, NoiseDistribution
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, alike
 from equipoise_server.mechanisms.online_private.question import Question, Scale
 from equipoise_server.mechanisms.repair.private_weights import answer_scores
@@ -87,7 +87,7 @@ class EpochParameters:
         }
         return EpochParameters(**fields | read)
 
-    def answer_noise(self, moved: int) -> Law:
+    def answer_noise(self, moved: int) -> NoiseDistribution:
         """The law of the noise on each cell of a statement whose squared moves add up to `moved`."""
         return self.noise.law(moved * self.scale.sensitivity**2)
 
@@ -164,7 +164,7 @@ class Epochs:
         noise = self._parameters.test_noise.draw(1, self._stream("test", slot))
         return score + int(noise[0]) >= self._parameters.threshold
 
-    def _answer_noise(self, slot: int, law: Law, cells: int) -> NDArray[np.int64]:
+    def _answer_noise(self, slot: int, law: NoiseDistribution, cells: int) -> NDArray[np.int64]:
         return law.draw(cells, self._stream("answer", slot))
 
     def _drawn_records(self) -> NDArray[np.int64]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import charge_of, parts_to_json
+from equipoise.accounting import charge_of, events_to_json
 from equipoise.queries.session_workload import CompiledStatement
 from equipoise_server.mechanisms.checking import check_costs
-from equipoise_server.mechanisms.interface import Answers, Plan, Setting
-from equipoise_server.mechanisms.noise_calibration import MOST_MOVED
+from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.mechanisms.online.interface import linear, session_length
 from equipoise_server.mechanisms.online_private.cost import Session, analyst_parts, data_parts
 from equipoise_server.mechanisms.online_private.epochs import EpochParameters, Epochs
@@ -49,7 +49,7 @@ class OnlinePrivate:
     name = "online_private"
     slotted = True
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         """See `private_plan`, which also lists what `options` may force beside `length`."""
         session = sizes(setting)
         check_options(setting.options, ("length",))
@@ -59,7 +59,9 @@ class OnlinePrivate:
         """Linear queries only."""
         linear(statement)
 
-    def start(self, setting: Setting, plan: Plan, histogram: NDArray[np.int64], seed: bytes) -> LinearSession:
+    def start(
+        self, setting: PublicParameters, plan: Plan, histogram: NDArray[np.int64], seed: bytes
+    ) -> LinearSession:
         """A session over the records of the universe."""
         parameters, slots = EpochParameters.from_json(plan.parameters), sizes(setting).slots
         return LinearSession(histogram, setting.records, Epochs(parameters, histogram.size, slots, seed))
@@ -87,20 +89,20 @@ class LinearSession:
         return self.epochs.finish()
 
 
-def sizes(setting: Setting) -> Session:
+def sizes(setting: PublicParameters) -> Session:
     """What the planner needs to know of a session over the records of the universe."""
     slots = session_length(setting, slotted=True) * len(setting.shares)
     check_enumerable(setting)
     asked = statements_asked(setting, slots)
-    return Session(setting.universe_size, Scale(setting.records, 1), MOST_MOVED, slots, asked, setting.queries)
+    return Session(setting.universe_size, Scale(setting.records, 1), MAX_MOVED, slots, asked, setting.queries)
 
 
-def statements_asked(setting: Setting, slots: int) -> int:
+def statements_asked(setting: PublicParameters, slots: int) -> int:
     """At most, with as many slots for each share."""
     return sum(min(share.statements, slots // len(setting.shares)) for share in setting.shares)
 
 
-def session_plan(mechanism: str, setting: Setting, session: Session, parameters: EpochParameters) -> Plan:
+def session_plan(mechanism: str, setting: PublicParameters, session: Session, parameters: EpochParameters) -> Plan:
     """The plan of a session in epochs, with its costs at all caps."""
     data = data_parts(setting, session, parameters)
     analysts = analyst_parts(setting, session, parameters) if setting.protects_analysts else []
@@ -118,6 +120,6 @@ def session_plan(mechanism: str, setting: Setting, session: Session, parameters:
         uncertified_at_most=uncertified_cells(setting, session, parameters),
         seconds=tested + parameters.epochs * drawn + counted,
         memory_bytes=PROCESS_BYTES + 3 * CELL_BYTES * session.universe + QUERY_BYTES * session.cells,
-        data_events=parts_to_json(mechanism, data),
-        analyst_events=parts_to_json(mechanism, analysts),
+        data_events=events_to_json(mechanism, data),
+        analyst_events=events_to_json(mechanism, analysts),
     )

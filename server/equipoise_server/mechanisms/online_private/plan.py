@@ -21,7 +21,7 @@ from fractions import Fraction
 from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.budget_rounding import EPSILON_BITS
 from equipoise_server.mechanisms.equilibrium.options import real
-from equipoise_server.mechanisms.interface import GRID_BITS, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.online_private import cost
 from equipoise_server.mechanisms.online_private.cost import Session
@@ -31,20 +31,20 @@ from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
 from equipoise_server.randomness.exponential import UNIT_BITS
 
-MOST_SLOTS = 1 << 24  # noise for every one of them is drawn, asked in or not
-MOST_RECORDS = 1 << 16  # of a hypothesis
+MAX_SLOTS = 1 << 24  # noise for every one of them is drawn, asked in or not
+MAX_RECORDS = 1 << 16  # of a hypothesis
 USUAL_EPOCHS = tuple(2**power for power in range(1, 9))
 RATES = tuple(2.0 ** (power / 2) for power in range(-12, 7))
 ENDING_PART = 1 / 4  # of the analysts' epsilon
 FARTHEST = 1 << 13  # nats that all directions together may move an exponent by, either way: within 64 bits
 USEFUL = 1 / 4  # an error that is worth certifying
-FEWEST_PLACES = 1 << 6
+MIN_PLACES = 1 << 6
 # Of what may be forced: the least and the largest value; whole numbers where the least is 1.
 OPTIONS = {
     "epochs": (1, 2**14),
     "target": (1, 2**40),
     "beyond": (1, 2**40),
-    "records": (1, MOST_RECORDS),
+    "records": (1, MAX_RECORDS),
     "rate": (0, 64),
     "ending_epsilon": (1e-6, 50),
     "test_epsilon": (1e-6, 50),
@@ -64,12 +64,12 @@ class Learning:
     rate: float
 
 
-def plan_epochs(setting: Setting, session: Session) -> EpochParameters:
+def plan_epochs(setting: PublicParameters, session: Session) -> EpochParameters:
     """The parameters that promise least. Raises `InvalidArgument` or `BudgetExhausted`."""
     check_session(setting, session)
     ending = ending_epsilon(setting)
     places, tried = session.statements, list[EpochParameters]()
-    while not tried or (promised(tried[-1]) > USEFUL and places >= 4 * FEWEST_PLACES):
+    while not tried or (promised(tried[-1]) > USEFUL and places >= 4 * MIN_PLACES):
         tried.append(filled_in(setting, session, ending, learning_with(setting, session, ending, places)))
         places //= 4
     return min(tried, key=promised)
@@ -80,7 +80,7 @@ def promised(parameters: EpochParameters) -> float:
     return max(parameters.certified_bound, *parameters.noise_bounds) / 2.0**GRID_BITS
 
 
-def uncertified_cells(setting: Setting, session: Session, parameters: EpochParameters) -> int:
+def uncertified_cells(setting: PublicParameters, session: Session, parameters: EpochParameters) -> int:
     """At most how many cells come after all epochs, with probability `1 - beta`."""
     early = cost.ends_early(parameters.ending_epsilon, parameters.epochs, session.slots, Fraction(setting.beta) / 8)
     answered = parameters.epochs * max(0, parameters.target - early)
@@ -92,7 +92,7 @@ def straying(session: Session, records: int, chance: Fraction) -> float:
     return math.sqrt(math.log(2 * session.cells / float(chance)) / (2 * records))
 
 
-def learning_with(setting: Setting, session: Session, ending: Fraction, places: int) -> Learning:
+def learning_with(setting: PublicParameters, session: Session, ending: Fraction, places: int) -> Learning:
     """The epochs, rate and records for so many places in all that are expected to learn most."""
     found = []
     for epochs in forced(setting, "epochs", USUAL_EPOCHS):
@@ -114,12 +114,12 @@ def learning_with(setting: Setting, session: Session, ending: Fraction, places: 
     return min(found, key=lambda each: each[:2])[2]
 
 
-def affordable_records(setting: Setting, ending: Fraction, epochs: int, target: int, rate: float) -> int:
+def affordable_records(setting: PublicParameters, ending: Fraction, epochs: int, target: int, rate: float) -> int:
     """Of each hypothesis, at most: what the analysts' budget allows."""
     if epochs == 1:
         return 1
     each = (epochs - 1) * cost.drawing_rho(1, exponent_step(rate, target))
-    return int(min(MOST_RECORDS, cost.records_rho(setting, ending) // each)) if each else MOST_RECORDS
+    return int(min(MAX_RECORDS, cost.records_rho(setting, ending) // each)) if each else MAX_RECORDS
 
 
 def exponent_step(rate: float, target: int) -> int:
@@ -127,7 +127,7 @@ def exponent_step(rate: float, target: int) -> int:
     return math.floor(Fraction(rate) * (1 << (UNIT_BITS - DIRECTION_BITS)) / target)
 
 
-def filled_in(setting: Setting, session: Session, ending: Fraction, learning: Learning) -> EpochParameters:
+def filled_in(setting: PublicParameters, session: Session, ending: Fraction, learning: Learning) -> EpochParameters:
     """Tests, noise and bounds for a way of learning."""
     scale, beta, options = session.scale, Fraction(setting.beta), setting.options
     cap = learning.target + learning.beyond
@@ -175,7 +175,7 @@ def filled_in(setting: Setting, session: Session, ending: Fraction, learning: Le
     )
 
 
-def ending_epsilon(setting: Setting) -> Fraction:
+def ending_epsilon(setting: PublicParameters) -> Fraction:
     """Of the count test; on its grid."""
     budget = cost.analyst_budget(setting)
     usual = ENDING_PART * budget.epsilon
@@ -187,18 +187,18 @@ def on_epsilon_grid(epsilon: float) -> Fraction:
     return Fraction(max(1, math.floor(epsilon * 2**EPSILON_BITS)), 2**EPSILON_BITS)
 
 
-def forced(setting: Setting, name: str, usual: tuple[float, ...]) -> tuple[float, ...]:
+def forced(setting: PublicParameters, name: str, usual: tuple[float, ...]) -> tuple[float, ...]:
     """The one forced value, or the usual ones."""
     return (real(setting.options, name, 0),) if name in setting.options else usual
 
 
-def check_session(setting: Setting, session: Session) -> None:
+def check_session(setting: PublicParameters, session: Session) -> None:
     """Refuses what cannot be played in epochs, naming the field."""
     if setting.unit != "query":
         problem = "must be query: a session in epochs hides one statement from many analysts, not a whole analyst"
         raise InvalidArgument("unit", problem)
-    if session.slots > MOST_SLOTS:
-        problem = f"has {session.slots:,} slots, one for each share in each turn; there may be {MOST_SLOTS:,}"
+    if session.slots > MAX_SLOTS:
+        problem = f"has {session.slots:,} slots, one for each share in each turn; there may be {MAX_SLOTS:,}"
         raise InvalidArgument("session.length", problem)
 
 

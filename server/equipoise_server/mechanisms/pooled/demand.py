@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise import accounting
-from equipoise.accounting import RHO_UNIT, Approximate, Concentrated, Part
+from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, ZcdpEvent
 from equipoise.errors import BudgetExhausted
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms.budget_rounding import SMALLEST_EPSILON, sampler_delta, usable_rho
-from equipoise_server.mechanisms.interface import Budget, Setting
+from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, sampler_delta, usable_rho
+from equipoise_server.mechanisms.interface import Budget, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import (
     AnswerNoise,
     GaussianNoise,
@@ -60,7 +60,9 @@ class Demand:
         return votes + self.noise.law(self.moved).draw(len(votes), stream)
 
 
-def plan_demand(setting: Setting, sets: int, budget: Budget, only_concentrated: bool, least: float) -> Demand:
+def plan_demand(
+    setting: PublicParameters, sets: int, budget: Budget, only_concentrated: bool, least: float
+) -> Demand:
     """The noise that hides one unit's votes within `budget`; `least` in multiples of what noise usually reaches.
 
     Laplace noise where it reaches less far and nothing else is charged to the analysts: its pure epsilon adds to
@@ -72,7 +74,7 @@ def plan_demand(setting: Setting, sets: int, budget: Budget, only_concentrated: 
         return Demand(moved, None, 0)
     epsilon = Fraction(int(Fraction(budget.epsilon) * RHO_UNIT), RHO_UNIT)
     rho = Fraction(usable_rho(budget), RHO_UNIT)
-    if epsilon / moved < SMALLEST_EPSILON or rho == 0:
+    if epsilon / moved < MIN_EPSILON or rho == 0:
         raise BudgetExhausted("analyst_budget: too little to hide what one analyst asks for; allow more")
     noises: list[AnswerNoise] = [GaussianNoise.within(rho)]
     if not only_concentrated:
@@ -82,17 +84,17 @@ def plan_demand(setting: Setting, sets: int, budget: Budget, only_concentrated: 
     return Demand(moved, noise, round(least * noise.law(moved).quantile(chance)))
 
 
-def demand_parts(demand: Demand, sets: int, epsilon: float) -> list[Part]:
+def demand_parts(demand: Demand, sets: int, epsilon: float) -> list[PrivacyEvent]:
     """What counting the votes costs one unit of the analysts; `epsilon`: of the budget, for the samplers' delta."""
     noise = demand.noise
     if noise is None:
         return []
     truncated = sets * noise.law(demand.moved).truncation_delta()
-    slack = Approximate("samplers", Fraction(0), sampler_delta(truncated, epsilon))
+    slack = ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, epsilon))
     if isinstance(noise, LaplaceNoise):
         # As a pair, not as the rho it implies: one round's epsilon is what such noise is chosen for.
-        return [Approximate("demand", noise.epsilon, Fraction(0)), slack]
-    return [Concentrated("demand", noise.rho(1)), slack]
+        return [ApproximateDpEvent("demand", noise.epsilon, Fraction(0)), slack]
+    return [ZcdpEvent("demand", noise.rho(1)), slack]
 
 
 def votes_of(workload: CompiledWorkload, unit: str, sets: Sequence[Axes]) -> NDArray[np.int64]:

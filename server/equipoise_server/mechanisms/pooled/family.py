@@ -18,8 +18,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
 
-MOST_SETS = 512
-LARGEST_TABLE = 1 << 20  # cells
+MAX_SETS = 512
+MAX_TABLE = 1 << 20  # cells
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Family:
 
     def check(self) -> None:
         """Raises `InvalidArgument` for a family that is empty or too large to vote for."""
-        if self.count > MOST_SETS:
-            problem = f"makes a family of {self.count:,} tables; at most {MOST_SETS} are allowed"
+        if self.count > MAX_SETS:
+            problem = f"makes a family of {self.count:,} tables; at most {MAX_SETS} are allowed"
             raise InvalidArgument("options.ways", problem)
         if self._telling and not self.sets:
             smallest = min(self.sizes[axis] for axis in self._telling)

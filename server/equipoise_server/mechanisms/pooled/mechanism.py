@@ -20,7 +20,15 @@ from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload, concatenate
 from equipoise_server.mechanisms.checking import check_inputs
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.interface import (
+    GRID_BITS,
+    NO_BOUND,
+    Answers,
+    Outcome,
+    Plan,
+    Progress,
+    PublicParameters,
+)
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.pooled.demand import votes_of
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers, direct_answers
@@ -38,13 +46,13 @@ class Pooled:
 
     name = "pooled"
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         """Parameters from public things; single ones may be forced through the options."""
         return plan_pooled(self.name, setting)
 
     def run(
         self,
-        setting: Setting,
+        setting: PublicParameters,
         plan: Plan,
         histogram: NDArray[np.int64],
         workloads: Mapping[str, CompiledWorkload],
@@ -111,7 +119,7 @@ def outside_of(parameters: PooledParameters, workload: CompiledWorkload) -> list
 
 
 def noisy_demand(
-    parameters: PooledParameters, setting: Setting, present: Mapping[str, CompiledWorkload], seed: bytes
+    parameters: PooledParameters, setting: PublicParameters, present: Mapping[str, CompiledWorkload], seed: bytes
 ) -> NDArray[np.int64]:
     """The noisy number of votes for every set of the family, int64[sets]: all that is released of the demand."""
     sets = parameters.family.sets

@@ -13,13 +13,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import Approximate, Concentrated, Part, Pure
+from equipoise.accounting import ApproximateDpEvent, PrivacyEvent, PureDpEvent, ZcdpEvent
 from equipoise.queries.box_terms import Terms
 from equipoise.queries.compiled_workload import MarginalRange
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.budget_rounding import sampler_delta
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Budget, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Budget, PublicParameters
 from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.repair.private_weights import starting_weights
@@ -29,12 +29,12 @@ from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
 Repair = RepairParameters | AnalystRepairParameters
 
 
-def places_for(setting: Setting) -> RepairPlaces | None:
+def places_for(setting: PublicParameters) -> RepairPlaces | None:
     """Who may be answered afresh, where whole analysts are repaired."""
     return analyst_repair_plan.plan_places(setting) if setting.unit == "analyst" else None
 
 
-def budget_beside(setting: Setting, places: RepairPlaces | None) -> Budget:
+def budget_beside(setting: PublicParameters, places: RepairPlaces | None) -> Budget:
     """What hiding the repair places leaves of the analysts' budget."""
     return (
         setting.analyst_budget
@@ -43,7 +43,7 @@ def budget_beside(setting: Setting, places: RepairPlaces | None) -> Budget:
     )
 
 
-def plan_repair(setting: Setting, places: RepairPlaces | None, threshold: float, rho: Fraction) -> Repair:
+def plan_repair(setting: PublicParameters, places: RepairPlaces | None, threshold: float, rho: Fraction) -> Repair:
     """Tests and answers within `rho` of the data's budget, and half of beta."""
     half = replace(setting, beta=setting.beta / 2)
     if places is None:
@@ -58,7 +58,7 @@ def repair_promise(repairs: Repair) -> float:
     return max(repairs.certified_bound, *repairs.noise_bounds) / 2.0**GRID_BITS
 
 
-def uncertified_outside(setting: Setting, repairs: Repair) -> int:
+def uncertified_outside(setting: PublicParameters, repairs: Repair) -> int:
     """At most how many answers outside the family end uncertified: nothing bounds what the synopsis errs there."""
     half = replace(setting, beta=setting.beta / 2)
     if isinstance(repairs, AnalystRepairParameters):
@@ -66,16 +66,16 @@ def uncertified_outside(setting: Setting, repairs: Repair) -> int:
     return statement_repair_plan.queries_without_places(half, repairs)
 
 
-def repair_data_parts(setting: Setting, repairs: Repair) -> tuple[list[Part], Fraction]:
+def repair_data_parts(setting: PublicParameters, repairs: Repair) -> tuple[list[PrivacyEvent], Fraction]:
     """The parts of what repair costs the data, at its caps, and the total variation of its samplers."""
     size = Size.of(setting)
     if isinstance(repairs, AnalystRepairParameters):
         rho, truncated = analyst_repair_plan.repair_data_cost(repairs, size)
-        return [Concentrated("tests and answers", rho)], truncated
+        return [ZcdpEvent("tests and answers", rho)], truncated
     return statement_repair_plan.repair_data_cost(repairs, size)
 
 
-def repair_analyst_parts(setting: Setting, repairs: Repair) -> list[Part]:
+def repair_analyst_parts(setting: PublicParameters, repairs: Repair) -> list[PrivacyEvent]:
     """What hiding who gets a repair place costs one analyst; nothing where a statement is protected."""
     if not isinstance(repairs, AnalystRepairParameters) or not repairs.places.epsilon:
         return []
@@ -83,12 +83,15 @@ def repair_analyst_parts(setting: Setting, repairs: Repair) -> list[Part]:
     truncated = analyst_repair_plan.places_truncation(places, Size.of(setting))
     slack = sampler_delta(truncated, setting.analyst_budget.epsilon)
     beyond = analyst_repair_plan.places_delta(places, setting)
-    return [Pure("repair places", places.epsilon), Approximate("repair places", Fraction(0), slack + beyond)]
+    return [
+        PureDpEvent("repair places", places.epsilon),
+        ApproximateDpEvent("repair places", Fraction(0), slack + beyond),
+    ]
 
 
 def repair_outside(
     repairs: Repair,
-    setting: Setting,
+    setting: PublicParameters,
     histogram: NDArray[np.int64],
     outside: Mapping[str, CompiledWorkload],
     synopsis: NDArray[np.int64],

@@ -9,19 +9,19 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from equipoise.accounting import RHO_UNIT, Approximate, Concentrated, Part, charge_of, parts_to_json
+from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, ZcdpEvent, charge_of, events_to_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.marginal_tables import Axes
 from equipoise_server.mechanisms.budget_rounding import sampler_delta, usable_rho
 from equipoise_server.mechanisms.checking import check_costs, check_setting
-from equipoise_server.mechanisms.interface import GRID_BITS, Plan, Setting
-from equipoise_server.mechanisms.noise_calibration import MOST_MOVED, GaussianNoise
+from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoise
 from equipoise_server.mechanisms.pooled.allocation import shares_of
 from equipoise_server.mechanisms.pooled.demand import Demand, demand_parts, plan_demand
 from equipoise_server.mechanisms.pooled.direct import Chances
 from equipoise_server.mechanisms.pooled.family import Family, table_cells
 from equipoise_server.mechanisms.pooled.measured import estimated_variance, reach
-from equipoise_server.mechanisms.pooled.options import LARGEST_UNIVERSE, Options, read_options
+from equipoise_server.mechanisms.pooled.options import MAX_UNIVERSE, Options, read_options
 from equipoise_server.mechanisms.pooled.outside import (
     Repair,
     budget_beside,
@@ -95,7 +95,7 @@ class PooledParameters:
         return {axes: part * whole for axes, part in zip(family.sets, parts, strict=True) if part}
 
 
-def plan_pooled(name: str, setting: Setting) -> Plan:
+def plan_pooled(name: str, setting: PublicParameters) -> Plan:
     """Parameters from public things; refused where a budget would be exceeded.
 
     `promised_error`. With probability `1 - beta` (or half of it, where some is kept for what is outside the
@@ -140,26 +140,26 @@ def plan_pooled(name: str, setting: Setting) -> Plan:
         uncertified_at_most=uncertified,
         seconds=predicted_seconds(setting, family),
         memory_bytes=predicted_memory(setting),
-        data_events=parts_to_json(name, on_data),
-        analyst_events=parts_to_json(name, on_analysts),
+        data_events=events_to_json(name, on_data),
+        analyst_events=events_to_json(name, on_analysts),
     )
 
 
-def data_parts(parameters: PooledParameters, setting: Setting) -> list[Part]:
+def data_parts(parameters: PooledParameters, setting: PublicParameters) -> list[PrivacyEvent]:
     """What the round costs the data: all tables together at their cap, and repair at its own.
 
     The tables' rhos add up to at most `rho` (`accounting.tables_rho` of the variances drawn), and which ones they
     are depends on the demand alone, not on the data. Their noise is exact; only repair's is truncated.
     """
-    parts: list[Part] = [Concentrated("tables", Fraction(parameters.rho, RHO_UNIT))]
+    parts: list[PrivacyEvent] = [ZcdpEvent("tables", Fraction(parameters.rho, RHO_UNIT))]
     if parameters.repair is None:
         return parts
     repairing, truncated = repair_data_parts(setting, parameters.repair)
     slack = sampler_delta(truncated, setting.data_budget.epsilon)
-    return [*parts, *repairing, Approximate("samplers", Fraction(0), slack)]
+    return [*parts, *repairing, ApproximateDpEvent("samplers", Fraction(0), slack)]
 
 
-def analyst_parts(parameters: PooledParameters, setting: Setting) -> list[Part]:
+def analyst_parts(parameters: PooledParameters, setting: PublicParameters) -> list[PrivacyEvent]:
     """What the round costs one unit of the analysts: its votes, and hiding who gets a repair place."""
     if not setting.protects_analysts:
         return []
@@ -172,7 +172,7 @@ def repair_from_fields(fields: dict[str, Any]) -> Repair:
     return (AnalystRepairParameters if "places" in fields else RepairParameters).from_fields(fields)
 
 
-def uncertified_predicates(setting: Setting, family: Family, options: Options) -> int:
+def uncertified_predicates(setting: PublicParameters, family: Family, options: Options) -> int:
     """At most how many predicates add up too many cells to be certified: each statement may be such a one."""
     return 0 if covers_predicates(family, options.summed) else setting.statements
 
@@ -182,21 +182,21 @@ def covers_predicates(family: Family, summed: float) -> bool:
     return 4 * summed >= max((table_cells(family.sizes, axes) for axes in family.sets), default=1)
 
 
-def family_of(setting: Setting, options: Options) -> Family:
+def family_of(setting: PublicParameters, options: Options) -> Family:
     """The family, refused where it cannot be measured."""
     if not setting.attributes:
         raise InvalidArgument("attributes", "pooled measures tables of attributes and needs their sizes: a schema")
-    if setting.universe_size > LARGEST_UNIVERSE:
+    if setting.universe_size > MAX_UNIVERSE:
         raise InvalidArgument(
             "universe_size",
-            f"is {setting.universe_size:,} records; pooled visits each of them, and at most {LARGEST_UNIVERSE:,}",
+            f"is {setting.universe_size:,} records; pooled visits each of them, and at most {MAX_UNIVERSE:,}",
         )
     family = Family(setting.attributes, options.ways, options.cells)
     family.check()
     return family
 
 
-def chances_of(setting: Setting, family: Family, parts: int) -> Chances:
+def chances_of(setting: PublicParameters, family: Family, parts: int) -> Chances:
     """Half of beta's part for all cells of all tables of the family, half for all predicates there may be."""
     cells = sum(table_cells(family.sizes, axes) for axes in family.sets)
     statements = setting.statements
@@ -204,17 +204,19 @@ def chances_of(setting: Setting, family: Family, parts: int) -> Chances:
     return Chances(beta / 2 / max(1, cells), beta / 2 / statements)
 
 
-def certified_bound(setting: Setting, family: Family, least_rho: Fraction, chances: Chances, summed: float) -> int:
+def certified_bound(
+    setting: PublicParameters, family: Family, least_rho: Fraction, chances: Chances, summed: float
+) -> int:
     """Twice the largest reach of a certified answer, in units of 2^-40: see `plan_pooled`."""
     if not family.sets:
         return 4
     try:
         noise = GaussianNoise.within(least_rho)
-        noise.law(MOST_MOVED)
+        noise.law(MAX_MOVED)
     except ValueError:
         raise BudgetExhausted("data_budget: too little for so many tables; noise would be too coarse") from None
     predicates = summed > 1 or covers_predicates(family, summed)
-    measured = [(axes, float(noise.variance * MOST_MOVED)) for axes in family.largest]
+    measured = [(axes, float(noise.variance * MAX_MOVED)) for axes in family.largest]
     widest = 0.0
     for axes in family.sets:
         variance, cells = estimated_variance(family.sizes, axes, measured), table_cells(family.sizes, axes)
@@ -226,12 +228,12 @@ def certified_bound(setting: Setting, family: Family, least_rho: Fraction, chanc
     return min(NO_LARGER, math.ceil(2 * widest / setting.records * SLACK * NO_LARGER) + 16)
 
 
-def predicted_seconds(setting: Setting, family: Family) -> float:
+def predicted_seconds(setting: PublicParameters, family: Family) -> float:
     """A rough prediction of a run on one ordinary core: votes, counting and answering, and the fit."""
     steps = FIT_STEPS * (STEP_SECONDS * setting.universe_size + TABLE_SECONDS * len(family.largest))
     return counting_seconds(setting) + VOTER_SECONDS * len(setting.shares) + steps
 
 
-def predicted_memory(setting: Setting) -> int:
+def predicted_memory(setting: PublicParameters) -> int:
     """A rough prediction of the peak, in bytes."""
     return PROCESS_BYTES + FITTED_BYTES * setting.universe_size + ANSWER_BYTES * setting.queries

@@ -156,4 +156,4 @@ def answer_afresh(
     )
 
 
-LARGEST_BOUND = 1 << GRID_BITS  # no answer between 0 and 1 errs by more
+MAX_BOUND = 1 << GRID_BITS  # no answer between 0 and 1 errs by more

@@ -26,9 +26,9 @@ from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import draw_exponential
 
 TOTAL_BITS = 52  # integer weights of a hypothesis sum to less: their sums are exact
-LARGEST_SPREAD = 1 << 14  # nats: what the selection tells apart
+MAX_SPREAD = 1 << 14  # nats: what the selection tells apart
 PASSES = 2  # over everything measured, after each measurement
-LARGEST_GAP = 600 << UNIT_BITS  # within the range of `exponentials`
+MAX_GAP = 600 << UNIT_BITS  # within the range of `exponentials`
 SCORE_ROUNDING = 16  # score units that turning an answer into a score may cost, for less than 2^40 records
 
 
@@ -98,7 +98,7 @@ def selection_exponents(scores: NDArray[np.int64], step: int) -> NDArray[np.int6
     Deficits to the largest score are cut at a public distance: max(score, largest - distance) has
     the sensitivity of the scores.
     """
-    farthest = max(1, (LARGEST_SPREAD << UNIT_BITS) // max(1, step))
+    farthest = max(1, (MAX_SPREAD << UNIT_BITS) // max(1, step))
     deficits: NDArray[np.int64] = np.minimum(scores.max() - scores, min(farthest, 2**62))
     return -deficits * step
 
@@ -140,7 +140,7 @@ class Fit:
             self._potential += cells * np.int64(gap << (UNIT_BITS - GRID_BITS - 1))
             self._potential -= self._potential.max()
             # Beyond 600 nats below the heaviest cell nothing is left to tell apart.
-            np.maximum(self._potential, -LARGEST_GAP, out=self._potential)
+            np.maximum(self._potential, -MAX_GAP, out=self._potential)
             self._weights, self._unit = rounded_weights(self._start * exponentials(self._potential))
 
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import Cost, charge_of, parts_to_json
+from equipoise.accounting import Cost, charge_of, events_to_json
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
 from equipoise_server.mechanisms.fitting import fit
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
 from equipoise_server.mechanisms.projection import check_enumerable
 from equipoise_server.mechanisms.repair.private_weights import (
     answer_scores,
@@ -57,7 +57,7 @@ class MultiplicativeWeights:
 
     name = "multiplicative_weights"
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         """Rounds and noise from the shares and the budget. The option `rounds` forces their number."""
         check_setting(setting)
         check_enumerable(setting)
@@ -74,13 +74,13 @@ class MultiplicativeWeights:
             uncertified_at_most=0,
             seconds=counting_seconds(setting) + weights_seconds(setting, parameters.rounds),
             memory_bytes=counting_bytes(setting) + fitting_bytes(setting),
-            data_events=parts_to_json(self.name, parts),
-            analyst_events=parts_to_json(self.name, []),
+            data_events=events_to_json(self.name, parts),
+            analyst_events=events_to_json(self.name, []),
         )
 
     def run(
         self,
-        setting: Setting,
+        setting: PublicParameters,
         plan: Plan,
         histogram: NDArray[np.int64],
         workloads: Mapping[str, CompiledWorkload],

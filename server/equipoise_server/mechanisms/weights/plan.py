@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from equipoise import accounting
-from equipoise.accounting import RHO_UNIT, Approximate, Concentrated, Part, Pure
+from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, PureDpEvent, ZcdpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise_server.mechanisms.budget_rounding import SMALLEST_EPSILON, epsilon_within, sampler_delta, usable_rho
-from equipoise_server.mechanisms.interface import GRID_BITS, Setting
-from equipoise_server.mechanisms.noise_calibration import MOST_MOVED, GaussianNoise
+from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoise
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error, selection_step
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
 from equipoise_server.mechanisms.weights.hypothesis import gain_slack
@@ -24,7 +24,7 @@ SELECT_SHARE = Fraction(1, 8)  # of one analyst's budget
 CERTIFY_SHARE = Fraction(1, 8)
 USUAL_ROUNDS = 24  # where no number of rounds proves anything useful
 USEFUL = 0.25  # an error that is worth proving
-MOST_ROUNDS = 512
+MAX_ROUNDS = 512
 UPWARD = 1 + 1e-9
 
 
@@ -69,12 +69,12 @@ class WeightsParameters:
         )
 
 
-def plan_weights(setting: Setting) -> WeightsParameters:
+def plan_weights(setting: PublicParameters) -> WeightsParameters:
     """The rounds that prove the least error; the usual number where that is worth little, as practice is better."""
     forced = check_options(setting.options)
     if forced:
         return with_rounds(setting, forced)
-    doubled = [2**power for power in range(MOST_ROUNDS.bit_length())]
+    doubled = [2**power for power in range(MAX_ROUNDS.bit_length())]
     tried = [with_rounds(setting, rounds) for rounds in doubled if affordable(setting, rounds)]
     best = min(tried, key=lambda parameters: parameters.proven, default=None)
     if best and best.proven <= USEFUL * 2**GRID_BITS:
@@ -82,17 +82,17 @@ def plan_weights(setting: Setting) -> WeightsParameters:
     return with_rounds(setting, min(USUAL_ROUNDS, max(share.statements for share in setting.shares)))
 
 
-def with_rounds(setting: Setting, rounds: int) -> WeightsParameters:
+def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
     """Everything else from the number of rounds. Beta goes in equal parts to measurements, selections and tests."""
     each = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
     select = epsilon_within(4 * SELECT_SHARE * each / rounds)  # a selection costs epsilon^2 / 8, not / 2
     certify = epsilon_within(CERTIFY_SHARE * each)
     measure_rho = (1 - SELECT_SHARE - CERTIFY_SHARE) * each / rounds
-    if min(select, certify, epsilon_within(measure_rho)) < SMALLEST_EPSILON:
+    if min(select, certify, epsilon_within(measure_rho)) < MIN_EPSILON:
         raise BudgetExhausted("data_budget: too little for so many analysts and rounds; allow more or ask for less")
     noise, analysts, records = GaussianNoise.within(measure_rho), len(setting.shares), setting.records
     part = Fraction(setting.beta) / 3
-    largest = noise.law(MOST_MOVED).quantile(part / (2 * analysts * rounds * setting.largest_share))
+    largest = noise.law(MAX_MOVED).quantile(part / (2 * analysts * rounds * setting.largest_share))
     reach = largest / records + rounding_error(records, setting.universe_size)
     # McSherry & Talwar (2007): what is selected falls short of the largest score by at most this.
     nats_a_record = selection_step(select) * (1 << SCORE_BITS) / 2.0**UNIT_BITS
@@ -113,10 +113,10 @@ def with_rounds(setting: Setting, rounds: int) -> WeightsParameters:
     return WeightsParameters(**{**parameters.__dict__, "margin": margin})
 
 
-def affordable(setting: Setting, rounds: int) -> bool:
+def affordable(setting: PublicParameters, rounds: int) -> bool:
     """Whether so many rounds leave each an epsilon that samplers can draw."""
     each = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
-    return epsilon_within(SELECT_SHARE * each / rounds) >= SMALLEST_EPSILON
+    return epsilon_within(SELECT_SHARE * each / rounds) >= MIN_EPSILON
 
 
 def tested_bound(parameters: WeightsParameters, noisy: int, records: int) -> int:
@@ -124,16 +124,16 @@ def tested_bound(parameters: WeightsParameters, noisy: int, records: int) -> int
     return bound_on_grid(max(0, noisy + parameters.margin + SCORE_ROUNDING), records << SCORE_BITS)
 
 
-def data_parts(setting: Setting, parameters: WeightsParameters) -> list[Part]:
+def data_parts(setting: PublicParameters, parameters: WeightsParameters) -> list[PrivacyEvent]:
     """What all analysts together cost the people in the table, whoever is present."""
     analysts, rounds = len(setting.shares), parameters.rounds
     truncated = analysts * parameters.certify_noise.truncation_delta()
     selection = accounting.exponential_mechanism_rho(parameters.select_epsilon, 1)
     return [
-        Concentrated("selections", selection, analysts * rounds),
+        ZcdpEvent("selections", selection, analysts * rounds),
         parameters.noise.part(analysts * rounds),
-        Pure("certificates", parameters.certify_epsilon, analysts),
-        Approximate("samplers", Fraction(0), sampler_delta(truncated, setting.data_budget.epsilon)),
+        PureDpEvent("certificates", parameters.certify_epsilon, analysts),
+        ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, setting.data_budget.epsilon)),
     ]
 
 
@@ -145,6 +145,6 @@ def check_options(options: Mapping[str, object]) -> int:
     value = options.get("rounds")
     if value is None:
         return 0
-    if isinstance(value, bool) or not isinstance(value, int | float) or value not in range(1, MOST_ROUNDS + 1):
-        raise InvalidArgument("options.rounds", f"must be a whole number between 1 and {MOST_ROUNDS}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or value not in range(1, MAX_ROUNDS + 1):
+        raise InvalidArgument("options.rounds", f"must be a whole number between 1 and {MAX_ROUNDS}")
     return int(value)

@@ -8,16 +8,16 @@ from equipoise.errors import InvalidArgument
 from equipoise_server.ledger.accounts import analyst_account, data_account, holder
 from equipoise_server.ledger.caps import Composition
 from equipoise_server.ledger.charges import Charge
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting
-from equipoise_server.mechanisms.online.interface import LONGEST_SESSION
+from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters
+from equipoise_server.mechanisms.online.interface import MAX_SESSION
 from equipoise_server.rounds.records import SessionTerms, Terms
 from equipoise_server.rounds.store.rounds import canonical
 
-UNITS = {"query": Composition.WORST, "analyst": Composition.SUM}
-LARGEST_SHARE = 1 << 40  # queries of one analyst: far beyond any memory, far within every integer column
-LONGEST_REASON = 500
-LONGEST_GRID_SECONDS = 7 * 86_400
-LONGEST_TURN_SECONDS = 86_400
+UNITS = {"query": Composition.PARALLEL, "analyst": Composition.SEQUENTIAL}
+MAX_SHARE = 1 << 40  # queries of one analyst: far beyond any memory, far within every integer column
+MAX_REASON = 500
+MAX_GRID_SECONDS = 7 * 86_400
+MAX_TURN_SECONDS = 86_400
 UNPROTECTED = Budget(math.inf, 0.0)
 
 
@@ -39,7 +39,7 @@ def check_terms(terms: Terms) -> None:
         if share.analyst in names:
             raise InvalidArgument(f"shares[{index}].analyst", f"{share.analyst!r} is named twice")
         names.add(share.analyst)
-        if not 1 <= share.statements <= share.queries <= LARGEST_SHARE:
+        if not 1 <= share.statements <= share.queries <= MAX_SHARE:
             raise InvalidArgument(
                 f"shares[{index}]", "must have at least 1 statement, and at least as many queries"
             )
@@ -47,20 +47,22 @@ def check_terms(terms: Terms) -> None:
             raise InvalidArgument(
                 f"shares[{index}].sensitivity", "must lie between 0 (not declared) and 2 for each statement"
             )
-    if not 0 <= terms.release_grid_seconds <= LONGEST_GRID_SECONDS:
-        raise InvalidArgument("release_grid_seconds", f"must be at most {LONGEST_GRID_SECONDS:,}")
+    if not 0 <= terms.release_grid_seconds <= MAX_GRID_SECONDS:
+        raise InvalidArgument("release_grid_seconds", f"must be at most {MAX_GRID_SECONDS:,}")
     _check_options(terms)
     if terms.session is not None:
         _check_session(terms.session)
 
 
-def setting_of(terms: Terms, records: int, universe_size: int, attributes: tuple[int, ...] = ()) -> Setting:
+def setting_of(
+    terms: Terms, records: int, universe_size: int, attributes: tuple[int, ...] = ()
+) -> PublicParameters:
     """Everything public that a plan may depend on. `attributes`: the schema's sizes.
 
     Of a session its length is among the options.
     """
     length = {} if terms.session is None else {"length": terms.session.length}
-    return Setting(
+    return PublicParameters(
         records=records,
         universe_size=universe_size,
         shares=terms.shares,
@@ -97,8 +99,8 @@ def charge_on(account: str, plan: Plan) -> Charge:
 
 def check_reason(reason: str) -> None:
     """Raises `InvalidArgument` for an abort without words, with too many, or with what disturbs a terminal."""
-    if not reason.strip() or len(reason) > LONGEST_REASON or not reason.isprintable():
-        raise InvalidArgument("reason", f"must have 1 to {LONGEST_REASON} characters, all of them printable")
+    if not reason.strip() or len(reason) > MAX_REASON or not reason.isprintable():
+        raise InvalidArgument("reason", f"must have 1 to {MAX_REASON} characters, all of them printable")
 
 
 def _check_options(terms: Terms) -> None:
@@ -111,10 +113,10 @@ def _check_options(terms: Terms) -> None:
 
 
 def _check_session(session: SessionTerms) -> None:
-    if not 0 <= session.length <= LONGEST_SESSION:
-        raise InvalidArgument("session.length", f"must be at most {LONGEST_SESSION:,}")
-    if not 0 <= session.turn_seconds <= LONGEST_TURN_SECONDS:
-        raise InvalidArgument("session.turn_seconds", f"must be at most {LONGEST_TURN_SECONDS:,}")
+    if not 0 <= session.length <= MAX_SESSION:
+        raise InvalidArgument("session.length", f"must be at most {MAX_SESSION:,}")
+    if not 0 <= session.turn_seconds <= MAX_TURN_SECONDS:
+        raise InvalidArgument("session.turn_seconds", f"must be at most {MAX_TURN_SECONDS:,}")
 
 
 def _check_budget(field: str, budget: Budget) -> None:

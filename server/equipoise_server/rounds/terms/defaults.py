@@ -16,7 +16,7 @@ from equipoise_server.rounds.terms.checks import setting_of
 HARDEST = 32  # times as long as planned for a usual one: a condition of many parts, on a busy machine
 
 
-def in_full(terms: Terms, now: datetime) -> Terms:
+def with_defaults(terms: Terms, now: datetime) -> Terms:
     """A session's terms with its length, and with the closing time of one that goes by turns from `now` on.
 
     That is a boundary between two turns, so that what is asked before it has a whole turn to be answered in.
@@ -44,7 +44,7 @@ def in_full(terms: Terms, now: datetime) -> Terms:
     return replace(full, close_time=_last_boundary(full.session, terms.close_time, now))
 
 
-def plan_of(terms: Terms, dataset: DatasetRecord) -> Plan:
+def make_plan(terms: Terms, dataset: DatasetRecord) -> Plan:
     """The plan. Raises `InvalidArgument`, also for turns too short for their statements, and `BudgetExhausted`."""
     schema = dataset.schema
     setting = setting_of(terms, dataset.records, schema.universe_size, schema.sizes)

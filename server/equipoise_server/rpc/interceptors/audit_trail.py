@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from equipoise.errors import EquipoiseError, InternalError
 from equipoise_server.identity.names import Caller
-from equipoise_server.identity.policy import Row
+from equipoise_server.identity.policy import MethodPolicy
 
 LONGEST = 100  # characters of an identifier
 # Where requests, and responses that make something, name what the call is about.
@@ -43,7 +43,7 @@ class Entry:
 
 
 @contextmanager
-def recorded(row: Row, caller: Caller) -> Iterator[Entry]:
+def recorded(row: MethodPolicy, caller: Caller) -> Iterator[Entry]:
     """Logs the call when it has ended, with its outcome: OK, CANCELLED, or the reason of the error."""
     entry, outcome = Entry(), "OK"
     try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from equipoise.errors import TooFast
-from equipoise_server.identity.policy import POLICY, Rate, Row
+from equipoise_server.identity.policy import POLICY, MethodPolicy, Rate
 from equipoise_server.rpc.interceptors.authentication import current_caller
 from equipoise_server.rpc.interceptors.interceptor import Call, Guard
 from equipoise_server.rpc.interceptors.token_bucket import TOO_OFTEN, Bucket, once_a_minute
@@ -48,7 +48,7 @@ class _Account:
 
 
 def call_limit(
-    limits: CallLimits, policy: Mapping[str, Row] = POLICY, clock: Callable[[], float] = time.monotonic
+    limits: CallLimits, policy: Mapping[str, MethodPolicy] = POLICY, clock: Callable[[], float] = time.monotonic
 ) -> Guard:
     """The guard that refuses a call, with `TooFast`, beyond the limits of its caller."""
     accounts: dict[str, _Account] = {}

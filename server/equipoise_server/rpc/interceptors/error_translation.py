@@ -21,7 +21,7 @@ from equipoise_server.rpc.interceptors.interceptor import Call, Context
 
 REASON_KEY = "equipoise-reason"
 RETRY_KEY = "equipoise-retry-seconds"
-LONGEST_MESSAGE = 2000  # bytes, on the wire up to three times as many; the status line shares the limit on metadata
+MAX_MESSAGE = 2000  # bytes, on the wire up to three times as many; the status line shares the limit on metadata
 CUT = "…"
 _ANALYSTS = "/equipoise.v1.AnalystService/"
 
@@ -65,8 +65,8 @@ async def refuse(context: Context, error: EquipoiseError) -> None:
 def sendable(message: str) -> str:
     """The message without halves of surrogate pairs, which would keep the call from ending, and not too long."""
     encoded = message.encode("utf-8", "replace")
-    if len(encoded) > LONGEST_MESSAGE:
-        return encoded[: LONGEST_MESSAGE - len(CUT.encode())].decode("utf-8", "ignore") + CUT
+    if len(encoded) > MAX_MESSAGE:
+        return encoded[: MAX_MESSAGE - len(CUT.encode())].decode("utf-8", "ignore") + CUT
     return encoded.decode("utf-8")
 
 

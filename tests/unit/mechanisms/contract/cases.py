@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from equipoise.queries.predicates import Among, Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, Setting, Share
+from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, PublicParameters, Share
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 SEED = bytes(range(32))
@@ -29,7 +29,7 @@ class Case:
     """A setting, the private data, and what analysts ask. Shares are larger than what some of them ask."""
 
     schema: Schema
-    setting: Setting
+    setting: PublicParameters
     histogram: NDArray[np.int64]
     workloads: Mapping[str, CompiledWorkload]
 
@@ -57,7 +57,7 @@ def case_of(
         )
         for name, own in workloads.items()
     )
-    setting = Setting(
+    setting = PublicParameters(
         records=records,
         universe_size=schema.universe_size,
         shares=shares,
@@ -98,7 +98,7 @@ OPTIONS: dict[str, dict[str, object]] = {
 }
 
 
-def setting_for(name: str, case: str, unit: str) -> Setting:
+def setting_for(name: str, case: str, unit: str) -> PublicParameters:
     """The case's setting for a mechanism."""
     return replace(CASES[case].setting, unit=unit, options=OPTIONS.get(name, {}))
 
