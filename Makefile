@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCKED := $(PIP) install --require-hashes --requirement
 
-.PHONY: help demo test audit-fast audit crash crash-full soak load lint drift wheel bench protos clean lock hooks breaking released coverage breaking released coverage
+.PHONY: help demo test audit-fast audit crash crash-full soak load lint drift wheel bench protos clean lock hooks breaking released coverage
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1: \2/p' Makefile
@@ -16,8 +16,9 @@ demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real serv
 test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## all tests, two files at a time
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(TESTS)
 
-# What tests the client: those without a server, and those that type its commands.
-CLIENT_TESTS := tests/unit tests/vectors $(shell grep -lE 'client_command|equipoise\.cli' tests/integration/test_*.py)
+# What tests the client: the tests without a server, and those that type its commands.
+CLIENT_TESTS = tests/unit tests/vectors $(shell grep -L equipoise_server tests/property/test_*.py) \
+	$(shell grep -lE 'client_command|equipoise\.cli' tests/integration/test_*.py)
 
 coverage: $(VENV)/test.stamp $(VENV)/demo.stamp  ## how much of both packages the client's tests run; at least 95 % of the client
 	$(BIN)/python -m pytest --cov --cov-report= $(CLIENT_TESTS)
@@ -57,15 +58,6 @@ drift: breaking  ## the protos are in good style and break no released client, a
 	PATH="$(abspath $(BIN)):$$PATH" protos/generate.sh
 	git diff --exit-code -- client/equipoise/v1
 	test -z "$$(git ls-files --others --exclude-standard client/equipoise/v1)"
-
-RELEASED := protos/released.binpb
-
-breaking: $(VENV)/protos.stamp  ## the protos are compatible with those of the last release
-	@if [ -f $(RELEASED) ]; then $(BIN)/buf breaking protos --against $(RELEASED); \
-	else echo "There is no $(RELEASED): nothing was released yet, so the protos may change freely."; fi
-
-released: $(VENV)/protos.stamp  ## keep the protos as those of a release; RELEASE.md says when
-	$(BIN)/buf build protos --exclude-source-info --output $(RELEASED)
 
 RELEASED := protos/released.binpb
 
