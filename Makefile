@@ -33,19 +33,19 @@ audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with an
 	$(BIN)/python -m pytest tests/statistical tests/noninterference -s --audit-size nightly --other-numpy $(abspath $(VENV))/other-numpy
 
 crash: $(VENV)/test.stamp  ## a real server killed at every named point and at random, and on disks that fail or lose power
-	$(BIN)/python -m pytest tests/crash tests/faults
+	$(BIN)/python -m pytest tests/hostile/crash tests/hostile/faults
 
 crash-full: $(VENV)/test.stamp  ## 300 random kills on each store: about half an hour
-	$(BIN)/python -m pytest tests/crash/test_random_kills.py -s --kills 300
+	$(BIN)/python -m pytest tests/hostile/crash/test_random_kills.py -s --kills 300
 
 MINUTES ?= 30
 STORE ?= sqlite
 
 soak: $(VENV)/test.stamp  ## a real server used for MINUTES (30) on STORE (sqlite, postgresql) must not grow
-	$(BIN)/python -m pytest tests/soak/test_soak.py -s --soak-minutes $(MINUTES) --soak-store $(STORE)
+	$(BIN)/python -m pytest tests/hostile/soak/test_soak.py -s --soak-minutes $(MINUTES) --soak-store $(STORE)
 
 load: $(VENV)/test.stamp  ## 1,000 unread streams, 10,000 cancelled ones, floods of submits, on a real server: minutes
-	$(BIN)/python -m pytest tests/load -s --unread 1000 --cancelled 10000
+	$(BIN)/python -m pytest tests/hostile/load -s --unread 1000 --cancelled 10000
 
 lint: $(VENV)/lint.stamp $(VENV)/test.stamp  ## style, types, import rules
 	$(BIN)/ruff check .

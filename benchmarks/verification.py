@@ -17,8 +17,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from unit.client import small_custodian
-from unit.client.small_custodian import Custodian, Told, signing_key
+from harness import small_custodian
+from harness.small_custodian import Custodian, Told, signing_key
 
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from equipoise.clients.operator import Operator
     from equipoise.clients.session_stream import StatementAnswer
     from equipoise.errors import EquipoiseError
-    from equipoise.model.views import Budget, RoundState, SessionTerms, Share, Terms
+    from equipoise.model.accounts import Budget
+    from equipoise.model.results import AnswerMethod
+    from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
     from equipoise.queries.predicates import (
         AllOf,
         Among,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from equipoise.queries.schema import Attribute, Schema
     from equipoise.queries.statements_file import statements_from_json, statements_to_json
     from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-    from equipoise.results import Answer, AnswerMethod, Results
+    from equipoise.results import Answer, Results
 else:
     # Each name is imported when it is first used, so that a program which uses few of them starts at once.
     _HOMES = {
@@ -44,7 +46,9 @@ else:
         "equipoise.clients.operator": ("Operator",),
         "equipoise.clients.session_stream": ("StatementAnswer",),
         "equipoise.errors": ("EquipoiseError",),
-        "equipoise.model.views": ("Budget", "RoundState", "SessionTerms", "Share", "Terms"),
+        "equipoise.model.accounts": ("Budget",),
+        "equipoise.model.results": ("AnswerMethod",),
+        "equipoise.model.rounds": ("RoundState", "SessionTerms", "Share", "Terms"),
         "equipoise.queries.predicates": (
             "AllOf",
             "Among",
@@ -65,7 +69,7 @@ else:
         "equipoise.queries.schema": ("Attribute", "Schema"),
         "equipoise.queries.statements_file": ("statements_from_json", "statements_to_json"),
         "equipoise.queries.workload_compiler": ("CompiledWorkload", "compile_workload"),
-        "equipoise.results": ("Answer", "AnswerMethod", "Results"),
+        "equipoise.results": ("Answer", "Results"),
     }
     _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 

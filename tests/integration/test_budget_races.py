@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from grpc import aio
-from integration.rounds_bench import write_table
-from integration.server_process import Refusal, make_state, running
-from integration.test_server_round import WORKLOADS, registration, terms, uploaded
+from harness.ledger_store import ledger_store, open_with, totals
+from harness.rounds_bench import write_table
+from harness.server_process import Refusal, make_state, running
+from harness.server_rounds import WORKLOADS, registration, terms, uploaded
 from sqlalchemy import select
-from unit.ledger.ledger_store import ledger_store, open_with, totals
 
 from equipoise.accounting import Cost
 from equipoise.v1 import analyst_pb2_grpc, operator_pb2, types_pb2

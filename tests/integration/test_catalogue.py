@@ -16,9 +16,9 @@ import grpc
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from integration.rounds_bench import SALT
-from integration.server_process import Credentials, Refusal, ServerProcess, make_state, running, signing_request
-from integration.test_server_round import COLOUR, SIZE, registration, terms
+from harness.rounds_bench import SALT
+from harness.server_process import Credentials, Refusal, ServerProcess, make_state, running, signing_request
+from harness.server_rounds import COLOUR, SIZE, registration, terms
 
 from equipoise import errors
 from equipoise.clients.analyst import Client

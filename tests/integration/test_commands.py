@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.client_command import answered, refusal
-from integration.server_process import make_state, running
+from harness.client_command import answered, refusal
+from harness.server_process import make_state, running
 
 from equipoise.cli import main
 from equipoise.profile.profile import Profile

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from integration.rounds_bench import ANN, BOB, SALT, TERMS, Bench
+from harness.rounds_bench import ANN, BOB, SALT, TERMS, Bench, compute
 from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import IntegrityError
 
 from equipoise.errors import AlreadyExists, InvalidArgument, NotFound, WrongState
-from equipoise.records.record import stream_digest
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.opening import open_request
-from equipoise_server.rounds.records import StreamDigest
-from equipoise_server.rounds.state_machine import RoundState
-from equipoise_server.rounds.store.results import Runs
-from equipoise_server.storage.tables import result_chunks, rounds, submissions
+from equipoise_server.storage.tables import result_chunks, submissions
 
 
 @pytest.fixture
@@ -32,21 +27,6 @@ def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
 
 def analysts(connection: Connection, table: Any) -> set[str]:
     return set(connection.execute(select(table.c.analyst)).scalars())
-
-
-def compute(bench: Bench, round_id: str, asked: Sequence[str] = ("ann", "bob")) -> None:
-    """What a worker leaves, without the time that it takes: which answers they are plays no part here."""
-    with bench.store.write() as connection:
-        running = rounds.update().where(rounds.c.id == round_id)
-        connection.execute(running.values(state=RoundState.RUNNING.value))
-    runs = Runs(bench.store, bench.clock)
-    run_id = runs.begin(round_id)
-    streams = {}
-    for analyst in asked:
-        chunk = f"the results of {analyst}".encode()
-        runs.keep(run_id, analyst, 1, [chunk])
-        streams[analyst] = StreamDigest(stream_digest(round_id, [chunk]), 1, 1)
-    runs.complete(run_id, np.zeros(3, dtype=np.int64), streams, 0)
 
 
 def test_after_the_last_round_questions_and_answers_go_and_charges_stay(bench: Bench) -> None:

@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import COLOUR, SCHEMA, SIZE, write_table
-from integration.server_process import make_state, running
+from harness.rounds_bench import COLOUR, SCHEMA, SIZE, write_table
+from harness.server_process import make_state, running
 
 from equipoise.cli import main
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.errors import NotFound, WrongState
-from equipoise.model.views import Budget, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share, Terms
 from equipoise.profile.profile import LOG_KEYS, Profile, read_log_keys
 from equipoise.profile.receipt_store import CHECKPOINT, ReceiptStore
 from equipoise.queries.predicates import Marginal, Statement

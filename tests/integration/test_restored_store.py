@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import TERMS, Bench
+from harness.rounds_bench import TERMS, Bench
+from harness.stores import back_up, restore, sqlite_file
 from sqlalchemy import select
-from stores import back_up, restore, sqlite_file
 
 from equipoise.errors import BudgetExhausted, DataLoss, WrongState
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import RoundState
 from equipoise_server.ledger.rollback_guard import Finding
-from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.recovery import RESTORED, write_off_losses
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.storage.tables import checkpoints, runs
 from equipoise_server.transparency import keys, log
 

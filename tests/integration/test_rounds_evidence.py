@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import ANN, BOB, DEPLOYMENT, SALT, TERMS, Bench
+from harness.rounds_bench import ANN, BOB, DEPLOYMENT, SALT, TERMS, Bench
 
 from equipoise.errors import NotFound, OutOfRange, WrongState
 from equipoise.records.bundle import Bundle

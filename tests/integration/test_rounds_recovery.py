@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import Bench
+from harness.rounds_bench import Bench
+from harness.stores import accept_inserts, allow_changes, refuse_inserts
 from sqlalchemy import text
-from stores import accept_inserts, allow_changes, refuse_inserts
 
 from equipoise.errors import DataLoss, InvalidArgument, WrongState
+from equipoise.model.rounds import RoundState
 from equipoise_server.rounds.lifecycle import Rounds
-from equipoise_server.rounds.state_machine import RoundState
 
 DATA = "data/shop"
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 from grpc import aio
-from integration.rounds_bench import SALT
-from integration.server_process import Credentials, ServerProcess, make_state, refusal_of, running
+from harness.server_process import Credentials, ServerProcess, make_state, refusal_of, running
+from harness.server_rounds import WORKLOADS, chunks, registration, terms, uploaded
 
-from equipoise.queries.predicates import Marginal, Statement, attribute
-from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.predicates import Marginal
 from equipoise.v1 import (
     analyst_pb2,
     analyst_pb2_grpc,
@@ -24,14 +23,9 @@ from equipoise.v1 import (
     operator_pb2_grpc,
     types_pb2,
 )
-from equipoise.wire.workloads import chunk_from_bytes, schema_to_message, workload_to_bytes
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
 
-SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
-COLOUR, SIZE = attribute("colour"), attribute("size")
-WORKLOADS: dict[str, list[Statement]] = {
-    "ann": [COLOUR == "red", Marginal(("colour", "size")), SIZE.isin(["s", "m"])],
-    "bob": [Marginal(("size",)), (COLOUR == "red") | (SIZE == "xl")],
-}
 SECONDS = 300
 
 
@@ -49,53 +43,10 @@ def server(state: Path) -> Iterator[ServerProcess]:
         yield started
 
 
-def registration() -> operator_pb2.RegisterDatasetRequest:
-    cap = types_pb2.Budget(epsilon=20.0, delta=1e-3)
-    return operator_pb2.RegisterDatasetRequest(
-        name="shop",
-        source="shop.csv",
-        schema=schema_to_message(SCHEMA),
-        data_cap=cap,
-        analyst_cap=cap,
-        request_id="register",
-    )
-
-
-def terms() -> operator_pb2.RoundTerms:
-    budget = types_pb2.Budget(epsilon=8.0, delta=1e-4)
-    return operator_pb2.RoundTerms(
-        dataset="shop",
-        unit=types_pb2.PROTECTION_UNIT_QUERY,
-        data_budget=budget,
-        analyst_budget=budget,
-        beta=0.05,
-        mechanism="equilibrium",
-        shares=[
-            types_pb2.Share(analyst=name, statements=4, queries=12, sensitivity=4, support=4) for name in WORKLOADS
-        ],
-    )
-
-
-async def uploaded(
-    round_id: str, request_id: str, workload: bytes
-) -> AsyncIterator[analyst_pb2.SubmitWorkloadRequest]:
-    header = analyst_pb2.SubmitHeader(
-        round_id=round_id, request_id=request_id, commitment_salt=SALT, workload_bytes=len(workload)
-    )
-    yield analyst_pb2.SubmitWorkloadRequest(header=header)
-    for start in range(0, len(workload), 7):
-        yield analyst_pb2.SubmitWorkloadRequest(piece=workload[start : start + 7])
-
-
 async def dry_run(round_id: str, workload: bytes) -> AsyncIterator[analyst_pb2.DryRunWorkloadRequest]:
     header = analyst_pb2.SubmitHeader(round_id=round_id, workload_bytes=len(workload))
     yield analyst_pb2.DryRunWorkloadRequest(header=header)
     yield analyst_pb2.DryRunWorkloadRequest(piece=workload)
-
-
-async def chunks(stub: analyst_pb2_grpc.AnalystServiceStub, round_id: str, after: int = 0) -> list[bytes]:
-    request = analyst_pb2.StreamResultsRequest(round_id=round_id, after_sequence=after)
-    return [response.chunk async for response in stub.StreamResults(request)]
 
 
 @dataclass(frozen=True)

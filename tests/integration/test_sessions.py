@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench, HandClock
-from integration.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, ask, ask_all, attached
+from harness.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench, HandClock
+from harness.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, answered, ask, ask_all, attached, until
+from harness.stores import allow_changes, back_up, restore
 from sqlalchemy import select, text
-from stores import allow_changes, back_up, restore
 
 from equipoise.errors import (
     AlreadyExists,
@@ -27,19 +26,15 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
+from equipoise.model.accounts import Budget
+from equipoise.model.results import ResultColumns
+from equipoise.model.rounds import Ending, RoundState, SessionTerms, Share
 from equipoise.model.times import to_microseconds
 from equipoise.profile.receipt_store import read_session_receipt
 from equipoise.queries.predicates import Marginal, Statement, attribute
-from equipoise.wire.workloads import (
-    ResultColumns,
-    answers_from_chunk,
-    chunk_from_bytes,
-    statement_to_bytes,
-    workload_to_bytes,
-)
-from equipoise_server.mechanisms.interface import Budget, Share
-from equipoise_server.rounds.records import Ending, SessionTerms, Terms
-from equipoise_server.rounds.state_machine import RoundState
+from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
+from equipoise.wire.workloads import statement_to_bytes, workload_to_bytes
+from equipoise_server.rounds.records import Terms
 from equipoise_server.sessions import pending_statements
 from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.records import AnsweredRecord
@@ -64,27 +59,12 @@ def on_sqlite(tmp_path: Path) -> Iterator[Bench]:
     bench.stop()
 
 
-def answered(bench: Bench) -> list[tuple[str, int, bytes]]:
-    """Every answer in the store."""
-    with bench.store.read() as connection:
-        query = select(asked.c.analyst, asked.c.sequence, asked.c.chunk).order_by(asked.c.slot)
-        return [tuple(row) for row in connection.execute(query)]
-
-
 def columns(chunks: Sequence[ResultColumns]) -> list[list[int]]:
     """Values, ways and bounds of some messages together."""
     return [
         [int(number) for chunk in chunks for number in getattr(chunk, name)]
         for name in ("values", "methods", "bounds")
     ]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for what another thread does."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(bench: Bench) -> None:

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import COLOUR, DEPLOYMENT, KEY, SALT, SEED, Bench, log_of
-from integration.session_terms import ONLINE, ask, attached
+from harness.rounds_bench import COLOUR, DEPLOYMENT, KEY, SALT, SEED, Bench, log_of
+from harness.session_terms import ONLINE, ask, attached
+from harness.stores import Cluster
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
-from stores import Cluster
 
 from equipoise.errors import NotFound, Unavailable, WrongState
+from equipoise.model.rounds import RoundState
 from equipoise_server.ledger import journal
 from equipoise_server.rounds.lifecycle import Rounds
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import COLOUR, RECORDS, SCHEMA, Bench
-from integration.session_terms import BY_TURNS, PATIENCE, attached
-from integration.test_sessions import answered, until
+from harness.rounds_bench import COLOUR, RECORDS, SCHEMA, Bench
+from harness.session_terms import BY_TURNS, PATIENCE, answered, attached, until
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.predicates import CountDistinct, Marginal, Statement, Variance
-from equipoise.wire.workloads import answers_from_chunk, chunk_from_bytes, statement_to_bytes
+from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
+from equipoise.wire.workloads import statement_to_bytes
 
 CANDIDATES = [
     {"cells": list(range(SCHEMA.universe_size)), "counts": [1] * SCHEMA.universe_size},

@@ -14,14 +14,21 @@ from datetime import timedelta
 from pathlib import Path
 
 import grpc
-from noninterference.conducts import BEYOND, OTHER, USUAL, asking
-from noninterference.looking import OWN, Watched
-from noninterference.telling import ACCEPTED
-from noninterference.test_noninterference import DAY, difference, nothing_of_analysts_is_logged
-from noninterference.wire_view import PATIENCE, Seen, View, ask
-from noninterference.worlds import SHARES, World, fresh, set_clock, world
+from harness.audit_size import AuditSize
+from harness.noninterference.conducts import BEYOND, OTHER, USUAL, asking
+from harness.noninterference.looking import OWN, Watched
+from harness.noninterference.telling import ACCEPTED
+from harness.noninterference.wire_view import PATIENCE, Seen, View, ask, difference
+from harness.noninterference.worlds import (
+    DAY,
+    SHARES,
+    World,
+    fresh,
+    nothing_of_analysts_is_logged,
+    set_clock,
+    world,
+)
 from sqlalchemy import func, select
-from statistical.audit_size import AuditSize
 
 from equipoise.queries.predicates import Statement
 from equipoise.v1 import operator_pb2, types_pb2
@@ -34,7 +41,7 @@ READABLE_SECONDS = 180
 STATEMENTS = 3  # of every share
 TELLING = (
     f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r}); "
-    "from noninterference import telling; telling.tell_what_is_accepted(state)"
+    "from harness.noninterference import telling; telling.tell_what_is_accepted(state)"
 )
 
 

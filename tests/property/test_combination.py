@@ -6,9 +6,9 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from harness.naive_workloads import RECORDS, SCHEMA, Linear, naive_matrix, seeds, workloads
 from hypothesis import given
 from hypothesis import strategies as st
-from property.test_compiled_workloads import RECORDS, SCHEMA, Linear, naive_matrix, seeds, workloads
 
 from equipoise.queries import combination as combination_module
 from equipoise.queries.combination import Combination

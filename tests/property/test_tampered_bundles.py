@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.small_custodian import STATEMENTS, Told
+from harness.verifying import flipped, found, log_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from unit.client.small_custodian import STATEMENTS, Told
-from unit.client.verifying import flipped, found, log_of
 
 from equipoise.records.canonical import canonical_json
 from equipoise.records.signed_notes import VerifierKey

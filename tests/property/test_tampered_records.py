@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from harness.verifying import flipped
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.client.verifying import flipped
 
 from equipoise.errors import VerificationFailed
 from equipoise.records.canonical import canonical_json, from_base64, from_hex, parse_canonical_json, to_base64

@@ -14,11 +14,11 @@ from itertools import pairwise
 from unittest.mock import patch
 
 import numpy as np
+from harness.exact_game import Law, released_law
 from numpy.typing import NDArray
-from statistical.exact_game import Law, released_law
 from statistical.exact_pipeline import SEED, Choices, ChosenStream, Histogram, Workloads, clipped_noise, every_run
-from statistical.test_repair_places import places_law
-from statistical.test_sparse_vector import at_least
+from statistical.exact_repair_places import places_law
+from statistical.exact_sparse_vector import at_least
 
 from equipoise.queries.workload_compiler import concatenate
 from equipoise_server.game.equilibrium import Game

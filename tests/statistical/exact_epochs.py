@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+from harness.exact_game import Law
 from numpy.typing import NDArray
-from statistical.exact_game import Law
-from statistical.test_sparse_vector import at_least
+from statistical.exact_sparse_vector import at_least
 
 from equipoise_server.mechanisms.noise_calibration import NoiseDistribution
 from equipoise_server.mechanisms.online_private.epochs import BLOCK, EpochParameters, Epochs

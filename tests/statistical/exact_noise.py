@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from harness.exact_game import Law
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from statistical.exact_game import Law
 from statistical.exact_pipeline import SEED, Choices, Pair, enumerated, every_run
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from unittest.mock import patch
 
 import numpy as np
+from harness.exact_game import Law
 from numpy.typing import NDArray
-from statistical.exact_game import Law
 from statistical.exact_pipeline import SEED, Choices, enumerated, every_run
 from statistical.exact_sparse_vector import first_positive_law
 

@@ -16,8 +16,8 @@ from typing import TypeVar
 from unittest.mock import patch
 
 import numpy as np
+from harness.exact_game import Law, released_law
 from numpy.typing import NDArray
-from statistical.exact_game import Law, released_law
 from statistical.exact_sparse_vector import POSITIVE, UNTESTED, pattern_law
 
 from equipoise.queries.workload_compiler import CompiledWorkload, concatenate

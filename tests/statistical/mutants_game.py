@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.exact_game import game_of, hockey_stick, masks_workload, released_law
 from numpy.typing import NDArray
-from statistical import test_private_weights
-from statistical.exact_game import game_of, hockey_stick, masks_workload, released_law
-from statistical.test_game_enumeration import EXTREME, extreme_analyst_leak, parameters, size_of
+from statistical.exact_private_weights import charge, worst_use
+from statistical.extreme_games import EXTREME, extreme_analyst_leak, parameters, size_of
 
 from equipoise import accounting
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.conversion import mixture_delta
 from equipoise_server.game import query_player
@@ -22,7 +24,7 @@ from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.equilibrium.cost_model import analyst_mixture, analyst_rho
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.interface import Budget, Outcome, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
 
 
@@ -120,7 +122,7 @@ def dead(patches: pytest.MonkeyPatch) -> None:
 
 def private_weights_keep_to_their_charge(_: Path) -> bool:
     eager = PrivateWeights(2, Fraction(8), Fraction(1, 8), Fraction(1), 1 << 36)
-    return test_private_weights.worst_use(eager, test_private_weights.charge(eager)) <= 1
+    return worst_use(eager, charge(eager)) <= 1
 
 
 def uncharged_selections(patches: pytest.MonkeyPatch) -> None:

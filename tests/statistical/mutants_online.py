@@ -13,16 +13,18 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from harness.exact_game import Law, masks_workload, table_workload
 from numpy.typing import NDArray
-from statistical.exact_game import Law, masks_workload, table_workload
 from statistical.exact_noise import ORDERS, renyi
 from statistical.exact_online import online_law
 from statistical.exact_pipeline import Pair
 from statistical.exact_sparse_vector import first_positive_law
 
 from equipoise.accounting import RHO_UNIT, PrivacyEvent
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.session_workload import CompiledStatement
-from equipoise_server.mechanisms.interface import Answers, Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, fresh_answers
 from equipoise_server.mechanisms.online import mechanism as online
 from equipoise_server.mechanisms.online import plan as online_plan

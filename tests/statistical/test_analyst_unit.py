@@ -12,11 +12,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from harness.exact_game import Law, game_of, hockey_stick, masks_workload, released_law, renyi
 from numpy.typing import NDArray
-from statistical.exact_game import Law, game_of, hockey_stick, masks_workload, released_law, renyi
-from statistical.test_game_enumeration import EPSILONS, ORDERS, ROUNDING, both_ways, parameters
-from statistical.test_repair_places import places_law
-from statistical.test_sparse_vector import at_least
+from statistical.exact_repair_places import places_law
+from statistical.exact_sparse_vector import at_least
+from statistical.extreme_games import EPSILONS, ORDERS, ROUNDING, both_ways, parameters
 
 from equipoise import accounting
 from equipoise_server.conversion import delta_of_rho, mixture_delta

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 import pytest
-from statistical.audit_size import SIZES, AuditSize
+from harness.audit_size import SIZES, AuditSize
 from statistical.exact_pipeline import Pair
 from statistical.mutants_online import CASES, DELTA, MUTANTS, ONLINE, Case, Check, Switch, case, used
 

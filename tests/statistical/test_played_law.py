@@ -11,9 +11,9 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from harness.exact_game import game_of, released_law, table_workload
 from statistical.binomial_bins import deviates
-from statistical.exact_game import game_of, released_law, table_workload
-from statistical.test_game_enumeration import parameters
+from statistical.extreme_games import parameters
 
 from equipoise_server.game import equilibrium
 from equipoise_server.game.equilibrium import Game

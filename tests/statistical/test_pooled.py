@@ -14,17 +14,19 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from harness.audit_size import AuditSize
 from numpy.typing import NDArray
 from scipy.stats import binom
-from statistical.audit_size import AuditSize
 from statistical.exact_pipeline import SEED, Workloads
 from statistical.exact_pooled import NEGLIGIBLE, Round, delta_between, planned, tables_epsilon, tiny
 
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, ZcdpEvent, tables_rho
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certify
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.pooled import demand, measured, mechanism, plan
 from equipoise_server.mechanisms.pooled.measured import measure
 from equipoise_server.randomness.stream import KeyedStream

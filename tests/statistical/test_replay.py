@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from integration.released_rounds import Released, release
+from harness.instance import plan_of
+from harness.released_rounds import Released, release
 from statistical.replayed_rounds import digest, outcome_of, rounds
-from unit.mechanisms.instance import plan_of
 
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.mechanisms.repair.analyst_repair import MULTIPLICATIVE_WEIGHTS

@@ -16,7 +16,7 @@ from equipoise_server.rounds.store.results import read_synopsis
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from integration.rounds_bench import Bench
+from harness.rounds_bench import Bench
 
 
 def main(target: Path) -> None:

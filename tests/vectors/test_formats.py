@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from vectors import page_reader
+from harness import page_reader
 
 from equipoise.records.bundle import Bundle
 from equipoise.records.canonical import canonical_json, parse_canonical_json

@@ -22,12 +22,13 @@ from equipoise.commands.printing import (
     print_table,
 )
 from equipoise.errors import InvalidArgument, WrongState
-from equipoise.model.views import RoundState
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import RoundState
 from equipoise.profile.receipt_store import RECEIPTS
 from equipoise.queries.predicates import Statement
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements_file import statements_from_json
-from equipoise.results import AnswerMethod, Results
+from equipoise.results import Results
 from equipoise.synopsis import write_csv
 
 SHOWN_ROWS = 20
@@ -126,10 +127,7 @@ def submit(
             ("accepted", f"{counted(receipt.statements, 'statement')}, {counted(receipt.queries, 'query')}"),
             ("SHA-256", receipt.workload_digest.hex()),
             ("at", f"{receipt.accept_time:%Y-%m-%d %H:%M:%S} UTC"),
-            (
-                "signed receipt in",
-                profile / RECEIPTS / round_id if receipt.envelope else "no file: it was not signed",
-            ),
+            ("signed receipt in", profile / RECEIPTS / round_id),
         ]
     )
 

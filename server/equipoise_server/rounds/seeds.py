@@ -17,13 +17,14 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from sqlalchemy import Connection, select
 
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
+from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.records.canonical import canonical_json
 from equipoise.records.record import Kind
 from equipoise.records.sealed_seeds import NONCE_BYTES, SEED_BYTES
 from equipoise_server.clock import Clock
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
-from equipoise_server.rounds.state_machine import RoundState, closed, streams_open
+from equipoise_server.rounds.state_machine import closed, streams_open
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_round
 from equipoise_server.rounds.store.step_records import seed_destroyed, seed_read
 from equipoise_server.storage.crash_points import CrashPoint, reached
@@ -121,10 +122,3 @@ def kept_too_long(connection: Connection, now: datetime, window: timedelta) -> l
     ended = records.c.kind.in_(ENDINGS) & (records.c.publish_time <= to_microseconds(now - window))
     query = select(records.c.round_id).where(ended)
     return list(connection.execute(query.where(records.c.round_id.in_(select(sealed_seeds.c.round_id)))).scalars())
-
-
-def erase_older(connection: Connection) -> None:
-    """Erase the server's copy of seeds whose rounds ended before that was done at the end."""
-    ended = rounds.c.state.in_([state.value for state in RoundState if state.ended])
-    kept = rounds.c.sealed_seed != b""
-    connection.execute(rounds.update().where(ended, kept).values(sealed_seed=b""))

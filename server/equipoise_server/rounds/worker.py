@@ -27,8 +27,9 @@ from equipoise.errors import DataLoss, EquipoiseError
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.records.record import stream_start, stream_step
+from equipoise.wire.results import results_to_chunks
 from equipoise.wire.session_workload import compile_asked
-from equipoise.wire.workloads import results_to_chunks, workload_from_bytes
+from equipoise.wire.workloads import workload_from_bytes
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters
@@ -47,8 +48,8 @@ class Job:
     """Everything a run depends on. `schema` is JSON, `workloads` the submitted bytes in order of the shares.
 
     `seed`: as it was committed to; the mechanism gets it bound to the rest. `audit_nonce`: the auditor's, if any.
-    `data_digest`: of the table as it was registered; None where that was before there were records. `told`: of a
-    session, what binds the answers that were given while it was open.
+    `data_digest`: of the table as it was registered. `told`: of a session, what binds the answers that were given
+    while it was open.
     """
 
     round_id: str
@@ -58,8 +59,8 @@ class Job:
     plan: Plan
     workloads: Mapping[str, bytes]
     seed: bytes = field(repr=False)
+    data_digest: bytes
     audit_nonce: bytes | None = None
-    data_digest: bytes | None = None
     told: Mapping[str, AnswerChain] = field(default_factory=dict)
 
 
@@ -145,8 +146,8 @@ class LoadedData:
     digest: bytes
 
 
-def load_data(table: Path, schema: Schema, records: int, registered: bytes | None) -> LoadedData:
-    """The table, if it is the one that was registered, with its number of records and its digest, if it has one.
+def load_data(table: Path, schema: Schema, records: int, registered: bytes) -> LoadedData:
+    """Read the table, if it is the one that was registered, with its number of records and its digest.
 
     Raises `InvalidArgument` for a table that its schema refuses, `DataLoss` for another one.
     """
@@ -154,7 +155,7 @@ def load_data(table: Path, schema: Schema, records: int, registered: bytes | Non
     if loaded.records != records:
         raise DataLoss(f"the table has {loaded.records} records, but {records} when it was registered")
     digest = data_digest(loaded.histogram)
-    if registered is not None and digest != registered:
+    if digest != registered:
         raise DataLoss("the table's records are not those that it had when it was registered")
     return LoadedData(loaded.histogram, digest)
 

@@ -8,9 +8,9 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from harness.exact_game import table_workload
+from harness.random_references import ScriptedStream, exponential
 from numpy.typing import NDArray
-from statistical.exact_game import table_workload
-from unit.randomness.references import ScriptedStream, exponential
 
 from equipoise_server.game import data_player
 from equipoise_server.game.data_player import MultiplicativeWeights, table_lifetime

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from harness.exact_game import table_workload
 from numpy.typing import NDArray
-from statistical.exact_game import table_workload
 
 from equipoise.accounting import COEFFICIENT_BITS
 from equipoise_server.game.data_player import MultiplicativeWeights

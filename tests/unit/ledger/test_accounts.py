@@ -6,10 +6,10 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from harness.ledger_store import ledger_store, open_with, release, reserve, spend, totals
+from harness.stores import allow_changes
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
-from stores import allow_changes
-from unit.ledger.ledger_store import ledger_store, open_with, release, reserve, spend, totals
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, DataLoss

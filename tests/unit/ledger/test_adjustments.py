@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from harness.ledger_store import NOW, ledger_store, open_with, release, reserve, spend, totals
 from sqlalchemy import text
-from unit.ledger.ledger_store import NOW, ledger_store, open_with, release, reserve, spend, totals
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, NotFound, WrongState

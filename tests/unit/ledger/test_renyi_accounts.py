@@ -12,11 +12,11 @@ import pytest
 from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import RdpAccountant
 from dp_accounting.rdp.rdp_privacy_accountant import compute_delta
+from harness.ledger_store import NOW, ledger_store, open_with, release, spend, totals
 from scipy import stats
 from scipy.special import logsumexp
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
-from unit.ledger.ledger_store import NOW, ledger_store, open_with, release, spend, totals
 
 from equipoise.accounting import (
     DELTA_UNIT,

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from unit.randomness.references import exponential
+from harness.random_references import exponential
 
 from equipoise_server.randomness.exponential import MAX_NATS, exponential_bits, exponentials
 

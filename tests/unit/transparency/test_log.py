@@ -8,9 +8,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from harness.log_bench import ORIGIN, LogBench, log_bench
+from harness.stores import back_up, change_directly, restore
 from sqlalchemy import select, text
-from stores import back_up, change_directly, restore
-from unit.transparency.log_bench import ORIGIN, LogBench, log_bench
 
 from equipoise.errors import DataLoss, OutOfRange
 from equipoise.records.merkle import EMPTY_ROOT, inclusion_path, leaf_hash, root_of, verify_consistency
