@@ -17,24 +17,18 @@ if TYPE_CHECKING:
     from equipoise.model.accounts import Budget
     from equipoise.model.results import AnswerMethod
     from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
-    from equipoise.queries.predicates import (
-        AllOf,
-        Among,
-        AnyOf,
+    from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate, attribute
+    from equipoise.queries.schema import Attribute, Schema
+    from equipoise.queries.statements import (
         CappedSum,
         CountDistinct,
-        Interval,
         Marginal,
-        Not,
-        Predicate,
         Quantile,
         Statement,
         Statistic,
         Variance,
-        attribute,
         median,
     )
-    from equipoise.queries.schema import Attribute, Schema
     from equipoise.queries.statements_file import statements_from_json, statements_to_json
     from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
     from equipoise.results import Answer, Results
@@ -49,24 +43,18 @@ else:
         "equipoise.model.accounts": ("Budget",),
         "equipoise.model.results": ("AnswerMethod",),
         "equipoise.model.rounds": ("RoundState", "SessionTerms", "Share", "Terms"),
-        "equipoise.queries.predicates": (
-            "AllOf",
-            "Among",
-            "AnyOf",
+        "equipoise.queries.predicates": ("AllOf", "Among", "AnyOf", "Interval", "Not", "Predicate", "attribute"),
+        "equipoise.queries.schema": ("Attribute", "Schema"),
+        "equipoise.queries.statements": (
             "CappedSum",
             "CountDistinct",
-            "Interval",
             "Marginal",
-            "Not",
-            "Predicate",
             "Quantile",
             "Statement",
             "Statistic",
             "Variance",
-            "attribute",
             "median",
         ),
-        "equipoise.queries.schema": ("Attribute", "Schema"),
         "equipoise.queries.statements_file": ("statements_from_json", "statements_to_json"),
         "equipoise.queries.workload_compiler": ("CompiledWorkload", "compile_workload"),
         "equipoise.results": ("Answer", "Results"),
