@@ -93,9 +93,9 @@ def check_asked(
         return None, "none"
     if salt is None or workload is None:
         raise VerificationFailed("there are answers, but not the statements, or not their salt")
-    if proven.seal is not None and workload_commitment(salt, workload).hex() != proven.commitment:
+    if proven.seal is not None and workload_commitment(salt, workload) != proven.commitment:
         raise VerificationFailed("the statements are others than those committed to")
-    share, answered = proven.own_share, receipts.last.sequence
+    share, answered = proven.share.share, receipts.last.sequence
     compiled = compile_asked(workload, proven.schema, share.statements)
     statements, slots = asked_from_bytes(workload)
     if len(statements) != answered:
@@ -143,9 +143,9 @@ def check_live_answers(
 
 def _check_slots(slots: Sequence[int], proven: ProvenRound) -> None:
     """Slots ascend (`compile_asked`), are within the session's length, and are of the analyst's own share."""
-    assert proven.session is not None
-    length, shares = proven.session["length"], proven.session["shares"]
-    slotted = proven.session["turn_seconds"] > 0
+    session = proven.round.session
+    assert session is not None
+    length, shares, slotted = session.length, session.shares, session.turn_seconds > 0
     if proven.place >= shares:
         raise VerificationFailed(f"the session has {shares} shares, but yours is number {proven.place + 1}")
     if slots[-1] >= length * (shares if slotted else 1):

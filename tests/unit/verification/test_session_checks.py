@@ -74,7 +74,7 @@ LIES: dict[str, tuple[Told, Check]] = {
         replace(AT_ONCE, items={"round": {"session": {"ending": "", "length": 9, "turn_seconds": 0, "shares": 3}}}),
         Check.ROUND,
     ),
-    "a session by the first version": (replace(AT_ONCE, items={"round": {"version": 1}}), Check.ROUND),
+    "a session that says that it is none": (replace(AT_ONCE, items={"round": {"session": None}}), Check.RECEIPT),
 }
 
 
