@@ -269,10 +269,10 @@ class Client:
         evidence, workload = self.evidence(round_id, since_size)
         proven = proven_round(evidence)
         stream: list[bytes] = []
-        if proven.result is not None and proven.result["stream"] is not None:
+        if proven.result is not None and proven.result.stream is not None:
             stream = [chunk for chunk, _ in self._messages(round_id)]
         synopsis = None
-        if proven.release is not None and proven.release["synopsis"] is not None:
+        if proven.release is not None and proven.release.synopsis is not None:
             synopsis = synopsis_to_bytes(self.synopsis(round_id), proven.schema.sizes)
         return Bundle(evidence, workload, tuple(stream), synopsis)
 

@@ -183,8 +183,7 @@ def told(job: Job) -> list[object]:
 
 
 def test_an_unexpected_error_is_told_without_its_text(job: Job) -> None:
-    parameters = job.plan.parameters.replace('"game":{', '"game":{"vermilion":17,')
-    odd = replace(job, plan=replace(job.plan, parameters=parameters))
+    odd = replace(job, setting=replace(job.setting, beta="vermilion"))  # type: ignore[arg-type]
     with pytest.raises(Exception, match="vermilion"):
         compute_round(odd, silent)
     (*_, failed) = told(odd)
