@@ -19,9 +19,8 @@ from equipoise.model.log import ItemOpening, RecordOpening
 from equipoise.model.times import to_microseconds
 from equipoise.records import envelopes
 from equipoise.records.merkle import leaf_hash, root_of
-from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.records.receipts import RECEIPT_TYPE, SESSION_RECEIPT_TYPE, ReceiptPayload, SessionReceiptPayload
 from equipoise.records.record import Audience, Kind, Record, make_record
-from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
 from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
 from harness.record_items import forge_item
 

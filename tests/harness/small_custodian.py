@@ -21,7 +21,14 @@ from equipoise.queries.workload_compiler import compile_workload
 from equipoise.records import envelopes, merkle
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Earlier, Evidence, OpenedItem, OpenedRecord
-from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.records.receipts import (
+    RECEIPT_TYPE,
+    SESSION_RECEIPT_TYPE,
+    ReceiptPayload,
+    SessionReceiptPayload,
+    chain_start,
+    chain_step,
+)
 from equipoise.records.record import (
     Audience,
     Item,
@@ -32,7 +39,6 @@ from equipoise.records.record import (
     synopsis_digest,
     workload_commitment,
 )
-from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
 from equipoise.results import Results
 from equipoise.wire.outline import asked_to_bytes

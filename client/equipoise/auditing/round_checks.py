@@ -32,8 +32,7 @@ from equipoise.records.items import (
     SpendingItem,
     WorkloadItem,
 )
-from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
-from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE
+from equipoise.records.receipts import RECEIPT_TYPE, SESSION_RECEIPT_TYPE, ReceiptPayload
 from equipoise.records.signed_notes import VerifierKey
 
 Charges = dict[str, Cost]

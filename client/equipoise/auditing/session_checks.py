@@ -11,7 +11,7 @@ from equipoise.model.accounts import JournalEntry
 from equipoise.records.envelopes import open_envelope
 from equipoise.records.evidence import log_origin
 from equipoise.records.items import RecordedSession, WorkloadItem
-from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
 from equipoise.records.signed_notes import VerifierKey
 
 

@@ -1,6 +1,6 @@
 """The checks of what was asked in a session: its receipts, its slots, and that what was told live is released.
 
-Every answer came with a receipt of all answers so far (`equipoise.records.session_receipts`). The custodian's copy
+Every answer came with a receipt of all answers so far (`equipoise.records.receipts`). The custodian's copy
 is the last one, the analyst's own the newest that it has kept, which may be older: each must be on the chain of
 what is released.
 """
@@ -16,8 +16,8 @@ from equipoise.records.bundle import Bundle
 from equipoise.records.envelopes import open_envelope
 from equipoise.records.evidence import Evidence
 from equipoise.records.proven_round import ProvenRound
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.record import workload_commitment
-from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Results
 from equipoise.wire.outline import asked_from_bytes

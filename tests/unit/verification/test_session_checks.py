@@ -11,7 +11,7 @@ from harness.verifying import found, log_of, papers, with_evidence
 
 from equipoise.model.results import AnswerMethod
 from equipoise.queries.predicates import attribute
-from equipoise.records.session_receipts import SessionReceiptPayload
+from equipoise.records.receipts import SessionReceiptPayload
 from equipoise.verification.checks import Check
 
 NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
