@@ -18,7 +18,6 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from equipoise_server.clock import Clock
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.idempotency import Request, first_answer, keep_answer, last_time
 from equipoise_server.storage.store import Store
@@ -44,7 +43,7 @@ class Operations:
     accepted; it raises `DataLoss` and `Unavailable`.
     """
 
-    def __init__(self, store: Store, clock: Clock, remember: Callable[[], None]) -> None:
+    def __init__(self, store: Store, clock: Callable[[], datetime], remember: Callable[[], None]) -> None:
         self.store = store
         self.clock = clock
         self.remember = remember
