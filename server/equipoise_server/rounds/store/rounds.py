@@ -12,11 +12,11 @@ from sqlalchemy import Connection, Row, Select, select
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, InvalidArgument, NotFound
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Ending, RoundState, SessionTerms, Share
+from equipoise.model.rounds import Ending, RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import from_microseconds
 from equipoise.queries.schema import Schema
 from equipoise_server.mechanisms.interface import Plan
-from equipoise_server.rounds.records import DatasetRecord, RoundRecord, Terms
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.storage.tables import datasets, rounds, sessions, shares, submissions
 
 FIRST_GRID_SECONDS = 60  # of rounds that were opened before a round had a grid of its own
@@ -184,6 +184,7 @@ def _round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
 
 def _read_round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
     terms: Mapping[str, Any] = json.loads(row.terms)
+    plan = plan_from_json(row.plan)
     return RoundRecord(
         id=row.id,
         terms=Terms(
@@ -200,7 +201,8 @@ def _read_round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
             session=_session(terms),
         ),
         state=RoundState(row.state),
-        plan=plan_from_json(row.plan),
+        mechanism=plan.mechanism,
+        plan=plan,
         records=row.records,
         universe_size=row.universe_size,
         open_time=from_microseconds(row.open_time),
