@@ -155,7 +155,7 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
     "an item": (
         sql(f"UPDATE record_items SET content = x'7b7d' WHERE place = 0 AND record = {SEALED}"),
         "records",
-        "the hash of item 0 of the round-sealed record",
+        "the round-sealed record: the item seal does not open to its hash",
     ),
     "a hash": (
         sql(
@@ -163,7 +163,7 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
             "AND record = (SELECT position FROM records WHERE round_id = :round AND kind = 'round-released')"
         ),
         "records",
-        "the root of the round-released record",
+        "the round-released record has an item twice",
     ),
     "a root": (
         sql("UPDATE records SET root = zeroblob(32) WHERE round_id = :round AND kind = 'round-opened'"),

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from harness.record_items import fields_of
 from harness.rounds_bench import ANN, AUDITOR_KEY, SALT, SEED, TERMS, Bench, compute
 from sqlalchemy import select
 
 from equipoise.errors import AlreadyExists, InvalidArgument, NotFound, VerificationFailed, WrongState
 from equipoise.model.times import to_microseconds
-from equipoise.records.items import read_item
 from equipoise.records.record import Kind
 from equipoise.records.sealed_seeds import open_sealed
 from equipoise.wire.workloads import workload_to_bytes
@@ -48,7 +48,7 @@ def items(bench: Bench, kind: Kind, name: str) -> list[dict[str, object]]:
         query = select(record_items.c.content).join(records, records.c.position == record_items.c.record)
         query = query.where(records.c.kind == kind.value, record_items.c.content.is_not(None))
         return [
-            read_item(content, name) for content in connection.execute(query.order_by(records.c.position)).scalars()
+            fields_of(content, name) for content in connection.execute(query.order_by(records.c.position)).scalars()
         ]
 
 

@@ -31,8 +31,8 @@ from equipoise.model.rounds import SessionTerms
 from equipoise.profile.receipt_store import read_session_receipt
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE
 from equipoise.records.sealed_seeds import seal_to
-from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
 from equipoise.wire.outline import asked_from_bytes, asked_to_bytes

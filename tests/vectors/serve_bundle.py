@@ -1,7 +1,7 @@
 """Holds a round with the real service and writes one analyst's bundle, and the key, into a directory.
 
-The files that are here were made once, by the program that first wrote version 1. They are evidence that version 1
-is still read: never make them again, but for a new version beside them.
+The files that are here were made by the program that wrote version 1 as `docs/formats.md` has it. From the first
+release on they are evidence that version 1 is still read: never make them again, but for a new version beside them.
 """
 
 from __future__ import annotations

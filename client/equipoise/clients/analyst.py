@@ -28,7 +28,7 @@ from equipoise.model.rounds import Round
 from equipoise.model.submissions import DryRun, Receipt, Withdrawal
 from equipoise.profile.profile import LOG_KEYS, read_log_keys
 from equipoise.profile.receipt_store import ReceiptStore, check_accepted, check_withdrawn
-from equipoise.queries.predicates import Statement
+from equipoise.queries.statements import Statement
 from equipoise.records.bundle import Bundle, synopsis_to_bytes
 from equipoise.records.evidence import Evidence
 from equipoise.records.proven_round import proven_round
@@ -42,6 +42,7 @@ from equipoise.wire.identities import caller_from_message
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.rounds import round_from_message
+from equipoise.wire.statements import statement_from_bytes
 from equipoise.wire.submissions import dry_run_from_message, receipt_from_message
 
 SERVICE = "/equipoise.v1.AnalystService"
@@ -269,10 +270,10 @@ class Client:
         evidence, workload = self.evidence(round_id, since_size)
         proven = proven_round(evidence)
         stream: list[bytes] = []
-        if proven.result is not None and proven.result["stream"] is not None:
+        if proven.result is not None and proven.result.stream is not None:
             stream = [chunk for chunk, _ in self._messages(round_id)]
         synopsis = None
-        if proven.release is not None and proven.release["synopsis"] is not None:
+        if proven.release is not None and proven.release.synopsis is not None:
             synopsis = synopsis_to_bytes(self.synopsis(round_id), proven.schema.sizes)
         return Bundle(evidence, workload, tuple(stream), synopsis)
 
@@ -293,7 +294,7 @@ class Client:
         """
         _, workload = self.evidence(session_id)
         asked = () if workload is None else asked_from_bytes(workload)[0]
-        return tuple(map(workloads.statement_from_bytes, asked))
+        return tuple(map(statement_from_bytes, asked))
 
     def ask(
         self,

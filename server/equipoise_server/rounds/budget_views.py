@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from equipoise.accounting import RHO_UNIT, Cost
 from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.records.codec import REAL, TEXT, Codec, object_codec, optional
+from equipoise.records.public_facts import BUDGET
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.adjustments import set_cap
 from equipoise_server.ledger.caps import Cap, epsilon_under
-from equipoise_server.rounds.store.rounds import canonical, read_dataset
+from equipoise_server.rounds.store.rounds import read_dataset
 from equipoise_server.rounds.terms.open_charges import pending_costs
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.idempotency import Request, first_answer, keep_answer
 from equipoise_server.storage.paging import cut_page, page_limit, page_number
 from equipoise_server.storage.store import Store
+
+# How an account is kept as the answer to the request that gave it another cap.
+ACCOUNT: Codec[Account] = object_codec(
+    Account,
+    {
+        "account": ("name", TEXT),
+        "cap": ("cap", BUDGET),
+        "spent": ("spent", BUDGET),
+        "committed": ("committed", BUDGET),
+        "order": ("order", optional(REAL)),
+        "divergence": ("divergence", REAL),
+        "max_divergence": ("most_divergence", REAL),
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -56,21 +70,15 @@ class Budgets:
         """
         with self.store.write() as connection:
             if (known := first_answer(connection, request)) is not None:
-                return _record_from_json(known)
+                return ACCOUNT.from_text(known, "the account")
             held = accounts.account(connection, account)
             pending = pending_costs(connection, held.dataset, [held])
             set_cap(connection, account, cap, now, pending[account])
             record = _converted(accounts.account(connection, account))
-            keep_answer(connection, request, canonical(asdict(record)), now)
+            keep_answer(connection, request, ACCOUNT.to_text(record), now)
             reached(CrashPoint.CAP_WRITTEN)
         reached(CrashPoint.CAP_COMMITTED)
         return record
-
-
-def _record_from_json(text: str) -> Account:
-    fields: dict[str, Any] = json.loads(text)
-    amounts = {name: Budget(**fields[name]) for name in ("cap", "spent", "committed")}
-    return Account(**(fields | amounts))
 
 
 def _as_pair(cap: Cap, total: Cost) -> Budget:

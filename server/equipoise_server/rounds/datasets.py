@@ -6,7 +6,7 @@ import filecmp
 import math
 import os
 from collections.abc import Callable
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from equipoise.errors import AlreadyExists, InvalidArgument, Unavailable, WrongS
 from equipoise.model.accounts import Budget
 from equipoise.model.times import to_microseconds
 from equipoise.queries.schema import Schema
+from equipoise.records.public_facts import BUDGET
 from equipoise_server.clock import Clock
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_histogram
@@ -65,12 +66,17 @@ class NewDataset:
 
     def request(self, caller: str, request_id: str) -> Request:
         """The request whose content is all of this."""
-        caps = [[cap.epsilon, cap.delta] for cap in (self.data_cap, self.analyst_cap)]
-        # Without either as before there was any, so that an old request stays the same one.
-        orders = [] if self.counting == RHOS_AND_PAIRS else [astuple(self.counting)]
-        anew = ["new budgets"] if self.new_budgets else []
-        content = canonical([self.name, self.source, self.schema.to_json(), caps, *orders, *anew])
-        return make_request(caller, request_id, "register_dataset", content)
+        content = {
+            "name": self.name,
+            "source": self.source,
+            "schema": self.schema.to_json(),
+            "data_cap": BUDGET.encode(self.data_cap),
+            "analyst_cap": BUDGET.encode(self.analyst_cap),
+            "data_order": self.counting.data_order,
+            "analyst_order": self.counting.analyst_order,
+            "new_budgets": self.new_budgets,
+        }
+        return make_request(caller, request_id, "register_dataset", canonical(content))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from equipoise.model.rounds import Progress, RoundState, Terms
 from equipoise.model.submissions import DryRun, Receipt
 from equipoise.model.times import to_microseconds
 from equipoise.queries.schema import Schema
+from equipoise.records.public_facts import BUDGET
 from equipoise_server.clock import Clock, next_grid_point, system_clock
 from equipoise_server.ledger.caps import checked_cap
 from equipoise_server.ledger.replay import check_accounts
@@ -37,7 +38,7 @@ from equipoise_server.rounds.seeds import Seeds, kept_too_long
 from equipoise_server.rounds.session_sealing import collected
 from equipoise_server.rounds.state_machine import Action
 from equipoise_server.rounds.store.results import Runs, completed, completed_run, discard, expire, kept_since_before
-from equipoise_server.rounds.store.rounds import canonical, check_token, newest_first, read_round, round_records
+from equipoise_server.rounds.store.rounds import check_token, newest_first, read_round, round_records
 from equipoise_server.rounds.submissions import Submissions
 from equipoise_server.rounds.terms.checks import check_reason
 from equipoise_server.rounds.transitions import COMMITTED, Step, discarded, take_step
@@ -342,7 +343,8 @@ class Rounds:
         `WrongState` where rounds that are open could no longer be sealed: abort some of them first.
         """
         checked = checked_cap("cap", cap.epsilon, cap.delta)
-        request = make_request(f"operator/{caller}", request_id, "set_cap", account, canonical(asdict(cap)))
+        content = BUDGET.to_bytes(Budget(checked.epsilon, checked.delta))
+        request = make_request(f"operator/{caller}", request_id, "set_cap", account, content)
         record = self._budgets.set_cap(account, checked, request, self._clock())
         self._guard.advance(self._store)
         return record

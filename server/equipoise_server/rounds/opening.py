@@ -12,8 +12,10 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from equipoise.errors import InvalidArgument, WrongState
-from equipoise.model.rounds import RoundState, Share, Terms
+from equipoise.model.rounds import RoundState, Terms
 from equipoise.model.times import to_microseconds
+from equipoise.records.canonical import canonical_json
+from equipoise.records.public_facts import SHARE, TERMS
 from equipoise_server.clock import Clock
 from equipoise_server.ledger.accounts import account, check_room, open_account
 from equipoise_server.ledger.caps import Cap, Composition
@@ -21,7 +23,13 @@ from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import lifecycle_of
-from equipoise_server.rounds.store.rounds import canonical, plan_to_json, read_dataset, read_round, terms_to_json
+from equipoise_server.rounds.store.rounds import (
+    plan_to_json,
+    read_dataset,
+    read_round,
+    recorded_terms,
+    terms_to_json,
+)
 from equipoise_server.rounds.store.step_records import round_opened
 from equipoise_server.rounds.terms.checks import UNITS, analyst_accounts, charges_of, check_terms
 from equipoise_server.rounds.terms.defaults import make_plan, with_defaults
@@ -40,18 +48,13 @@ ID_BYTES = 16
 def open_request(terms: Terms, caller: str, request_id: str) -> Request:
     """The request whose content is all of the terms. Raises `InvalidArgument` where they are malformed."""
     check_terms(terms)
-    held = [_share_told(share) for share in terms.shares]
-    closing = None if terms.close_time is None else to_microseconds(terms.close_time)
-    content = canonical([terms.dataset, held, closing])
-    return make_request(caller, request_id, "open", terms_to_json(terms), content)
-
-
-def _share_told(share: Share) -> list[object]:
-    """What is not declared is left out, as before it could be: a request sent again stays the same request."""
-    told: list[object] = [share.analyst, share.statements, share.queries, share.sensitivity, share.support]
-    while told[-1] == 0:
-        told.pop()
-    return told
+    content = {
+        "dataset": terms.dataset,
+        "terms": TERMS.encode(recorded_terms(terms)),
+        "shares": [SHARE.encode(share) for share in terms.shares],
+        "close_time": None if terms.close_time is None else to_microseconds(terms.close_time),
+    }
+    return make_request(caller, request_id, "open", canonical_json(content))
 
 
 @dataclass(frozen=True)

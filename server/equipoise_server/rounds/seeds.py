@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -20,12 +21,13 @@ from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
 from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.records.canonical import canonical_json
+from equipoise.records.public_facts import BUDGET, SHARE
 from equipoise.records.record import Kind
 from equipoise.records.sealed_seeds import NONCE_BYTES, SEED_BYTES
 from equipoise_server.clock import Clock
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.rounds.state_machine import closed, streams_open
-from equipoise_server.rounds.store.rounds import read_audit_nonce, read_round
+from equipoise_server.rounds.store.rounds import PLAN, read_audit_nonce, read_round
 from equipoise_server.rounds.store.step_records import seed_destroyed, seed_read
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.idempotency import Request, first_answer, keep_answer
@@ -46,12 +48,25 @@ def bound_seed(seed: bytes, nonce: bytes | None, digest: bytes, setting: PublicP
     and plan are committed to, nobody but the auditor has a choice left. The round's id, times and workloads have no
     part in it; `docs/decisions/0005-seed-binding.md` says why.
     """
-    told = asdict(setting)
-    if not setting.protects_analysts:
-        told["analyst_budget"] = None  # there is no JSON of an infinite one
-    public = canonical_json({"setting": told, "plan": asdict(plan)})
+    public = canonical_json({"plan": PLAN.encode(plan), "public_parameters": setting_fields(setting)})
     info = b"equipoise round v1\n" + digest + hashlib.sha256(public).digest()
     return HKDF(SHA256(), SEED_BYTES, salt=nonce or bytes(NONCE_BYTES), info=info).derive(seed)
+
+
+def setting_fields(setting: PublicParameters) -> dict[str, Any]:
+    """The public parameters of a round as they are bound to its seed, each under its own key."""
+    return {
+        "records": setting.records,
+        "universe_size": setting.universe_size,
+        "attributes": list(setting.attributes),
+        "shares": [SHARE.encode(share) for share in setting.shares],
+        "unit": setting.unit,
+        "data_budget": BUDGET.encode(setting.data_budget),
+        # There is no JSON of an infinite budget.
+        "analyst_budget": BUDGET.encode(setting.analyst_budget) if setting.protects_analysts else None,
+        "beta": float(setting.beta),
+        "options": dict(setting.options),
+    }
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,10 @@ from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import Ending, RoundState, SessionTerms
 from equipoise.profile.profile import LOG_KEYS
 from equipoise.profile.receipt_store import ReceiptStore, read_session_receipt
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.records.envelopes import sign
-from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.results import answers_to_chunk
 from equipoise.wire.workloads import schema_to_message

@@ -24,9 +24,8 @@ from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.rounds import RoundState
 from equipoise.profile.receipt_store import ReceiptStore, check_answered
 from equipoise.records.bundle import Bundle
-from equipoise.records.receipts import ReceiptPayload
+from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload
 from equipoise.records.record import workload_commitment
-from equipoise.records.session_receipts import SessionReceiptPayload
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 

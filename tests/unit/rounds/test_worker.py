@@ -17,8 +17,9 @@ import pytest
 from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise.queries.predicates import Marginal, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.datasets.digest import data_digest
@@ -182,8 +183,7 @@ def told(job: Job) -> list[object]:
 
 
 def test_an_unexpected_error_is_told_without_its_text(job: Job) -> None:
-    parameters = job.plan.parameters.replace('"game":{', '"game":{"vermilion":17,')
-    odd = replace(job, plan=replace(job.plan, parameters=parameters))
+    odd = replace(job, setting=replace(job.setting, beta="vermilion"))  # type: ignore[arg-type]
     with pytest.raises(Exception, match="vermilion"):
         compute_round(odd, silent)
     (*_, failed) = told(odd)

@@ -10,7 +10,6 @@ output is an integer or an elementwise product of doubles.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import COUNT, FRACTION, canonical_object, key
 from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -32,18 +32,19 @@ MAX_GAP = 600 << UNIT_BITS  # within the range of `exponentials`
 SCORE_ROUNDING = 16  # score units that turning an answer into a score may cost, for less than 2^40 records
 
 
-@dataclass(frozen=True)
+@canonical_object
 class PrivateWeights:
     """Public: rounds, and the epsilons of one selection, of one measurement and of the final test.
 
     Formal guarantees: `accounting.private_weights_rho`, up to the truncation of the noise.
     """
 
-    rounds: int
-    select_epsilon: Fraction
-    measure_epsilon: Fraction
-    certify_epsilon: Fraction
-    guard: int  # an answer's gap in units of 2^-40 that its measurement's noise does not explain
+    rounds: int = key("rounds", COUNT)
+    select_epsilon: Fraction = key("select_epsilon", FRACTION)
+    measure_epsilon: Fraction = key("measure_epsilon", FRACTION)
+    certify_epsilon: Fraction = key("certify_epsilon", FRACTION)
+    # An answer's gap in units of 2^-40 that its measurement's noise does not explain.
+    guard: int = key("guard", COUNT)
 
     @property
     def select_step(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -70,7 +70,16 @@ class Runs:
         peak_memory_bytes: int,
     ) -> None:
         """Keep the synopsis and the streams' digests, and say that all of the run's messages are there."""
-        rows = [{"run_id": run_id, "analyst": analyst, **asdict(stream)} for analyst, stream in streams.items()]
+        rows = [
+            {
+                "run_id": run_id,
+                "analyst": analyst,
+                "digest": stream.digest,
+                "messages": stream.messages,
+                "queries": stream.queries,
+            }
+            for analyst, stream in streams.items()
+        ]
         with self.store.write() as connection:
             if rows:
                 connection.execute(stream_digests.insert(), rows)
