@@ -113,7 +113,8 @@ def submit(
     {"among": {"attribute": "carrier", "categories": ["AA", "UA"]}},
     {"not": {"interval": {"attribute": "distance", "low": null, "high": 400}}}]}
 
-    Conditions are among, interval (half-open; null is infinite), all, any and not. No other analyst learns what
+    Conditions are among, interval (half-open; null is infinite), all, any and not. A marginal may have a condition
+    beside it, "where": only the records that satisfy it are counted. No other analyst learns what
     you ask, nor that you asked.
     """
     asked = read_statements(statements)

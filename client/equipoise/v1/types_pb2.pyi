@@ -413,18 +413,24 @@ class Marginal(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    WHERE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def attributes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The attributes, each once. Cells are ordered like the attributes, the last one varying fastest."""
+
+    @_builtins.property
+    def where(self) -> Global___Predicate:
+        """The records that are counted; all of them where it is not set. The others are in no cell."""
 
     def __init__(
         self,
         *,
         attributes: _abc.Iterable[_builtins.str] | None = ...,
+        where: Global___Predicate | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["where", b"where"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "where", b"where"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
