@@ -26,7 +26,7 @@ import numpy as np
 from harness.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import Share, Terms
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
@@ -36,7 +36,6 @@ from equipoise_server.datasets.source import load_histogram
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds import datasets, opening, submissions, transitions
 from equipoise_server.rounds.lifecycle import Rounds
-from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.round_job import read_job
 from equipoise_server.rounds.seeds import bound_seed
 from equipoise_server.rounds.worker import Digests, Job, PrivacyEvent
@@ -129,7 +128,7 @@ def lived(place: Path, case: Case) -> tuple[int, float, float]:
         connection.execute(identities.insert(), rows)
     budget = Budget(8.0, 1e-4)
     shares = tuple(Share(name, compiled.statement_count, compiled.query_count) for name in names)
-    terms = Terms("t", "query", budget, budget, 0.05, case.mechanism, shares, case.options)
+    terms = Terms("t", shares, budget, budget, mechanism=case.mechanism, options=case.options)
     workload = workload_to_bytes(asked)
     begin = processor_seconds()
     service.register_dataset("t", "table.csv", schema, Budget(20.0, 1e-3), Budget(20.0, 1e-3), "register")

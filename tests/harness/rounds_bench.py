@@ -12,7 +12,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Progress, RoundState, Share
+from equipoise.model.rounds import Progress, RoundState, Share, Terms
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
@@ -22,7 +22,7 @@ from equipoise_server.config import CONFIG_FILE, load_config
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting
 from equipoise_server.rounds.lifecycle import Rounds
-from equipoise_server.rounds.records import RoundRecord, StreamDigest, Terms
+from equipoise_server.rounds.records import RoundRecord, StreamDigest
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from equipoise.model.accounts import Budget
 from equipoise.model.results import ResultColumns
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import Share, Terms
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Statement
@@ -30,7 +30,6 @@ from equipoise_server.datasets.source import load_histogram
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds import worker
 from equipoise_server.rounds.lifecycle import Rounds
-from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.worker import Job, compute_round, stream_parts
 from equipoise_server.storage.store import open_store
@@ -85,7 +84,7 @@ class JointRound:
         sizes = {CHANGED: max(map(len, self.changed))} | {name: len(masks) for name, masks in self.others.items()}
         shares = tuple(Share(name, sizes.get(name, 1), sizes.get(name, 1)) for name in self.analysts)
         data = Budget(50.0, 0.01)
-        return Terms("joint", self.unit, data, self.analyst_budget, 0.1, "equilibrium", shares, self.options)
+        return Terms("joint", shares, data, self.analyst_budget, self.unit, 0.1, "equilibrium", self.options)
 
     def workloads(self, side: int) -> dict[str, bytes]:
         """What everybody submits in either of the neighbouring rounds."""

@@ -28,7 +28,7 @@ from equipoise.accounting import (
     events_to_json,
 )
 from equipoise.model.accounts import Account, Budget
-from equipoise.model.rounds import Ending, SessionTerms, Share
+from equipoise.model.rounds import Ending, SessionTerms, Share, Terms
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.records import items
 from equipoise.records.canonical import canonical_json
@@ -56,7 +56,6 @@ from equipoise_server.mechanisms.weights.plan import WeightsParameters
 from equipoise_server.rounds.budget_views import ACCOUNT
 from equipoise_server.rounds.datasets import NewDataset
 from equipoise_server.rounds.opening import open_request
-from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.seeds import bound_seed, setting_fields
 from equipoise_server.rounds.store.rounds import (
     plan_to_json,
@@ -94,7 +93,7 @@ PARAMETERS: dict[str, Any] = {
 }
 PLAN = Plan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 1, 2, 3, 4)
 TERMS = Terms(
-    "flights", "query", BUDGET, None, 0.05, "online", SHARES, {"noise": "laplace"}, session=SessionTerms(3, 60)
+    "flights", SHARES, BUDGET, None, "query", 0.05, "online", {"noise": "laplace"}, session=SessionTerms(3, 60)
 )
 SETTING = PublicParameters(100, 6, SHARES, "query", BUDGET, Budget(2, 1e-7), 0.05, {"rounds": 3}, (2, 3))
 EVENTS = (
@@ -228,6 +227,12 @@ HASHED = [
     *Path(equipoise_server.__file__).parent.joinpath("rounds", "store").glob("*.py"),
 ]
 BY_NAME = {"asdict", "astuple", "vars", "__dict__", "_asdict"}
+
+
+def test_the_modules_that_write_what_is_hashed_are_where_they_are_looked_for() -> None:
+    names = {path.name for path in HASHED}
+    assert names >= {"items.py", "public_facts.py", "events.py", "journal.py", "plan.py", "seeds.py", "opening.py"}
+    assert names >= {"rounds.py", "step_records.py", "results.py", "budget_views.py"}
 
 
 @pytest.mark.parametrize("path", HASHED, ids=lambda path: "/".join(path.parts[-2:]))

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss, EquipoiseError, WrongState
 from equipoise.model.accounts import Account, Budget, JournalEntry
-from equipoise.model.rounds import Progress, RoundState
+from equipoise.model.rounds import Progress, RoundState, Terms
 from equipoise.model.submissions import DryRun, Receipt
 from equipoise.model.times import to_microseconds
 from equipoise.queries.schema import Schema
@@ -30,7 +30,7 @@ from equipoise_server.rounds.budget_views import Budgets
 from equipoise_server.rounds.context import Foundation
 from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting, Datasets, NewDataset
 from equipoise_server.rounds.opening import Opening, open_request
-from equipoise_server.rounds.records import DatasetRecord, RoundRecord, Terms
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.round_job import read_job
 from equipoise_server.rounds.runner import NOTHING, Runner
 from equipoise_server.rounds.schedule import due_steps, take_due_step

@@ -12,7 +12,7 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from equipoise.errors import InvalidArgument, WrongState
-from equipoise.model.rounds import RoundState
+from equipoise.model.rounds import RoundState, Terms
 from equipoise.model.times import to_microseconds
 from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import SHARE, TERMS
@@ -21,7 +21,8 @@ from equipoise_server.ledger.accounts import account, check_room, open_account
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.datasets import Datasets
-from equipoise_server.rounds.records import RoundRecord, Terms
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.state_machine import lifecycle_of
 from equipoise_server.rounds.store.rounds import (
     plan_to_json,
     read_dataset,
@@ -100,7 +101,7 @@ class Opening:
             now = self.clock()
             round_id = self._insert(connection, with_defaults(terms, now), plan, now)
             opened = read_round(connection, round_id)
-            for settlement in terms.course.opening:
+            for settlement in lifecycle_of(terms).opening:
                 settle(connection, opened, settlement, now)
             round_opened(connection, opened, now)
             keep_answer(connection, request, round_id, now)

@@ -15,7 +15,7 @@ from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise_server.ledger import charges
 from equipoise_server.ledger.accounts import data_account
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.state_machine import Action, Settlement
+from equipoise_server.rounds.state_machine import Action, Settlement, lifecycle_of
 from equipoise_server.rounds.store.results import discard
 from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.rounds.store.step_records import step_taken
@@ -52,7 +52,7 @@ def take_step(
     if (known := first_answer(connection, request)) is not None:
         return _answer_from_json(connection, known)
     record = read_round(connection, round_id, locked=True)
-    state, settlement = record.terms.course.after(record.state, action)
+    state, settlement = lifecycle_of(record.terms).after(record.state, action)
     columns = dict(step(connection, record))
     if state.ended:
         # Only auditors are to know it from now on, and the key that the server has opens nothing of theirs.

@@ -18,11 +18,11 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
-from equipoise.model.rounds import Ending, Progress, RoundState
+from equipoise.model.rounds import Ending, Progress, RoundState, Terms
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import SALT_BYTES
 from equipoise_server.rounds.lifecycle import RoundPage, Rounds
-from equipoise_server.rounds.records import RoundRecord, Terms
+from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.round_job import read_seed
 from equipoise_server.rounds.store.results import kept
 from equipoise_server.rounds.store.rounds import (

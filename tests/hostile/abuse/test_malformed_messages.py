@@ -32,7 +32,7 @@ from harness.server_process import Refusal
 
 from equipoise.model.identities import Role
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
-from equipoise.wire.rounds import terms_message
+from equipoise.wire.terms import terms_to_message
 from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 from equipoise_server.identity.policy import POLICY
 
@@ -286,7 +286,7 @@ def test_request_ids_are_any_short_text(here: Place) -> None:
 
 
 def open_with(**changed: object) -> bytes:
-    asked = terms_message(terms("ann"))
+    asked = terms_to_message(terms("ann"))
     for name, value in changed.items():
         if isinstance(value, list):
             asked.ClearField(name)  # type: ignore[arg-type]
@@ -373,7 +373,7 @@ TERMS: dict[str, bytes] = {
     "no mechanism": open_with(mechanism=""),
     "no dataset": open_with(dataset=""),
     "nothing": b"",
-    "no request_id": operator_pb2.OpenRoundRequest(terms=terms_message(terms("ann"))).SerializeToString(),
+    "no request_id": operator_pb2.OpenRoundRequest(terms=terms_to_message(terms("ann"))).SerializeToString(),
 }
 
 

@@ -7,14 +7,14 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select
 
 from equipoise.errors import DataLoss, InvalidArgument, NotFound, VerificationFailed
-from equipoise.model.rounds import RoundState, SessionTerms, Share
+from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import from_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, object_codec
 from equipoise.records.public_facts import PLAN_KEYS, TERMS, RecordedPlan, RecordedTerms
 from equipoise_server.mechanisms.interface import Plan
-from equipoise_server.rounds.records import DatasetRecord, RoundRecord, Terms
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.storage.tables import datasets, rounds, sessions, shares, submissions
 
 NO_DATASET = "there is no such dataset"
@@ -198,6 +198,7 @@ def _round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
 
 def _read_round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
     terms = TERMS.from_text(row.terms, "the terms")
+    plan = plan_from_json(row.plan)
     return RoundRecord(
         id=row.id,
         terms=Terms(
@@ -214,7 +215,8 @@ def _read_round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
             session=terms.session,
         ),
         state=RoundState(row.state),
-        plan=plan_from_json(row.plan),
+        mechanism=plan.mechanism,
+        plan=plan,
         records=row.records,
         universe_size=row.universe_size,
         open_time=from_microseconds(row.open_time),

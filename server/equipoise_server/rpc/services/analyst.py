@@ -12,15 +12,16 @@ from equipoise.model.rounds import RoundState
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.datasets import dataset_to_message
 from equipoise.wire.identities import caller_to_message
+from equipoise.wire.rounds import round_to_message
 from equipoise.wire.submissions import dry_run_to_message, receipt_to_message
 from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rounds.store.rounds import NO_DATASET
-from equipoise_server.rpc import messages
 from equipoise_server.rpc.services.evidence_stream import awaited, evidence_pieces, workload_pieces
 from equipoise_server.rpc.services.session_stream import Asking
 from equipoise_server.rpc.services.synopsis_stream import Synopses
 from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.services.watch import watch
+from equipoise_server.rpc.shown_rounds import shown_to_analyst
 from equipoise_server.rpc.threads import Threads
 
 CHUNKS_AT_ONCE = 16  # read from the store together, about 300 KiB
@@ -54,7 +55,8 @@ class AnalystMethods:
         """Lists the rounds in which the caller has a share, newest first."""
         records, token = self.rounds.list_for_analyst(caller.name, request.page_size, request.page_token)
         return analyst_pb2.ListAnalystRoundsResponse(
-            rounds=[messages.analyst_round(record, caller.name) for record in records], next_page_token=token
+            rounds=[round_to_message(shown_to_analyst(record, caller.name)) for record in records],
+            next_page_token=token,
         )
 
     def get_analyst_round(
@@ -62,7 +64,7 @@ class AnalystMethods:
     ) -> analyst_pb2.GetAnalystRoundResponse:
         """Shows one round."""
         shown, _ = self._look(caller, request.round_id)
-        if shown.HasField("session"):
+        if shown.terms.HasField("session"):
             shown.answered = self.asking.sessions.answered(caller.name, request.round_id)
         return analyst_pb2.GetAnalystRoundResponse(round=shown)
 
@@ -150,7 +152,9 @@ class AnalystMethods:
         records, token = self.asking.sessions.list_for_analyst(caller.name, request.page_size, request.page_token)
         return analyst_pb2.ListSessionsResponse(
             sessions=[
-                messages.analyst_round(record, caller.name, self.asking.sessions.answered(caller.name, record.id))
+                round_to_message(
+                    shown_to_analyst(record, caller.name, self.asking.sessions.answered(caller.name, record.id))
+                )
                 for record in records
             ],
             next_page_token=token,
@@ -175,4 +179,4 @@ class AnalystMethods:
         record = self.rounds.get_for_analyst(caller.name, round_id)
         # RELEASED is shown to analysts from the release time on, so it means that streams are open.
         last = record.state in (RoundState.RELEASED, RoundState.ABORTED)
-        return messages.analyst_round(record, caller.name), last
+        return round_to_message(shown_to_analyst(record, caller.name)), last

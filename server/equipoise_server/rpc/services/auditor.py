@@ -9,8 +9,9 @@ from equipoise.model.log import SealedSeed
 from equipoise.v1 import auditor_pb2
 from equipoise.wire.accounts import journal_entry_to_message
 from equipoise.wire.log import record_opening_to_message, sealed_seed_to_message
+from equipoise.wire.rounds import round_detail_to_message
 from equipoise_server.rounds.lifecycle import Rounds
-from equipoise_server.rpc import messages
+from equipoise_server.rpc.shown_rounds import shown_to_operator
 from equipoise_server.transparency.views import LogViews
 
 
@@ -26,7 +27,10 @@ class AuditorMethods:
     ) -> auditor_pb2.ListAuditRoundsResponse:
         """Lists every round, newest first."""
         records, token = self.rounds.list(request.page_size, request.page_token)
-        details = [messages.round_detail(record, self.rounds.progress(record.id)) for record in records]
+        details = [
+            round_detail_to_message(shown_to_operator(record, self.rounds.progress(record.id)))
+            for record in records
+        ]
         return auditor_pb2.ListAuditRoundsResponse(details=details, next_page_token=token)
 
     def list_journal(self, _: Caller, request: auditor_pb2.ListJournalRequest) -> auditor_pb2.ListJournalResponse:

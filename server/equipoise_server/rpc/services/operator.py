@@ -9,6 +9,7 @@ from datetime import datetime
 
 from cryptography import x509
 
+from equipoise.errors import InvalidArgument
 from equipoise.model.identities import Caller, Role
 from equipoise.model.rounds import RoundState
 from equipoise.v1 import operator_pb2, types_pb2
@@ -16,6 +17,8 @@ from equipoise.wire import workloads
 from equipoise.wire.accounts import account_to_message, checked_budget, journal_entry_to_message
 from equipoise.wire.datasets import dataset_to_message
 from equipoise.wire.identities import analyst_to_message
+from equipoise.wire.rounds import plan_to_message, round_detail_to_message
+from equipoise.wire.terms import terms_from_message
 from equipoise_server.clock import Clock
 from equipoise_server.identity.authority import Authority
 from equipoise_server.identity.enrolment import requested_key
@@ -24,9 +27,8 @@ from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.datasets import Counting
 from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rpc import messages
 from equipoise_server.rpc.services.watch import watch
-from equipoise_server.rpc.terms import terms_from_message
+from equipoise_server.rpc.shown_rounds import shown_plan, shown_to_operator
 from equipoise_server.rpc.threads import Threads
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.idempotency import make_request
@@ -140,13 +142,16 @@ class OperatorMethods:
 
     def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
         """Shows what a round, or a session, would do and cost, without opening it."""
-        session = request.session if request.HasField("session") else None
-        terms = terms_from_message(request.terms, session)
-        return operator_pb2.PlanRoundResponse(plan=messages.plan(self.rounds.plan(terms), terms))
+        terms = terms_from_message(request.terms)
+        plan = shown_plan(self.rounds.plan(terms), terms)
+        return operator_pb2.PlanRoundResponse(plan=plan_to_message(plan))
 
     def open_round(self, caller: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
         """Opens a round: workloads are accepted from now on."""
-        record = self.rounds.open(terms_from_message(request.terms), request.request_id, caller.name)
+        terms = terms_from_message(request.terms)
+        if terms.session is not None:
+            raise InvalidArgument("terms.session", "is of a session, which OpenSession opens")
+        record = self.rounds.open(terms, request.request_id, caller.name)
         return operator_pb2.OpenRoundResponse(detail=self._detail(record))
 
     def list_rounds(self, _: Caller, request: operator_pb2.ListRoundsRequest) -> operator_pb2.ListRoundsResponse:
@@ -197,7 +202,7 @@ class OperatorMethods:
         self, caller: Caller, request: operator_pb2.OpenSessionRequest
     ) -> operator_pb2.OpenSessionResponse:
         """Opens an online session, and charges both budgets."""
-        terms = terms_from_message(request.terms, request.session)
+        terms = terms_from_message(request.terms)
         record = self.sessions.open(terms, request.request_id, caller.name)
         return operator_pb2.OpenSessionResponse(detail=self._detail(record))
 
@@ -242,7 +247,7 @@ class OperatorMethods:
     def _detail(self, record: RoundRecord) -> types_pb2.RoundDetail:
         asking = record.terms.session is not None and record.state is RoundState.OPEN
         progress = self.sessions.progress(record) if asking else self.rounds.progress(record.id)
-        return messages.round_detail(record, progress)
+        return round_detail_to_message(shown_to_operator(record, progress))
 
     def _look(self, round_id: str) -> tuple[types_pb2.RoundDetail, bool]:
         record = self.rounds.get(round_id)

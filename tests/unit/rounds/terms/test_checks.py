@@ -11,10 +11,9 @@ import pytest
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import Share, Terms
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.opening import open_request
-from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.store.rounds import canonical, plan_from_json, plan_to_json, terms_to_json
 from equipoise_server.rounds.terms.checks import charges_of, check_reason, check_terms, setting_of
 from equipoise_server.storage.idempotency import make_request
