@@ -45,7 +45,7 @@ COUNTED: dict[str, list[Statement]] = {
 }
 ASKED: dict[str, list[Statement]] = {
     "ann": [COLOUR == "red", Marginal(("colour", "size")), SIZE.isin(["s", "m"])],
-    "bob": [Marginal(("size",)), (COLOUR == "red") | (SIZE == "xl")],
+    "bob": [Marginal(("size",), where=COLOUR == "red"), (COLOUR == "red") | (SIZE == "xl")],
 }
 
 
