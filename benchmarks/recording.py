@@ -38,7 +38,7 @@ from equipoise_server.rounds import datasets, opening, submissions, transitions
 from equipoise_server.rounds.round_job import read_job
 from equipoise_server.rounds.seeds import bound_seed
 from equipoise_server.rounds.services import round_services
-from equipoise_server.rounds.worker import Digests, Job, PrivacyEvent
+from equipoise_server.rounds.worker import Digests, Job, StreamPart
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import identities
 from equipoise_server.transparency import seed_encryption
@@ -152,7 +152,7 @@ def lived(place: Path, case: Case) -> tuple[int, float, float]:
     assert job is not None
     service.lifecycle.close()
     seconds = processor_seconds() - begin
-    parts = [PrivacyEvent(name, 1, service.analyst_views.results(name, round_id, 0, 1 << 30)) for name in names]
+    parts = [StreamPart(name, 1, service.analyst_views.results(name, round_id, 0, 1 << 30)) for name in names]
     store.close()
     return compiled.query_count * case.analysts, seconds, seconds_of_worker(job, parts)
 
@@ -162,7 +162,7 @@ def processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def seconds_of_worker(job: Job, parts: Sequence[PrivacyEvent]) -> float:
+def seconds_of_worker(job: Job, parts: Sequence[StreamPart]) -> float:
     """What the worker does for the records, done again."""
     histogram = load_histogram(job.table, Schema.from_json(job.schema)).histogram
     begin = time.thread_time()
