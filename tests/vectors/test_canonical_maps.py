@@ -229,6 +229,12 @@ HASHED = [
 BY_NAME = {"asdict", "astuple", "vars", "__dict__", "_asdict"}
 
 
+def test_the_modules_that_write_what_is_hashed_are_where_they_are_looked_for() -> None:
+    names = {path.name for path in HASHED}
+    assert names >= {"items.py", "public_facts.py", "events.py", "journal.py", "plan.py", "seeds.py", "opening.py"}
+    assert names >= {"rounds.py", "step_records.py", "results.py", "budget_views.py"}
+
+
 @pytest.mark.parametrize("path", HASHED, ids=lambda path: "/".join(path.parts[-2:]))
 def test_nothing_is_written_by_the_names_of_attributes(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -1,6 +1,6 @@
 """One worker process a run, started with `spawn`, and how far it has come. Results go to the store as they come.
 
-A crash of the server means: what a worker had not completed is of no use, and `Rounds.recover` starts it again.
+A crash of the server means: what a worker had not completed is of no use, and `Lifecycle.recover` starts it again.
 """
 
 from __future__ import annotations
