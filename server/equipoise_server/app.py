@@ -35,8 +35,7 @@ from equipoise_server.rounds.schedule import Schedule
 from equipoise_server.rounds.services import RoundServices, round_services
 from equipoise_server.rpc.configured import asking_limits, call_limits, options
 from equipoise_server.rpc.health import health_served
-from equipoise_server.rpc.interceptors.authentication import authentication
-from equipoise_server.rpc.interceptors.authorisation import check_role
+from equipoise_server.rpc.interceptors.authentication import authentication, check_role
 from equipoise_server.rpc.interceptors.call_limits import call_limit
 from equipoise_server.rpc.interceptors.error_translation import hide_errors
 from equipoise_server.rpc.interceptors.interceptor import GuardInterceptor

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import page_reader
 
 import equipoise
 import equipoise_server
@@ -191,6 +192,15 @@ def test_attributes_and_classes_can_be_called_anything(value: Any) -> None:
     assert written.to_text(renamed) == value.to_json()
     assert written.from_text(value.to_json(), "it") == renamed
     assert type(value).from_json(value.to_json()) == value
+
+
+def test_a_reader_of_the_page_alone_reads_every_item() -> None:
+    texts = {
+        name.removeprefix("item "): each["text"] for name, each in EXPECTED.items() if name.startswith("item ")
+    }
+    assert texts.keys() == set(items.NAMES.values())
+    for name, text in texts.items():
+        assert page_reader.read(text)["item"] == name
 
 
 def test_every_item_has_a_value_here() -> None:
