@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from equipoise.accounting import DELTA_UNIT, OUTWARD, Cost, charge_at, events_from_json
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Progress, RoundState, Share, Terms
 from equipoise.queries.predicates import attribute
@@ -19,8 +20,11 @@ from equipoise.queries.statements import Marginal, Statement
 from equipoise.records.record import stream_digest
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.config import CONFIG_FILE, load_config
+from equipoise_server.conversion import epsilon_at
+from equipoise_server.ledger.accounts import Account, account
 from equipoise_server.ledger.rollback_guard import Guard
-from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting
+from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.rounds.datasets import AT_USUAL_ORDERS, Counting
 from equipoise_server.rounds.records import RoundRecord, StreamDigest
 from equipoise_server.rounds.services import round_services
 from equipoise_server.rounds.store.results import Runs
@@ -99,7 +103,7 @@ class Bench:
     url: str
     clock: HandClock = field(default_factory=HandClock)
     seed: bytes = SEED
-    counting: Counting = RHOS_AND_PAIRS
+    counting: Counting = AT_USUAL_ORDERS
     audit_window_days: int = 0
 
     def __post_init__(self) -> None:
@@ -184,6 +188,22 @@ class Bench:
     def state(self, round_id: str) -> RoundState:
         """Where the round stands."""
         return self.rounds.views.get(round_id).state
+
+    def needed(self, name: str) -> float:
+        """The least epsilon of a cap, at its present delta, under which what is committed on an account fits."""
+        with self.store.read() as connection:
+            held = account(connection, name)
+        left = held.cap.delta - held.limit.delta / DELTA_UNIT
+        return epsilon_at(held.committed.divergence, held.cap.order or 0, left / OUTWARD) * OUTWARD
+
+    def on_data(self) -> Account:
+        """What stands on the data's account."""
+        with self.store.read() as connection:
+            return account(connection, "data/shop")
+
+    def due(self, plan: Plan) -> Cost:
+        """What the data's account counts of a plan, by the plan's parts."""
+        return charge_at(events_from_json(plan.data_events), self.on_data().cap.order or 0)
 
     def charged(self) -> dict[str, tuple[float, float]]:
         """Epsilon spent, and epsilon spent or reserved, by account."""

@@ -16,6 +16,7 @@ from equipoise.errors import OutOfRange, WrongState
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import RoundState
 from equipoise.wire.results import chunk_from_bytes
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rpc.services.synopsis_stream import RECORDS_A_MESSAGE, Synopses
 from equipoise_server.storage.tables import rounds, synopses
@@ -37,7 +38,9 @@ def test_analysts_are_charged_nothing_and_find_no_synopsis(bench: Bench) -> None
     reserved = bench.charged()
     assert reserved.keys() == {DATA, *analysts}
     assert all(reserved[name] == (0.0, 0.0) for name in analysts)
-    assert reserved[DATA][0] == 0 < reserved[DATA][1] <= TERMS.data_budget.epsilon
+    plan = bench.rounds.views.get(round_id).plan
+    assert (bench.on_data().spent, bench.on_data().committed) == (Cost(), bench.due(plan))
+    assert 0 < epsilon_for(plan.data_cost, TERMS.data_budget.delta) <= TERMS.data_budget.epsilon
     # As if the server had died before the worker's last message.
     first = stored(bench)
     with bench.store.write() as connection:

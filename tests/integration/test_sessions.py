@@ -15,6 +15,7 @@ from harness.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, answered, a
 from harness.stores import allow_changes, back_up, restore
 from sqlalchemy import select, text
 
+from equipoise.accounting import Cost
 from equipoise.errors import (
     AlreadyExists,
     BudgetExhausted,
@@ -36,6 +37,7 @@ from equipoise.queries.statements import Marginal, Statement
 from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
 from equipoise.wire.statements import statement_to_bytes
 from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.sessions import pending_statements
 from equipoise_server.sessions.attachments import Attachment
@@ -76,7 +78,8 @@ def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(benc
     assert opened.terms.session == SessionTerms(length=8, turn_seconds=0, ending=Ending.HYPOTHESIS)
     charged = bench.charged()
     assert set(charged) == {DATA}  # what is not protected is not accounted for
-    assert charged[DATA][0] == 0 < charged[DATA][1] <= ONLINE.data_budget.epsilon
+    assert (bench.on_data().spent, bench.on_data().committed) == (Cost(), bench.due(opened.plan))
+    assert 0 < epsilon_for(opened.plan.data_cost, ONLINE.data_budget.delta) <= ONLINE.data_budget.epsilon
     actions = [entry.action for entry in bench.rounds.budgets.history(DATA)[0]]
     assert actions == ["open-account", "reserve", "run"]
 

@@ -113,15 +113,7 @@ def check_recomputed(
 
 def check_charge(proven: ProvenRound) -> str:
     """Raises `VerificationFailed` unless the analyst is charged what was announced, part by part."""
-    announced, parts = proven.round.analyst_cost or Cost(), events_from_json(proven.announced_parts)
-    if proven.round.analyst_events.get("mechanism") != proven.round.mechanism or charge_of(parts) != announced:
-        raise VerificationFailed(f"the announced cost, {_shown(announced)}, is not the sum of the announced parts")
-    if not pairs_hold(parts):
-        raise VerificationFailed("the pair of an announced part does not follow from what the part is made of")
-    if (proven.round.analyst_cost is None) != (proven.round.analyst_budget is None):
-        raise VerificationFailed("a session that does not protect its analysts has a budget for them, or a cost")
-    order = proven.round.analyst_order
-    expected, state = announced if order is None else charge_at(parts, order), "spent"
+    expected, state = _expected_charge(proven), "spent"
     if proven.result is not None:
         charged = proven.result.charge
     elif proven.charge is not None:
@@ -143,6 +135,24 @@ def check_charge(proven: ProvenRound) -> str:
     if unprotected:
         return "nothing: the session does not protect its analysts from one another"
     return "nothing: the round was not sealed" if state == NOTHING_CHARGED else f"{_shown(charged)}, {state}"
+
+
+def _expected_charge(proven: ProvenRound) -> Cost:
+    """Compute what the analyst's account must count, from the announced parts.
+
+    Raises `VerificationFailed` where these are not what was announced, or not what their account counts.
+    """
+    announced, parts = proven.round.analyst_cost or Cost(), events_from_json(proven.announced_parts)
+    if proven.round.analyst_events.get("mechanism") != proven.round.mechanism or charge_of(parts) != announced:
+        raise VerificationFailed(f"the announced cost, {_shown(announced)}, is not the sum of the announced parts")
+    if not pairs_hold(parts):
+        raise VerificationFailed("the pair of an announced part does not follow from what the part is made of")
+    if (proven.round.analyst_cost is None) != (proven.round.analyst_budget is None):
+        raise VerificationFailed("a session that does not protect its analysts has a budget for them, or a cost")
+    order = proven.round.analyst_order
+    if (order is None) is not (proven.round.unit == "query"):
+        raise VerificationFailed("rounds add on accounts of unit = analyst, at an order, and on no others")
+    return announced if order is None else charge_at(parts, order)
 
 
 def _shown(cost: Cost) -> str:

@@ -21,7 +21,7 @@ from equipoise.records.public_facts import BUDGET
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.identity.names import check_name
-from equipoise_server.ledger.accounts import data_account, open_account
+from equipoise_server.ledger.accounts import data_account, lost_orders, open_account
 from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.store.rounds import canonical, dataset_record, read_dataset
@@ -34,18 +34,18 @@ from equipoise_server.storage.tables import datasets
 
 @dataclass(frozen=True)
 class Counting:
-    """The Renyi orders at which a dataset's accounts count; 0: the usual one of the cap; None: rhos and pairs."""
+    """The Renyi orders at which a dataset's accounts count what rounds add; 0: the usual one of the cap."""
 
-    data_order: float | None = None
-    analyst_order: float | None = None
+    data_order: float = 0.0
+    analyst_order: float = 0.0
 
     def __post_init__(self) -> None:
         for name, order in asdict(self).items():
-            if order is not None and not math.isfinite(order):
+            if not math.isfinite(order):
                 raise InvalidArgument(name, "must be finite")
 
 
-RHOS_AND_PAIRS = Counting()
+AT_USUAL_ORDERS = Counting()
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class NewDataset:
     schema: Schema
     data_cap: Budget
     analyst_cap: Budget
-    counting: Counting = RHOS_AND_PAIRS
+    counting: Counting = AT_USUAL_ORDERS
     new_budgets: bool = False
 
     def request(self, caller: str, request_id: str) -> Request:
@@ -94,14 +94,14 @@ class Datasets:
         analyst_cap: Budget,
         request_id: str,
         caller: str = "",
-        counting: Counting = RHOS_AND_PAIRS,
+        counting: Counting = AT_USUAL_ORDERS,
         *,
         new_budgets: bool = False,
     ) -> DatasetRecord:
         """Register a table of the data directory: its number of records is public from now on.
 
-        `counting`: how its accounts count, for good. `new_budgets`: said where another dataset has the same table.
-        Raises `InvalidArgument` (also where the schema refuses records), `AlreadyExists`.
+        `counting`: at which orders its accounts count, for good. `new_budgets`: said where another dataset has the
+        same table. Raises `InvalidArgument` (also where the schema refuses records), `AlreadyExists`.
         """
         new = NewDataset(name, source, schema, data_cap, analyst_cap, counting, new_budgets)
         request = new.request(f"operator/{caller}", request_id)
@@ -187,6 +187,9 @@ def _insert(
         )
     if new.new_budgets and not others:
         raise InvalidArgument("new_budgets", "must not be set, as no dataset has this table yet")
+    lost_of_data, lost_of_analysts = lost_orders(connection, new.name)
+    _check_lost("data_order", lost_of_data, data_cap)
+    _check_lost("analyst_order", lost_of_analysts, analyst_cap)
     connection.execute(
         datasets.insert().values(
             name=new.name,
@@ -224,9 +227,14 @@ def _same_table(path: Path, other: Path) -> bool:
         raise Unavailable(f"the tables of other datasets cannot be compared: {error.strerror}") from None
 
 
-def _counted_cap(whose: str, budget: Budget, order: float | None) -> Cap:
-    cap = checked_cap(f"{whose}_cap", budget.epsilon, budget.delta)
-    return cap if order is None else at_order(f"{whose}_order", cap, order)
+def _counted_cap(whose: str, budget: Budget, order: float) -> Cap:
+    return at_order(f"{whose}_order", checked_cap(f"{whose}_cap", budget.epsilon, budget.delta), order)
+
+
+def _check_lost(field: str, lost: set[float], cap: Cap) -> None:
+    """What was lost of accounts counts where they are opened again, and only at its own order."""
+    for order in sorted(lost - {cap.order}):
+        raise InvalidArgument(field, f"must be {order!r}, at which what was written off under this name is counted")
 
 
 def _as_registered(connection: Connection, name: str) -> DatasetRecord:

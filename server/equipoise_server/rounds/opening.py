@@ -29,7 +29,7 @@ from equipoise_server.rounds.store.rounds import (
     terms_to_json,
 )
 from equipoise_server.rounds.store.step_records import round_opened
-from equipoise_server.rounds.terms.checks import UNITS, analyst_accounts, charges_of, check_terms
+from equipoise_server.rounds.terms.checks import UNITS, adds, analyst_accounts, charges_of, check_terms
 from equipoise_server.rounds.terms.defaults import make_plan, with_defaults
 from equipoise_server.rounds.terms.open_charges import pending_costs
 from equipoise_server.rounds.transitions import settle
@@ -162,7 +162,7 @@ def _check_accounts(connection: Connection, terms: Terms, plan: Plan, now: datet
             name,
             dataset=terms.dataset,
             composition=UNITS[terms.unit],
-            cap=Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order),
+            cap=Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order if adds(terms.unit) else None),
         )
     charges = charges_of(terms, plan)
     held = {charge.account: account(connection, charge.account) for charge in charges}

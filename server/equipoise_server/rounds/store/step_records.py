@@ -52,6 +52,7 @@ from equipoise_server.rounds.store.rounds import (
     recorded_plan,
     recorded_terms,
 )
+from equipoise_server.rounds.terms.checks import adds
 from equipoise_server.storage.tables import datasets, record_items, records, submissions
 from equipoise_server.transparency.record_writer import find_root, record, record_root
 
@@ -94,7 +95,7 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
         max_uncertified=plan.uncertified_at_most,
         analyst_cost=None if terms.analyst_budget is None else plan.charged_analyst_cost,
         analyst_events=json.loads(plan.analyst_events),
-        analyst_order=connection.execute(order).scalar_one(),
+        analyst_order=connection.execute(order).scalar_one() if adds(terms.unit) else None,
         seed_commitment=opened.seed_commitment,
         open_time=to_microseconds(opened.open_time),
         close_time=None if terms.close_time is None else to_microseconds(terms.close_time),
