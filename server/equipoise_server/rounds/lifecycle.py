@@ -41,6 +41,7 @@ from equipoise_server.rounds.runner import NOTHING, Runner
 from equipoise_server.rounds.schedule import due_steps, take_due_step
 from equipoise_server.rounds.seeds import Seeds, erase_older, kept_too_long
 from equipoise_server.rounds.session_sealing import collected
+from equipoise_server.rounds.starting import load_program
 from equipoise_server.rounds.state_machine import Action, RoundState
 from equipoise_server.rounds.store.results import Runs, completed, completed_run, discard, expire, kept_since_before
 from equipoise_server.rounds.store.rounds import canonical, check_token, newest_first, read_round, round_records
@@ -160,6 +161,7 @@ class Rounds:
         """Open a round. Raises as `plan` does, and `BudgetExhausted` naming the account it does not fit."""
         record = self._opening.open(terms, open_request(terms, f"operator/{caller}", request_id))
         self._guard.advance(self._store)
+        load_program()  # which takes seconds; the round will need it
         return record
 
     def seal(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
