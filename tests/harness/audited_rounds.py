@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from harness.rounds_bench import Bench, log_of
-
 from equipoise.auditing.archive import Archive, ListedRound
 from equipoise.auditing.verify import Audit, Outcome, verify
 from equipoise.model.times import to_microseconds
 from equipoise_server.transparency.views import LogViews
+from harness.rounds_bench import Bench, log_of
 
 Part = TypeVar("Part")
 FEW = 3  # on a page

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from harness.rounds_bench import SALT
-
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.v1 import (
@@ -15,6 +13,7 @@ from equipoise.v1 import (
     types_pb2,
 )
 from equipoise.wire.workloads import schema_to_message
+from harness.rounds_bench import SALT
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 COLOUR, SIZE = attribute("colour"), attribute("size")

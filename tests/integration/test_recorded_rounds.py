@@ -202,22 +202,6 @@ def recorded_but_log(bench: Bench) -> dict[str, Any]:
     return read_item(content or b"", "abort")
 
 
-def test_a_table_from_before_there_were_records_gets_its_own_at_the_next_opening(bench: Bench) -> None:
-    before = bench.opened()
-    with bench.store.write() as connection:
-        for table in (record_items, records):
-            connection.execute(table.delete())
-    bench.rounds.submit("ann", before, "1", workload_to_bytes(ANN), SALT)
-    bench.rounds.seal(before, "seal")
-    compute(bench, before)
-    bench.rounds.release(before, "release")
-    assert recorded(bench) == {}
-    bench.opened()
-    found = recorded(bench)
-    assert set(found) == {Kind.DATASET_REGISTERED, Kind.ROUND_OPENED}
-    assert found[Kind.DATASET_REGISTERED][1]["digest"] == digest_of_table(bench)
-
-
 def test_receipts_are_signed_and_the_same_bytes_for_the_same_request(bench: Bench) -> None:
     round_id, asked = bench.opened(), workload_to_bytes(ANN)
     with pytest.raises(InvalidArgument, match=r"^commitment_salt: "):

@@ -123,9 +123,9 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
         "analyst bob, the workload's commitment: nothing is there",
     ),
     "a salt": (
-        sql("UPDATE submissions SET salt = NULL WHERE round_id = :round AND analyst = 'bob'"),
+        sql("UPDATE submissions SET salt = zeroblob(32) WHERE round_id = :round AND analyst = 'bob'"),
         "workloads",
-        "analyst bob, the workload's commitment: nothing is there",
+        "analyst bob, the workload's commitment",
     ),
     "the plan": (
         sql("""UPDATE rounds SET plan = replace(plan, '"seconds":', '"seconds":1') WHERE id = :round"""),
@@ -271,7 +271,7 @@ def test_rounds_that_cannot_be_replayed_are_refused(released: Released, tmp_path
     for name, problem in (
         ("equilibrium", "no longer kept"),
         ("pooled", "not sealed to this key, or was destroyed"),
-        ("projection", "before steps were put on record"),
+        ("projection", "is not on record"),
     ):
         with pytest.raises(WrongState, match=problem):
             copy.replay(name)
@@ -283,7 +283,7 @@ def test_a_store_that_is_not_there_or_not_of_this_version_is_refused(released: R
     assert not (tmp_path / "none.db").exists()
     copy = released.copy(tmp_path / "copy")
     with copy.opened() as connection:
-        connection.execute("UPDATE alembic_version SET version_num = 'renyi_accounts'")
+        connection.execute("UPDATE alembic_version SET version_num = '0000'")
     with pytest.raises(InvalidArgument, match="a server that starts updates it"):
         copy.replay("equilibrium")
 

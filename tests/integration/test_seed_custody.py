@@ -162,12 +162,3 @@ def test_a_nonce_comes_too_late_from_the_closing_time_on(bench: Bench) -> None:
     bench.clock.move(3600)
     with pytest.raises(WrongState, match="until it is sealed"):
         bench.rounds.set_audit_nonce(round_id, NONCE, "1", "auditor")
-
-
-def test_what_older_servers_kept_of_seeds_is_erased_at_the_start(bench: Bench) -> None:
-    round_id, going = released(bench), bench.opened()
-    kept = own_copy(bench, going)
-    with bench.store.write() as connection:
-        connection.execute(rounds.update().where(rounds.c.id == round_id).values(sealed_seed=b"kept"))
-    bench.restart()
-    assert (own_copy(bench, round_id), own_copy(bench, going)) == (b"", kept)

@@ -40,10 +40,14 @@ def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 ALL = [pair for name, command in COMMANDS.items() for pair in walk(name, command)]
+FIRST_ROUND = (ROOT / "docs" / "first-round.md").read_text(encoding="utf-8")
 ENROLMENT = (ROOT / "docs" / "enrolment.md").read_text(encoding="utf-8")
 SESSIONS = (ROOT / "docs" / "sessions.md").read_text(encoding="utf-8")
 SHELL = [
-    line for page in (README, ENROLMENT, SESSIONS) for block in blocks("sh", page) for line in block.splitlines()
+    line
+    for page in (README, FIRST_ROUND, ENROLMENT, SESSIONS)
+    for block in blocks("sh", page)
+    for line in block.splitlines()
 ]
 
 
@@ -91,8 +95,8 @@ def test_the_pages_python_runs_up_to_the_server(page: str) -> None:
     exec(compile(block, "a page", "exec"), {})
 
 
-def test_the_readme_s_files_are_read() -> None:
-    schema, statements = blocks("json")
+def test_the_files_of_the_first_round_are_read() -> None:
+    schema, statements = blocks("json", FIRST_ROUND)
     assert Schema.from_json(schema).names == ("origin", "month", "carrier", "dep_delay")
     asked = statements_from_json(statements)
     assert statements_from_json(statements_to_json(asked)) == asked

@@ -56,8 +56,7 @@ def _lags(
         recorded = read_rounds(open_steps(records, leaves))
     except VerificationFailed:
         return False  # for the checks to say
-    newer = (each for each in rounds if each.open_time >= recorded.start_time)
-    return any(behind(each, recorded, now) for each in newer)
+    return any(behind(each, recorded, now) for each in rounds)
 
 
 def _listed(detail: RoundDetail) -> ListedRound:

@@ -38,51 +38,23 @@ _FURTHER = {
 def check_rounds(archive: Archive, recorded: Recorded) -> list[str]:
     """A8: every round that is listed or charged is recorded, with the journal's entries at each of its steps.
 
-    Gives remarks: on rounds that were opened before the log began, of which it says nothing, and on the datasets.
+    Gives remarks on the datasets.
     """
-    older = {each.id for each in archive.rounds if each.open_time < recorded.start_time}
-    older -= recorded.rounds.keys()
-    _check_older(archive, recorded, older)
     _check_removed(recorded)
     if len({each.id for each in archive.rounds}) != len(archive.rounds):
         raise VerificationFailed("a round is listed twice")
     for each in archive.rounds:
-        if each.id not in older and (problem := behind(each, recorded, archive.time)):
+        if problem := behind(each, recorded, archive.time):
             raise VerificationFailed(problem)
     entries: dict[str, list[JournalEntry]] = {}
     for entry in archive.journal:
         entries.setdefault(entry.round_id, []).append(entry)
     for round_id in entries:
-        if round_id and round_id not in older and round_id not in recorded.rounds:
+        if round_id and round_id not in recorded.rounds:
             raise VerificationFailed(f"the round {round_id} is in the budget journal, but is not recorded")
     for round_id, held in recorded.rounds.items():
         _check_entries(held, entries.get(round_id, []))
-    return [
-        *(
-            f"the round {each.id} was opened before the log began: only its charges are checked"
-            for each in archive.rounds
-            if each.id in older
-        ),
-        *_same_data(recorded),
-    ]
-
-
-def _check_older(archive: Archive, recorded: Recorded, older: set[str]) -> None:
-    """What is said to be from before the log is on a dataset from before the log.
-
-    That is one whose account comes no later in the journal than what the log commits to first; where the dataset is
-    recorded, it was registered before the log began, too.
-    """
-    opened = {each.account: each.sequence for each in archive.journal if each.action == "open-account"}
-    for each in archive.rounds:
-        if each.id not in older:
-            continue
-        account, step = opened.get(f"data/{each.dataset}"), recorded.datasets.get(each.dataset)
-        newer = step is not None and step.first["dataset"]["create_time"] >= recorded.start_time
-        if newer or (account is not None and recorded.first_head is not None and account > recorded.first_head):
-            raise VerificationFailed(
-                f"the round {each.id} is listed as opened before the log began, but its dataset is newer"
-            )
+    return _same_data(recorded)
 
 
 def _check_removed(recorded: Recorded) -> None:

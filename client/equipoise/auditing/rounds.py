@@ -49,13 +49,8 @@ class RecordedRound:
 
 @dataclass
 class Recorded:
-    """Everything of the log by name and by id. `start_time`: microseconds since 1970.
+    """Everything of the log by name and by id."""
 
-    `first_head`: the entry of the budget journal that the log commits to first; None: to none yet.
-    """
-
-    start_time: int
-    first_head: int | None = None
     datasets: dict[str, Step] = field(default_factory=dict)
     rounds: dict[str, RecordedRound] = field(default_factory=dict)
 
@@ -67,11 +62,7 @@ def read_rounds(steps: Iterable[Step]) -> Recorded:
         if (step.kind == "log-started") != (recorded is None):
             raise VerificationFailed(f"{step}: a log is started by its first entry, and by no other")
         if recorded is None:
-            times = [key["time"] for key in step.further if key is not None]
-            recorded = Recorded(max(times, default=0))
-        heads = [fields["journal"]["sequence"] for fields in step.first.values() if "journal" in fields]
-        if recorded.first_head is None and heads:
-            recorded.first_head = heads[0]
+            recorded = Recorded()
         _take(recorded, step)
     if recorded is None:
         raise VerificationFailed("the log is empty")

@@ -120,9 +120,8 @@ class Client:
 
         method, kind = f"{SERVICE}/SubmitWorkload", analyst_pb2.SubmitWorkloadResponse
         receipt = rounds.receipt(self._connection.upload(method, requests, kind).receipt)
-        if receipt.envelope:
-            check_accepted(receipt, workload)
-            self._keep(round_id, receipt.envelope, repeated=request_id is not None)
+        check_accepted(receipt, workload)
+        self._keep(round_id, receipt.envelope, repeated=request_id is not None)
         return receipt
 
     def withdraw(self, round_id: str, request_id: str | None = None) -> Withdrawal:
@@ -135,9 +134,8 @@ class Client:
         )
         method, kind = f"{SERVICE}/WithdrawWorkload", analyst_pb2.WithdrawWorkloadResponse
         envelope = self._connection.call(method, request, kind).envelope
-        if envelope:
-            check_withdrawn(envelope, round_id)
-            self._keep(round_id, envelope, repeated=request_id is not None)
+        check_withdrawn(envelope, round_id)
+        self._keep(round_id, envelope, repeated=request_id is not None)
         return Withdrawal(round_id, envelope)
 
     def dry_run(self, round_id: str, statements: Sequence[Statement]) -> DryRun:

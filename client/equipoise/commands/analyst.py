@@ -126,10 +126,7 @@ def submit(
             ("accepted", f"{counted(receipt.statements, 'statement')}, {counted(receipt.queries, 'query')}"),
             ("SHA-256", receipt.workload_digest.hex()),
             ("at", f"{receipt.accept_time:%Y-%m-%d %H:%M:%S} UTC"),
-            (
-                "signed receipt in",
-                profile / RECEIPTS / round_id if receipt.envelope else "no file: it was not signed",
-            ),
+            ("signed receipt in", profile / RECEIPTS / round_id),
         ]
     )
 

@@ -92,7 +92,7 @@ Options = Annotated[
     str,
     typer.Option(
         help='Options of the mechanism, a JSON object: {"updates": 40} for online, {"epochs": 4} for '
-        'online_private, {"sensitivity": "1/1000"} for low_sensitivity. docs/online.md lists them.'
+        'online_private, {"sensitivity": "1/1000"} for low_sensitivity. docs/session-mechanisms.md lists them.'
     ),
 ]
 Close = Annotated[

@@ -19,13 +19,9 @@ START = bytes(32)  # what the first entry is hashed onto
 
 
 def entry_digest(previous: bytes, entry: JournalEntry) -> bytes:
-    """SHA-256 of the previous digest (32 bytes) followed by the entry, without its own digest, as JSON.
-
-    Version 2 is the one with a divergence; where that is 0, version 1 says the same.
-    """
-    counted = {"version": 2, "divergence": entry.cost.divergence} if entry.cost.divergence else {"version": 1}
+    """SHA-256 of the previous digest (32 bytes) followed by the entry, without its own digest, as JSON."""
     fields: dict[str, object] = {
-        **counted,
+        "version": 1,
         "sequence": entry.sequence,
         "time": to_microseconds(entry.time),
         "action": entry.action,
@@ -34,6 +30,7 @@ def entry_digest(previous: bytes, entry: JournalEntry) -> bytes:
         "rho": entry.cost.rho,
         "epsilon": entry.cost.epsilon,
         "delta": entry.cost.delta,
+        "divergence": entry.cost.divergence,
         "events": entry.events,
     }
     encoded = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()

@@ -204,7 +204,7 @@ class Receipt:
     """What the server accepted; `workload_digest` is SHA-256 of the bytes that were sent.
 
     `envelope`: the same, signed (`equipoise.records.receipts`); `salt`: under which it commits to those bytes. Who
-    keeps both can show later what was accepted. Both are empty for a request from before receipts were signed.
+    keeps both can show later what was accepted.
     """
 
     round_id: str

@@ -55,11 +55,10 @@ from equipoise_server.identity.keyfiles import (
 from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import Registry
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
-from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.durable import sync_directory, sync_tree
 from equipoise_server.storage.store import Store, held, held_alone, open_store
 from equipoise_server.storage.tables import identities
-from equipoise_server.transparency.keys import PublicKey, Purpose, is_started, start_log
+from equipoise_server.transparency.keys import PublicKey, Purpose, start_log
 from equipoise_server.transparency.signing import Signer, private_pem
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -102,14 +101,8 @@ class Deployment:
         return _signer(self.state, self.config)
 
     def open_store(self) -> Store:
-        """The store, migrated if need be; one that was made before there was a log gets one, with a key."""
-        store = open_store(self.config.store_url(self.state))
-        try:
-            _begin_log(store, self.signer, self.time)
-        except BaseException:
-            store.close()
-            raise
-        return store
+        """The store, migrated if need be."""
+        return open_store(self.config.store_url(self.state))
 
     def held(self) -> AbstractContextManager[None]:
         """Keeps other servers off a store that cannot be shared. Raises `InvalidArgument` where one has it."""
@@ -235,23 +228,6 @@ def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime)
 
 def _signer(state: Path, config: Config) -> Signer:
     return Signer(state / "keys", log_origin(config.deployment))
-
-
-def _begin_log(store: Store, signer: Signer, now: datetime) -> None:
-    """Where several servers do so at once, one of their keys comes into force, and the others are removed."""
-    with store.read() as connection:
-        if is_started(connection):
-            return
-    key = signer.make_key(now)
-    reached(CrashPoint.KEY_MADE)
-    with store.write() as connection:
-        begun = is_started(connection)
-        if not begun:
-            start_log(connection, [key], now)
-        reached(CrashPoint.KEY_WRITTEN)
-    reached(CrashPoint.KEY_COMMITTED)
-    if begun:
-        signer.path(key).unlink()
 
 
 def _check_empty(store: Store) -> None:

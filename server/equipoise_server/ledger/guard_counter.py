@@ -28,7 +28,7 @@ def with_places(document: bytes) -> bytes:
 
 
 def split(content: bytes) -> tuple[bytes, int]:
-    """Document and count of a file's content; 0 where nothing is counted, or there are no places for it."""
+    """Document and count of a file's content; 0 where nothing is counted."""
     document = content.partition(b"\n")[0]
     if len(content) != len(with_places(document)):
         return content, 0

@@ -148,17 +148,12 @@ class Guard:
                     f"the guard {self.path} has version {fields['version']}, this server knows {VERSION}"
                 )
             committed = {name: Cost(*amounts) for name, amounts in fields["committed"].items()}
-            # A guard that was written before accounts could have an order has none, nor a count of requests; one
-            # that was written before there were sessions has no count of answers.
-            orders = {name: float(order) for name, order in fields.get("orders", {}).items()}
-            requests, answered = int(fields.get("requests", 0)), max(int(fields.get("answered", 0)), counted)
+            orders = {name: float(order) for name, order in fields["orders"].items()}
+            requests, answered = int(fields["requests"]), max(int(fields["answered"]), counted)
             sequence, digest = int(fields["sequence"]), bytes.fromhex(fields["digest"])
-            # Nor did one from before there was a log know of any.
-            log = EMPTY
-            if "log_size" in fields:
-                log = TreeHead(int(fields["log_size"]), bytes.fromhex(fields["log_root"]))
-                if log.size < 0 or len(log.root) != HASH_BYTES:
-                    raise ValueError("not a tree head")
+            log = TreeHead(int(fields["log_size"]), bytes.fromhex(fields["log_root"]))
+            if log.size < 0 or len(log.root) != HASH_BYTES:
+                raise ValueError("not a tree head")
             return Snapshot(sequence, digest, committed, orders, requests, log, answered)
         except FileNotFoundError:
             return None

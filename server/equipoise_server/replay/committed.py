@@ -16,7 +16,7 @@ from equipoise_server.replay.differences import same
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.storage.tables import record_items, records
 
-NO_RECORD = "the round was opened before steps were put on record; it cannot be compared with anything"
+NO_RECORD = "a step of the round is not on record; it cannot be compared with anything"
 
 Fields = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, select
 
-from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, Unavailable, WrongState
+from equipoise.errors import AlreadyExists, InvalidArgument, Unavailable, WrongState
 from equipoise.model.times import to_microseconds
 from equipoise.queries.schema import Schema
 from equipoise_server.clock import Clock
@@ -24,7 +24,7 @@ from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.store.rounds import canonical, dataset_record, read_dataset
-from equipoise_server.rounds.store.step_records import dataset_registered, registered_digest
+from equipoise_server.rounds.store.step_records import dataset_registered
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.idempotency import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.paging import cut_page, page_limit
@@ -137,23 +137,6 @@ class Datasets:
         with self.store.read() as connection:
             found = [dataset_record(row) for row in connection.execute(query.limit(limit + 1))]
         return cut_page(found, limit, lambda record: record.name)
-
-    def record_older(self, name: str) -> None:
-        """Put a dataset on record that was registered before there were records. Raises as `load_histogram` does.
-
-        `DataLoss` where its table has another number of records by now.
-        """
-        with self.store.read() as connection:
-            dataset = read_dataset(connection, name)
-            if registered_digest(connection, name) is not None:
-                return
-        loaded = load_histogram(self.table(dataset.source), dataset.schema)
-        if loaded.records != dataset.records:
-            raise DataLoss(f"the table has {loaded.records} records, but {dataset.records} when it was registered")
-        digest = data_digest(loaded.histogram)
-        with self.store.write() as connection:
-            if registered_digest(connection, name) is None:
-                dataset_registered(connection, dataset, digest, self.clock())
 
     def table(self, source: str) -> Path:
         """The file of a source. Raises `InvalidArgument` if it lies outside the data directory or is absent."""

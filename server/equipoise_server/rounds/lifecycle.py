@@ -39,7 +39,7 @@ from equipoise_server.rounds.records import (
 from equipoise_server.rounds.round_job import read_job
 from equipoise_server.rounds.runner import NOTHING, Runner
 from equipoise_server.rounds.schedule import due_steps, take_due_step
-from equipoise_server.rounds.seeds import Seeds, erase_older, kept_too_long
+from equipoise_server.rounds.seeds import Seeds, kept_too_long
 from equipoise_server.rounds.session_sealing import collected
 from equipoise_server.rounds.starting import load_program
 from equipoise_server.rounds.state_machine import Action, RoundState
@@ -365,8 +365,6 @@ class Rounds:
         with self._store.read() as connection:
             check_accounts(connection)
         self._guard.advance(self._store)
-        with self._store.write() as connection:
-            erase_older(connection)
         self.take_over()
 
     def take_over(self) -> None:

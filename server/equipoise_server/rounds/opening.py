@@ -85,7 +85,6 @@ class Opening:
             if (known := first_answer(connection, request)) is not None:
                 return _as_opened(connection, known)
         plan = self.plan(terms)
-        self.tables.record_older(terms.dataset)
         terms = replace(terms, release_grid_seconds=terms.release_grid_seconds or self.release_grid_seconds)
         with self.store.write() as connection:
             if (known := first_answer(connection, request)) is not None:

@@ -119,7 +119,7 @@ class ReceiptRecord:
     """What was accepted. `workload_digest` is the SHA-256 of the exact bytes.
 
     `envelope`: the signed receipt, `equipoise.records.receipts`; `salt`: the analyst's, under which it commits to
-    the workload. Both are empty in what was answered before receipts were signed.
+    the workload.
     """
 
     round_id: str

@@ -121,10 +121,3 @@ def kept_too_long(connection: Connection, now: datetime, window: timedelta) -> l
     ended = records.c.kind.in_(ENDINGS) & (records.c.publish_time <= to_microseconds(now - window))
     query = select(records.c.round_id).where(ended)
     return list(connection.execute(query.where(records.c.round_id.in_(select(sealed_seeds.c.round_id)))).scalars())
-
-
-def erase_older(connection: Connection) -> None:
-    """Erase the server's copy of seeds whose rounds ended before that was done at the end."""
-    ended = rounds.c.state.in_([state.value for state in RoundState if state.ended])
-    kept = rounds.c.sealed_seed != b""
-    connection.execute(rounds.update().where(ended, kept).values(sealed_seed=b""))

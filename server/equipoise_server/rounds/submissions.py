@@ -278,6 +278,6 @@ def _receipt_from_json(text: str) -> ReceiptRecord:
         fields["statements"],
         fields["queries"],
         from_microseconds(fields["time"]),
-        fields.get("envelope", "").encode(),
-        bytes.fromhex(fields.get("salt", "")),
+        fields["envelope"].encode(),
+        bytes.fromhex(fields["salt"]),
     )

@@ -47,8 +47,8 @@ class Job:
     """Everything a run depends on. `schema` is JSON, `workloads` the submitted bytes in order of the shares.
 
     `seed`: as it was committed to; the mechanism gets it bound to the rest. `audit_nonce`: the auditor's, if any.
-    `data_digest`: of the table as it was registered; None where that was before there were records. `told`: of a
-    session, what binds the answers that were given while it was open.
+    `data_digest`: of the table as it was registered. `told`: of a session, what binds the answers that were given
+    while it was open.
     """
 
     round_id: str
@@ -58,8 +58,8 @@ class Job:
     plan: Plan
     workloads: Mapping[str, bytes]
     seed: bytes = field(repr=False)
+    data_digest: bytes
     audit_nonce: bytes | None = None
-    data_digest: bytes | None = None
     told: Mapping[str, AnswerChain] = field(default_factory=dict)
 
 
@@ -145,8 +145,8 @@ class LoadedData:
     digest: bytes
 
 
-def load_data(table: Path, schema: Schema, records: int, registered: bytes | None) -> LoadedData:
-    """The table, if it is the one that was registered, with its number of records and its digest, if it has one.
+def load_data(table: Path, schema: Schema, records: int, registered: bytes) -> LoadedData:
+    """Read the table, if it is the one that was registered, with its number of records and its digest.
 
     Raises `InvalidArgument` for a table that its schema refuses, `DataLoss` for another one.
     """
@@ -154,7 +154,7 @@ def load_data(table: Path, schema: Schema, records: int, registered: bytes | Non
     if loaded.records != records:
         raise DataLoss(f"the table has {loaded.records} records, but {records} when it was registered")
     digest = data_digest(loaded.histogram)
-    if registered is not None and digest != registered:
+    if digest != registered:
         raise DataLoss("the table's records are not those that it had when it was registered")
     return LoadedData(loaded.histogram, digest)
 

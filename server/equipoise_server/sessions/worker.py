@@ -35,7 +35,7 @@ class SessionJob:
     setting: PublicParameters
     plan: Plan
     seed: bytes = field(repr=False)
-    data_digest: bytes | None
+    data_digest: bytes
     stops: bool
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from equipoise.errors import DataLoss, OutOfRange, WrongState
+from equipoise.errors import DataLoss, OutOfRange
 from equipoise.records.evidence import Earlier, Evidence, OpenedItem, OpenedRecord, needed_keys
 from equipoise.records.merkle import inclusion_path
 from equipoise.records.record import Audience, Kind
@@ -22,7 +22,6 @@ from equipoise_server.transparency.signing import Signer
 
 ENDS = (Kind.ROUND_RELEASED, Kind.ROUND_ABORTED)
 STEPS = (Kind.ROUND_OPENED, Kind.ROUND_SEALED, *ENDS)
-BEFORE_RECORDS = "the round was opened before there were records, so nothing of it can be verified"
 NOT_HELD = "since_size: the log has no signed checkpoint of that size"
 
 
@@ -31,8 +30,8 @@ def evidence_of(
 ) -> Evidence | None:
     """The evidence of a round that has ended, under the newest checkpoint; None where that does not cover it yet.
 
-    `since_size`: of a checkpoint that the analyst holds, 0 for none. Raises `WrongState` for a round without
-    records, `OutOfRange` for a checkpoint that was never shown, `DataLoss`.
+    `since_size`: of a checkpoint that the analyst holds, 0 for none. Raises `OutOfRange` for a checkpoint
+    that was never shown, `DataLoss`.
     """
     steps = _steps(connection, round_id)
     head = log.signed_head(connection)
@@ -85,7 +84,7 @@ def _steps(connection: Connection, round_id: str) -> list[_Step]:
         connection, (records.c.round_id == round_id) & records.c.kind.in_([each.value for each in STEPS])
     )
     if not steps:
-        raise WrongState(BEFORE_RECORDS)
+        raise DataLoss(f"there are no records of the round {round_id}")
     opened = select(record_items.c.content).where(
         record_items.c.record == steps[0].position, record_items.c.audience == Audience.ROUND.value
     )

@@ -101,7 +101,7 @@ def record_root(connection: Connection, kind: Kind, *, dataset: str = "", round_
 
 
 def find_root(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> bytes | None:
-    """As `record_root`, but None where there is none: what was done before there were records has none."""
+    """As `record_root`, but None where there is none."""
     mine = records.c.round_id == round_id if round_id else records.c.dataset == dataset
     query = select(records.c.root).where(mine, records.c.kind == kind.value)
     return connection.execute(query.order_by(records.c.position.desc()).limit(1)).scalar_one_or_none()

@@ -10,7 +10,6 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from harness.stores import change_directly
 from sqlalchemy import select
 
 from equipoise.errors import InvalidArgument
@@ -73,21 +72,6 @@ def test_the_log_begins_with_its_key_and_the_auditor_s(state: Path) -> None:
     sealed_to = load_pem_private_key((state / "profiles" / "auditor" / SEED_KEY).read_bytes(), None)
     assert isinstance(sealed_to, X25519PrivateKey)
     assert sealed_to.public_key().public_bytes_raw() == auditor_key.public
-
-
-def test_a_store_from_before_there_was_a_log_gets_one_once(state: Path) -> None:
-    url = open_deployment(state, NOW).config.store_url(state)
-    forgotten = ("record_items", "records", "keys")
-    change_directly(url, *(f"DELETE FROM {table}" for table in forgotten))
-    (old,) = (state / "keys").glob("log-*.key")
-    old.unlink()
-    for _ in range(2):
-        store = open_deployment(state, NOW).open_store()
-        with store.read() as connection:
-            (key,) = in_force(connection, Purpose.LOG)
-            assert in_force(connection, Purpose.AUDITOR) == []
-        store.close()
-        assert [path.name for path in (state / "keys").glob("log-*.key")] == [f"log-{key.id}.key"]
 
 
 def test_one_of_several_servers_may_listen_elsewhere(state: Path) -> None:

@@ -203,15 +203,14 @@ def test_a_damaged_guard_is_refused(store: Store, guard: Guard, content: str) ->
         guard.advance(store)
 
 
-def test_a_guard_from_before_there_was_a_log_is_accepted_and_a_damaged_size_of_it_is_not(
-    store: Store, guard: Guard
-) -> None:
+def test_a_guard_with_a_field_that_is_missing_or_damaged_is_refused(store: Store, guard: Guard) -> None:
     fields = document(guard)
-    for changed in ({"log_size": -1}, {"log_root": "00"}, {"log_size": "x"}, {"log_root": None}):
-        guard.path.write_text(json.dumps(fields | changed))
+    damaged = [{"log_size": -1}, {"log_root": "00"}, {"log_size": "x"}, {"log_root": None}]
+    missing = [{name: value for name, value in fields.items() if name != left_out} for left_out in fields]
+    for changed in [fields | change for change in damaged] + missing:
+        guard.path.write_text(json.dumps(changed))
         with pytest.raises(DataLoss, match="is damaged"):
             guard.advance(store)
-    del fields["log_size"], fields["log_root"]
     guard.path.write_text(json.dumps(fields))
     guard.advance(store)
 

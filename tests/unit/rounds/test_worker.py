@@ -17,6 +17,7 @@ from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.queries.predicates import Marginal, attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
+from equipoise_server.datasets.digest import data_digest
 from equipoise_server.mechanisms.interface import Answers, Budget, Outcome, PublicParameters, Share
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds import worker
@@ -76,6 +77,7 @@ def job(tmp_path: Path) -> Job:
         plan=mechanism("equilibrium").plan(setting),
         workloads={"ann": workload_to_bytes((red, Marginal(("colour",))))},
         seed=bytes(32),
+        data_digest=data_digest(np.array([70, 30])),
     )
 
 

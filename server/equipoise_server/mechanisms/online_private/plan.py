@@ -5,7 +5,7 @@ allows is learnt on the way, and costs the data nothing. Where so many answers l
 fewer places: certified answers are useful then, but once all epochs have ended the others are not certified.
 
 That fewer places are enough because of what is learnt can be proven (HRU Theorem 5.2), but not usefully at any size
-that a session may have: docs/online.md tells what that would promise.
+that a session may have: docs/session-mechanisms.md tells what that would promise.
 
 How epochs, rates and hypotheses are chosen among what the analysts' budget allows rests on no promise: by the mean
 regret of multiplicative weights over the epochs and how far a hypothesis of so many records strays.

@@ -1,8 +1,8 @@
 """What the steps of datasets and rounds put on record, each in the transaction that takes the step.
 
 Every share has its items at every step, whether or not its analyst has submitted, so that the size of a record says
-nothing. An item names the root of the record before it, from the round's end back to its dataset. Rounds that were
-opened before there were records have none of any step; `docs/formats.md` describes all items.
+nothing. An item names the root of the record before it, from the round's end back to its dataset.
+`docs/formats.md` describes all items.
 """
 
 from __future__ import annotations
@@ -53,16 +53,15 @@ def dataset_registered(connection: Connection, dataset: DatasetRecord, digest: b
     record(connection, Kind.DATASET_REGISTERED, items, now=now, dataset=dataset.name)
 
 
-def registered_digest(connection: Connection, dataset: str) -> bytes | None:
-    """The digest of a dataset's table as it was registered; None where that was before there were records."""
+def registered_digest(connection: Connection, dataset: str) -> bytes:
+    """The digest of a dataset's table as it was registered."""
     query = (
         select(record_items.c.content)
         .join(records, records.c.position == record_items.c.record)
         .where(records.c.dataset == dataset, records.c.kind == Kind.DATASET_REGISTERED.value)
         .where(record_items.c.audience == Audience.AUDITOR.value)
     )
-    content = connection.execute(query).scalar_one_or_none()
-    return None if content is None else bytes.fromhex(json.loads(content)["digest"])
+    return bytes.fromhex(json.loads(connection.execute(query).scalar_one())["digest"])
 
 
 def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> None:
@@ -110,8 +109,6 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
 
 def step_taken(connection: Connection, moved: RoundRecord, now: datetime) -> None:
     """The step that has brought the round to its state, after everything else that belongs to the step."""
-    if find_root(connection, Kind.ROUND_OPENED, round_id=moved.id) is None:
-        return
     match moved.state:
         case RoundState.SEALED:
             _sealed(connection, moved, now)
@@ -161,8 +158,6 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
     assert moved.release_time is not None
     cells = read_synopsis(connection, moved.id)
     synopsis = {"digest": synopsis_digest(cells).hex(), "records": len(cells) // CELL_BYTES} if cells else None
-    digest = registered_digest(connection, moved.terms.dataset)
-    assert digest is not None
     public = {
         "round": moved.id,
         "sealed_root": record_root(connection, Kind.ROUND_SEALED, round_id=moved.id).hex(),
@@ -174,7 +169,7 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
         "charges": _costs(connection, moved.id),
         "journal": _journal_head(connection),
         "commit_time": to_microseconds(now),
-        "data_digest": digest.hex(),
+        "data_digest": registered_digest(connection, moved.terms.dataset).hex(),
     }
     streams, costs = read_stream_digests(connection, moved.id), _by_analyst(connection, moved)
     items = [make_item("release", Audience.ROUND, public), make_item("spending", Audience.AUDITOR, private)]
