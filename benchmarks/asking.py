@@ -26,10 +26,11 @@ from sessions import CATEGORIES, RECORDS, cells_of, stream, table
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.clients.session_stream import StatementAnswer
-from equipoise.model.views import Budget, SessionTerms, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import SessionTerms, Share, Terms
 from equipoise.queries.predicates import Statement
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.results import AnswerMethod
 from equipoise_lab.demo.process import free_address, serving
 from equipoise_server.admin.state_directory import create_state
 

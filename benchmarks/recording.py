@@ -25,6 +25,8 @@ from unittest.mock import patch
 import numpy as np
 from harness.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Marginal
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.workload_compiler import compile_workload
@@ -32,7 +34,6 @@ from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.ledger.rollback_guard import Guard
-from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds import datasets, opening, submissions, transitions
 from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rounds.records import Terms

@@ -19,7 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from equipoise_server.mechanisms.interface import Budget, PublicParameters, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import Candidate, choose, compare, said
 from equipoise_server.mechanisms.registry import MECHANISMS
 

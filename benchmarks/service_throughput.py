@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
-from equipoise.model.views import Budget, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share, Terms
 from equipoise.queries.predicates import Marginal
 from equipoise.queries.schema import Attribute, Schema
 from equipoise_lab.demo.process import free_address, serving

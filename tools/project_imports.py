@@ -20,6 +20,8 @@ import equipoise_server.sessions.process
 import equipoise_server.sessions.worker
 from equipoise.accounting import Cost
 from equipoise.errors import EquipoiseError
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import SessionTerms, Share
 from equipoise.queries.predicates import (
     CappedSum,
     CountDistinct,
@@ -39,13 +41,14 @@ from equipoise.records.evidence import Evidence
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Labels, Results
 from equipoise.verification.checks import CheckFailed, VerifierInputs, verify
-from equipoise.wire.workloads import answers_from_chunk, chunk_from_bytes, statement_to_bytes, workload_to_bytes
+from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
+from equipoise.wire.workloads import statement_to_bytes, workload_to_bytes
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
 from equipoise_server.rounds.datasets import Counting
-from equipoise_server.rounds.records import SessionTerms, Terms
+from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.rounds.worker import serve_job
 from equipoise_server.sessions.worker import serve_session

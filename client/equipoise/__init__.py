@@ -11,7 +11,9 @@ from equipoise.clients.auditor import Auditor
 from equipoise.clients.operator import Operator
 from equipoise.clients.session_stream import StatementAnswer
 from equipoise.errors import EquipoiseError
-from equipoise.model.views import Budget, RoundState, SessionTerms, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
 from equipoise.queries.predicates import (
     AllOf,
     Among,
@@ -32,7 +34,7 @@ from equipoise.queries.predicates import (
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements_file import statements_from_json, statements_to_json
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise.results import Answer, AnswerMethod, Results
+from equipoise.results import Answer, Results
 
 __all__ = [
     "AllOf",

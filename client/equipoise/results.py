@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -15,34 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.model.results import NO_BOUND, AnswerMethod, ResultColumns
 from equipoise.queries.fixed_point import GRID_BITS
 from equipoise.queries.predicates import Marginal, Statement
 from equipoise.queries.schema import Schema
-from equipoise.wire.workloads import NO_BOUND, ResultColumns
 
 if TYPE_CHECKING:
     import pyarrow
 
 UNIT = np.float64(2.0**-GRID_BITS)  # of answers and bounds; a power of two, so that conversion to float is exact
-
-
-class AnswerMethod(IntEnum):
-    """How a query was answered; the numbers are the wire's."""
-
-    SYNOPSIS = 1
-    LAPLACE = 2
-    GAUSSIAN = 3
-    MULTIPLICATIVE_WEIGHTS = 4
-    UNCERTIFIED = 5
-    PROJECTION = 6
-    HISTOGRAM = 7
-    SMALL_DB = 8
-    HYPOTHESIS = 9
-
-    @property
-    def label(self) -> str:
-        """The name as people write it: `multiplicative_weights`."""
-        return self.name.lower()
 
 
 @dataclass(frozen=True)

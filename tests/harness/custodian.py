@@ -13,9 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from equipoise.accounting import ApproximateDpEvent, Cost, PrivacyEvent, ZcdpEvent, charge_of, events_to_json
 from equipoise.auditing.archive import Archive, AuditorLog, ListedRound
+from equipoise.model.accounts import JournalEntry
 from equipoise.model.journal import START, entry_digest
+from equipoise.model.log import ItemOpening, RecordOpening
 from equipoise.model.times import to_microseconds
-from equipoise.model.views import ItemOpening, JournalEntry, RecordOpening
 from equipoise.records import envelopes
 from equipoise.records.merkle import leaf_hash, root_of
 from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload

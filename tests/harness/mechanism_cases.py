@@ -9,10 +9,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Among, Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 SEED = bytes(range(32))

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from equipoise.model.accounts import Budget
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.admin.state_directory import create_state
 from equipoise_server.identity.keyfiles import write_private
-from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.replay.replay import Replay, Replayed
 from equipoise_server.replay.seed import unsealed

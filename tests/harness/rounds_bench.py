@@ -11,17 +11,17 @@ from pathlib import Path
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Progress, RoundState, Share
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.records.record import stream_digest
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.config import CONFIG_FILE, load_config
 from equipoise_server.ledger.rollback_guard import Guard
-from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting
 from equipoise_server.rounds.lifecycle import Rounds
-from equipoise_server.rounds.records import ProgressRecord, RoundRecord, StreamDigest, Terms
-from equipoise_server.rounds.state_machine import RoundState
+from equipoise_server.rounds.records import RoundRecord, StreamDigest, Terms
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store
@@ -170,7 +170,7 @@ class Bench:
         self.clock.move(60)
         return record
 
-    def wait(self, round_id: str, seconds: float = 300) -> ProgressRecord:
+    def wait(self, round_id: str, seconds: float = 300) -> Progress:
         """Wait for the worker's end, good or bad."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

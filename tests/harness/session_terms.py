@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from sqlalchemy import select
 
+from equipoise.model.rounds import SessionTerms, Share
 from equipoise.queries.predicates import CountDistinct, Marginal, Statement
 from equipoise.wire.workloads import (
     statement_to_bytes,
 )
-from equipoise_server.mechanisms.interface import Share
-from equipoise_server.rounds.records import SessionTerms
 from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.storage.tables import asked as asked_table

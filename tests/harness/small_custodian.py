@@ -12,6 +12,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from equipoise.accounting import Cost, PrivacyEvent, PureDpEvent, ZcdpEvent, charge_of, events_to_json
+from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema
@@ -34,15 +35,10 @@ from equipoise.records.record import (
 )
 from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
-from equipoise.results import AnswerMethod, Results
+from equipoise.results import Results
 from equipoise.wire.outline import asked_to_bytes
-from equipoise.wire.workloads import (
-    NO_BOUND,
-    chunk_from_bytes,
-    results_to_chunks,
-    statement_to_bytes,
-    workload_to_bytes,
-)
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
+from equipoise.wire.workloads import statement_to_bytes, workload_to_bytes
 
 DEPLOYMENT = "0123456789abcdef"
 ORIGIN = f"equipoise/{DEPLOYMENT}"

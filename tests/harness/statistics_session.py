@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import (
     CappedSum,
     CountDistinct,
@@ -20,7 +22,7 @@ from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.queries.session_workload import CompiledStatement, SessionWorkload
 from equipoise.queries.statistics import compile_statistic
 from equipoise.queries.workload_compiler import compile_alone
-from equipoise_server.mechanisms.interface import Budget, PublicParameters, Share
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity
 
 EDGES = (0.0, 1.0, 2.0, 4.0)

@@ -21,7 +21,8 @@ from equipoise.cli import main
 from equipoise.clients.analyst import Client
 from equipoise.clients.auditor import Auditor
 from equipoise.clients.operator import Operator
-from equipoise.model.views import Budget, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share, Terms
 from equipoise.profile.profile import LOG_KEYS, Profile, read_log_keys
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema

@@ -10,7 +10,7 @@ import pytest
 from harness.audited_rounds import audited, problems
 from harness.rounds_bench import TERMS, Bench
 
-from equipoise_server.mechanisms.interface import Budget
+from equipoise.model.accounts import Budget
 from equipoise_server.rounds.datasets import Counting
 
 NOISE = replace(TERMS, mechanism="gaussian", options={})

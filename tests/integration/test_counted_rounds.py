@@ -10,10 +10,10 @@ from harness.rounds_bench import ANALYSTS, ANN, CAP, SALT, SCHEMA, TERMS, Bench
 
 from equipoise.accounting import Mixture, charge_at, charge_of, events_from_json
 from equipoise.errors import AlreadyExists, InvalidArgument
+from equipoise.model.rounds import Share
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.ledger.accounts import account
 from equipoise_server.ledger.caps import Cap, at_order
-from equipoise_server.mechanisms.interface import Share
 from equipoise_server.rounds.datasets import Counting
 
 PLAYED = replace(

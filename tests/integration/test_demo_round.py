@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from equipoise.clients.analyst import SERVICE
 from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
-from equipoise.model.views import RoundDetail
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import RoundDetail, Share
 from equipoise.profile.profile import Profile
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload, concatenate
 from equipoise.v1 import analyst_pb2
-from equipoise.wire.workloads import results_to_chunks
+from equipoise.wire.results import results_to_chunks
 from equipoise_lab.demo.measure import Measured, measure
 from equipoise_lab.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_FILE, Played, play
 from equipoise_lab.demo.proof import Proven, collect, lines, prove
@@ -34,7 +35,7 @@ from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
 from equipoise_server.rounds.seeds import bound_seed
 
 WORKLOADS = {airline: workload_of(airline) for airline in AIRLINES}

@@ -18,7 +18,8 @@ from equipoise.cli import main
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.errors import NotFound, WrongState
-from equipoise.model.views import Budget, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share, Terms
 from equipoise.profile.profile import LOG_KEYS, Profile, read_log_keys
 from equipoise.profile.receipt_store import CHECKPOINT, ReceiptStore
 from equipoise.queries.predicates import Marginal, Statement

@@ -11,11 +11,12 @@ import pytest
 from harness.rounds_bench import ANN, BOB, COLOUR, SALT, SCHEMA, SIZE, TERMS, Bench
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.results import AnswerMethod
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.predicates import Marginal
 from equipoise.queries.workload_compiler import compile_workload
-from equipoise.results import AnswerMethod
-from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.rpc.services.synopsis_stream import Synopses
 
 POOLED = replace(TERMS, mechanism="pooled", options={"synopsis": 4096, "summed": 2})

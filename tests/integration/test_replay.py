@@ -14,9 +14,9 @@ from harness.released_rounds import Released, release
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument, NotFound, WrongState
+from equipoise.model.results import AnswerMethod
 from equipoise.records.sealed_seeds import seal_to
-from equipoise.results import AnswerMethod
-from equipoise.wire.workloads import chunk_from_bytes, results_to_chunks
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise_server.cli import main
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.interface import Plan, PublicParameters

@@ -14,10 +14,10 @@ from harness.stores import back_up, restore, sqlite_file
 from sqlalchemy import select
 
 from equipoise.errors import BudgetExhausted, DataLoss, WrongState
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import RoundState
 from equipoise_server.ledger.rollback_guard import Finding
-from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.recovery import RESTORED, write_off_losses
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.storage.tables import checkpoints, runs
 from equipoise_server.transparency import keys, log
 

@@ -23,15 +23,16 @@ from equipoise.errors import (
     OutOfRange,
     WrongState,
 )
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import RoundState, Share
 from equipoise.queries.predicates import Marginal, attribute
 from equipoise.queries.workload_compiler import compile_workload
-from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_histogram
-from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.seeds import bound_seed
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.terms.checks import setting_of
 
 ANN_BYTES, BOB_BYTES = workload_to_bytes(ANN), workload_to_bytes(BOB)

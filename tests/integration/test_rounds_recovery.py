@@ -13,8 +13,8 @@ from harness.stores import accept_inserts, allow_changes, refuse_inserts
 from sqlalchemy import text
 
 from equipoise.errors import DataLoss, InvalidArgument, WrongState
+from equipoise.model.rounds import RoundState
 from equipoise_server.rounds.lifecycle import Rounds
-from equipoise_server.rounds.state_machine import RoundState
 
 DATA = "data/shop"
 

@@ -12,11 +12,12 @@ from harness.rounds_bench import ANN, BOB, CAP, SALT, SCHEMA, TERMS, Bench
 from sqlalchemy import text
 
 from equipoise.errors import AlreadyExists, BudgetExhausted, InvalidArgument, NotFound, WrongState
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import RoundState
 from equipoise.wire.workloads import workload_to_bytes
-from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.schedule import NO_BUDGET
-from equipoise_server.rounds.state_machine import Action, RoundState
+from equipoise_server.rounds.state_machine import Action
 from equipoise_server.storage.idempotency import Request
 
 DATA = "data/shop"

@@ -13,10 +13,10 @@ from sqlalchemy import select, text
 
 from equipoise.accounting import Cost
 from equipoise.errors import OutOfRange, WrongState
-from equipoise.results import AnswerMethod
-from equipoise.wire.workloads import chunk_from_bytes
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import RoundState
+from equipoise.wire.results import chunk_from_bytes
 from equipoise_server.ledger.replay import check_accounts
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rpc.services.synopsis_stream import RECORDS_A_MESSAGE, Synopses
 from equipoise_server.storage.tables import rounds, synopses
 

@@ -27,6 +27,7 @@ from harness.server_process import (
     signing_request,
 )
 
+from equipoise.model.identities import Role
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.v1 import (
     analyst_pb2,
@@ -38,7 +39,7 @@ from equipoise.v1 import (
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import system_clock
 from equipoise_server.identity.authority import Authority, certificate_to_pem
-from equipoise_server.identity.names import Role, identity_uri
+from equipoise_server.identity.names import identity_uri
 from equipoise_server.identity.policy import POLICY
 from equipoise_server.identity.registry import serial_of
 from equipoise_server.memory import HEAPS

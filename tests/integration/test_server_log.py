@@ -21,7 +21,8 @@ from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
 from equipoise.errors import EquipoiseError, InternalError, InvalidArgument, WrongState
-from equipoise.model.views import Budget, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share, Terms
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc

@@ -23,7 +23,8 @@ from equipoise.v1 import (
     operator_pb2_grpc,
     types_pb2,
 )
-from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
 
 SECONDS = 300
 

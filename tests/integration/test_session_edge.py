@@ -11,7 +11,8 @@ from harness.abuse.talk import RED, Talk, asked, attach
 from harness.server_process import HURRIED, Refusal, ServerProcess, make_state, running, wait_for_exit
 
 from equipoise.clients.operator import Operator
-from equipoise.model.views import Budget, SessionTerms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import SessionTerms
 
 REVOKED = Refusal("UNAUTHENTICATED", "IDENTITY", "the certificate is not, or no longer, in force")
 STOP_SECONDS = 60

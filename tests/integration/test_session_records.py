@@ -27,6 +27,7 @@ from harness.session_terms import (
 from sqlalchemy import select
 
 from equipoise.auditing.verify import Audit
+from equipoise.model.rounds import SessionTerms
 from equipoise.profile.receipt_store import read_session_receipt
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence
@@ -35,10 +36,9 @@ from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
 from equipoise.wire.outline import asked_from_bytes, asked_to_bytes
-from equipoise.wire.workloads import answers_from_chunk, answers_to_chunk
+from equipoise.wire.results import answers_from_chunk, answers_to_chunk
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.replay.replay import Replayed
-from equipoise_server.rounds.records import SessionTerms
 from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.storage.tables import asked
 

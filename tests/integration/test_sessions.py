@@ -26,19 +26,15 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
+from equipoise.model.accounts import Budget
+from equipoise.model.results import ResultColumns
+from equipoise.model.rounds import Ending, RoundState, SessionTerms, Share
 from equipoise.model.times import to_microseconds
 from equipoise.profile.receipt_store import read_session_receipt
 from equipoise.queries.predicates import Marginal, Statement, attribute
-from equipoise.wire.workloads import (
-    ResultColumns,
-    answers_from_chunk,
-    chunk_from_bytes,
-    statement_to_bytes,
-    workload_to_bytes,
-)
-from equipoise_server.mechanisms.interface import Budget, Share
-from equipoise_server.rounds.records import Ending, SessionTerms, Terms
-from equipoise_server.rounds.state_machine import RoundState
+from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
+from equipoise.wire.workloads import statement_to_bytes, workload_to_bytes
+from equipoise_server.rounds.records import Terms
 from equipoise_server.sessions import pending_statements
 from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.records import AnsweredRecord

@@ -20,7 +20,8 @@ from harness.stores import Cluster
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, types_pb2
 from equipoise.v1.operator_pb2_grpc import OperatorServiceStub
-from equipoise.wire.workloads import results_to_chunks, workload_to_bytes
+from equipoise.wire.results import results_to_chunks
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_histogram

@@ -16,9 +16,9 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from equipoise.errors import NotFound, Unavailable, WrongState
+from equipoise.model.rounds import RoundState
 from equipoise_server.ledger import journal
 from equipoise_server.rounds.lifecycle import Rounds
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store

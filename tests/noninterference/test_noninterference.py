@@ -17,8 +17,9 @@ from harness.noninterference.conducts import CONDUCTS, Conduct, asks_all_that_is
 from harness.noninterference.wire_view import View, difference
 from harness.noninterference.worlds import DAY, RoundOf, nothing_of_analysts_is_logged, world
 
+from equipoise.model.results import NO_BOUND
 from equipoise.v1 import analyst_pb2
-from equipoise.wire.workloads import NO_BOUND, results_to_chunks
+from equipoise.wire.results import results_to_chunks
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 SMALL = '{"batch":8,"density":1.5,"play":"%s","rounds":4}'

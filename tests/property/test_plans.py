@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 
 from equipoise.accounting import RHO_UNIT
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.budget_rounding import usable_rho
 from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 
 
 @st.composite

@@ -32,13 +32,13 @@ from structlog.testing import capture_logs
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
+from equipoise.model.accounts import Budget
 from equipoise.records.record import stream_digest
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.ledger.accounts import account
 from equipoise_server.ledger.caps import Cap
 from equipoise_server.ledger.replay import check_accounts
-from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.datasets import Counting
 from equipoise_server.rounds.records import StreamDigest
 from equipoise_server.rounds.store.results import Runs

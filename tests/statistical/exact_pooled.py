@@ -18,11 +18,13 @@ from harness.exact_game import Law
 from numpy.typing import NDArray
 from statistical.exact_pipeline import SEED, Pair
 
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.predicates import Marginal, Statement
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.pooled import mechanism
 from equipoise_server.mechanisms.pooled.measured import measure
 from equipoise_server.mechanisms.pooled.plan import PooledParameters

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from statistical.exact_epochs import session_law
 
 from equipoise.accounting import charge_of
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import CappedSum, Quantile, Variance
 from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.queries.statistics import CompiledStatistic, Databases, compile_statistic
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, PublicParameters, Share
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.database_question import DatabaseQuestion, scale_for
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.online_private.cost import Session, analyst_parts, data_parts

@@ -17,13 +17,16 @@ import numpy as np
 from harness.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 from numpy.typing import NDArray
 
+from equipoise.model.accounts import Budget
+from equipoise.model.results import ResultColumns
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Among, Statement
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.wire.workloads import ResultColumns, chunk_from_bytes, workload_to_bytes
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.ledger.rollback_guard import Guard
-from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds import worker
 from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rounds.records import Terms

@@ -15,6 +15,8 @@ from statistical.exact_private_weights import charge, worst_use
 from statistical.extreme_games import EXTREME, extreme_analyst_leak, parameters, size_of
 
 from equipoise import accounting
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.conversion import mixture_delta
 from equipoise_server.game import query_player
@@ -22,7 +24,7 @@ from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.equilibrium.cost_model import analyst_mixture, analyst_rho
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.interface import Budget, Outcome, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
 
 

@@ -20,10 +20,12 @@ from statistical.exact_sparse_vector import at_least, first_positive_law
 from statistical.extreme_games import EXTREME
 from statistical.pipeline_instances import WORST_DATA, data_use
 
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium, repair_all
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Budget, PublicParameters, Share
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import LaplaceNoise
 from equipoise_server.mechanisms.repair import statement_repair, statement_repair_plan
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters

@@ -12,8 +12,10 @@ from harness.rounds_bench import Bench
 from statistical.mutants_game import run
 from statistical.mutants_repair import DATA, A, B
 
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise_server.ledger import charges
-from equipoise_server.mechanisms.interface import Budget, PublicParameters, Share
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.repair import statement_repair
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.rounds.runner import Runner

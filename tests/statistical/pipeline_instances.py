@@ -9,8 +9,10 @@ from harness.exact_game import masks_workload
 from statistical.exact_pipeline import Histogram, Pair, Workloads, pipeline_law
 
 from equipoise.accounting import Cost
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 
 UNIVERSE = 4
 DELTAS = (1e-6, 1e-3, 0.1)

@@ -18,9 +18,9 @@ from harness.noninterference.worlds import SCRIPT, admitted, fresh, set_clock, w
 from harness.server_process import make_state, running
 from statistical.joint_rounds import CAP, Integers, JointRound, Streams
 
+from equipoise.model.accounts import Budget
 from equipoise.v1 import analyst_pb2, operator_pb2, operator_pb2_grpc, types_pb2
 from equipoise.wire.workloads import schema_to_message
-from equipoise_server.mechanisms.interface import Budget
 
 AT_ONCE = 4  # workers
 SETTINGS = ("streams_per_second = 1000",)  # everything is read in one go at the end

@@ -19,11 +19,13 @@ from statistical.exact_analyst_pipeline import analyst_pipeline_law
 from statistical.exact_pipeline import Histogram, Pair
 from statistical.pipeline_instances import ROUNDING, used
 
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, total_analyst_cost, total_data_cost
-from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 

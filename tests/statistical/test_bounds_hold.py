@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Marginal, attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_workload
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, PublicParameters, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 
 FALSE_ALARM = 1e-9  # of each test

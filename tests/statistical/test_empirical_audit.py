@@ -18,11 +18,13 @@ from harness.audit_size import SIZES, AuditSize
 from harness.exact_game import masks_workload
 from statistical.exact_pipeline import Pair, pipeline_law
 
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certified_epsilon, certify, power
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 

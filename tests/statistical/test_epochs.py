@@ -23,12 +23,14 @@ from numpy.typing import NDArray
 from statistical.exact_epochs import EnumeratedEpochs, Remembered, session_law
 
 from equipoise.accounting import ApproximateDpEvent, PrivacyEvent, ThresholdTests, ZcdpEvent, repair_places_delta
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.predicates import Marginal
 from equipoise.queries.workload_compiler import compile_alone
 from equipoise_lab.audit.clopper_pearson import Sampler, certify
 from equipoise_server.conversion import delta_of_rho, epsilon_of_rho
-from equipoise_server.mechanisms.interface import Answers, Budget, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.online_private.cost import Session, analyst_parts, data_parts
 from equipoise_server.mechanisms.online_private.epochs import EpochParameters, Epochs, pulls

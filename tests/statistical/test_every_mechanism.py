@@ -16,10 +16,12 @@ from harness.instance import instance
 from harness.mechanism_cases import CASES, NAMES, OPTIONS
 from numpy.typing import NDArray
 
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_lab.audit.empirical import Finding, audited, claim_of
 from equipoise_lab.audit.neighbours import Instance
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace

@@ -15,11 +15,13 @@ from statistical.exact_noise import keeps_to, noise_law, use_of
 from statistical.exact_pipeline import SEED, Choices, Pair, clipped_noise, enumerated, every_run
 
 from equipoise.accounting import Cost
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms import calibration
 from equipoise_server.mechanisms import histogram as histogram_module
 from equipoise_server.mechanisms.histogram import Histogram, HistogramParameters
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
 from equipoise_server.mechanisms.weighted_noise_tail import sum_reach
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace

@@ -18,10 +18,12 @@ from statistical.exact_pipeline import Pair
 
 from equipoise import accounting
 from equipoise.accounting import Cost
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms import calibration, independent_noise
 from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE, IndependentNoise, NoiseParameters
-from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, Progress, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream

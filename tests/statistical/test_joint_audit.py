@@ -19,11 +19,10 @@ from statistical.mutants_game import a_cap_of_two_over_s
 from statistical.mutants_repair import shared_thresholds
 from statistical.served_rounds import served
 
-from equipoise.results import AnswerMethod
-from equipoise.wire.workloads import ResultColumns
+from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod, ResultColumns
 from equipoise_lab.audit.clopper_pearson import Certificate, Outcome, certify
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 
 Told = Mapping[str, Sequence[ResultColumns]]

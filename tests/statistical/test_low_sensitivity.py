@@ -35,11 +35,13 @@ from statistical.exact_statistics import (
 
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Quantile
 from equipoise.queries.statistics import CompiledStatistic, compile_statistic
 from equipoise_lab.audit.clopper_pearson import Outcome, certify
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity import database_question
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity, LowSensitivityParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise

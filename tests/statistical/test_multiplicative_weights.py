@@ -16,8 +16,10 @@ from harness.exact_game import Law, masks_workload, renyi, table_workload
 from numpy.typing import NDArray
 
 from equipoise.accounting import charge_of, exponential_mechanism_rho
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, PublicParameters, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.private_weights import (
     answer_scores,

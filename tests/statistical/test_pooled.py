@@ -22,9 +22,11 @@ from statistical.exact_pooled import NEGLIGIBLE, Round, delta_between, planned, 
 
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, ZcdpEvent, tables_rho
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certify
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.pooled import demand, measured, mechanism, plan
 from equipoise_server.mechanisms.pooled.measured import measure
 from equipoise_server.randomness.stream import KeyedStream

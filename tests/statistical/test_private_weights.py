@@ -16,11 +16,13 @@ from harness.exact_game import masks_workload
 from statistical.exact_private_weights import charge, worst_use
 
 from equipoise import accounting
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Marginal
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Budget, PublicParameters, Share
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair import private_weights
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters

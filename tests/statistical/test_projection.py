@@ -16,13 +16,15 @@ from statistical.exact_noise import TINY, keeps_to, noise_law, use_of
 from statistical.exact_pipeline import Pair
 
 from equipoise.accounting import Cost
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Marginal
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms import projection
 from equipoise_server.mechanisms.calibration import noise_distribution
 from equipoise_server.mechanisms.independent_noise import GAUSSIAN, NoiseParameters, noisy_counts
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Outcome, PublicParameters, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, Outcome, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.projection import METHOD, Projection, project
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian

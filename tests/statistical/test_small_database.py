@@ -19,9 +19,11 @@ from statistical.exact_pipeline import SEED, Choices, ChosenStream, Pair, every_
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, Cost, ZcdpEvent, events_from_json
 from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms import small_db
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, PublicParameters, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.small_db import (
     MAX_DATABASES,
     SmallDatabase,

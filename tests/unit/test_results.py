@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.model.results import NO_BOUND, AnswerMethod, ResultColumns
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.results import Answer, AnswerMethod, Labels, Results
+from equipoise.results import Answer, Labels, Results
 from equipoise.v1 import types_pb2
-from equipoise.wire.workloads import NO_BOUND, ResultColumns, chunk_from_bytes, results_to_chunks
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 
 SCHEMA = Schema((Attribute("sex", ("f", "m")), Attribute("smokes", ("no", "yes"))))
 STATEMENTS: tuple[Statement, ...] = (Marginal(("sex", "smokes")), attribute("sex") == "f")

@@ -10,7 +10,7 @@ from typing import Any
 from equipoise.accounting import Cost, PrivacyEvent, ThresholdTests, charge_at, charge_of, events_from_json
 from equipoise.auditing.conversion import epsilon_of, fits, pair_holds
 from equipoise.errors import VerificationFailed
-from equipoise.model.views import Budget, JournalEntry
+from equipoise.model.accounts import Budget, JournalEntry
 
 SUM, WORST = "sum", "worst"  # every round adds; only the worst counts, as a unit lives in one round
 # By how much a Renyi curve may come out differently on another machine: less than was added to it.

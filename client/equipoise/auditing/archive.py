@@ -25,8 +25,9 @@ from typing import Any, TypeVar
 
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.model.accounts import JournalEntry
+from equipoise.model.log import ItemOpening, RecordOpening
 from equipoise.model.times import from_microseconds, to_microseconds
-from equipoise.model.views import ItemOpening, JournalEntry, RecordOpening
 from equipoise.profile.profile import read_file
 from equipoise.records.canonical import (
     canonical_json,

@@ -10,8 +10,8 @@ from equipoise.auditing.accounts import SUM, WORST, Accounts, Moment
 from equipoise.auditing.conversion import epsilon_of
 from equipoise.auditing.steps import Step
 from equipoise.errors import DataLoss, VerificationFailed
+from equipoise.model.accounts import JournalEntry
 from equipoise.model.journal import START, verify
-from equipoise.model.views import JournalEntry
 
 
 def check_journal(journal: Sequence[JournalEntry], steps: Sequence[Step]) -> None:

@@ -15,8 +15,9 @@ from equipoise.auditing.rounds import read_rounds
 from equipoise.auditing.steps import open_steps
 from equipoise.clients.auditor import Auditor
 from equipoise.errors import VerificationFailed
+from equipoise.model.log import RecordOpening
+from equipoise.model.rounds import RoundDetail
 from equipoise.model.times import to_microseconds
-from equipoise.model.views import RecordOpening, RoundDetail
 from equipoise.records.signed_notes import claimed
 
 PATIENCE_SECONDS = 30.0  # records enter the log within a second, of a server that is not very busy

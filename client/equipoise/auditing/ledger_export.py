@@ -41,7 +41,7 @@ from equipoise.accounting import (
 )
 from equipoise.auditing.accounts import SUM, Accounts, Charge
 from equipoise.errors import DataLoss, NotFound
-from equipoise.model.views import JournalEntry
+from equipoise.model.accounts import JournalEntry
 
 VERSION = 3
 

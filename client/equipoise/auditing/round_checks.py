@@ -14,8 +14,8 @@ from equipoise.auditing.rounds import Recorded, RecordedRound
 from equipoise.auditing.session_checks import check_session_receipts, check_session_terms, check_started
 from equipoise.auditing.steps import Fields, Step
 from equipoise.errors import VerificationFailed
+from equipoise.model.accounts import JournalEntry
 from equipoise.model.times import to_microseconds
-from equipoise.model.views import JournalEntry
 from equipoise.records.envelopes import claimed_type, open_envelope
 from equipoise.records.evidence import log_origin
 from equipoise.records.items import NOTHING_CHARGED, read_cost

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from equipoise.accounting import events_from_json
 from equipoise.auditing.rounds import Recorded, RecordedRound
 from equipoise.errors import VerificationFailed
-from equipoise.model.views import JournalEntry
+from equipoise.model.accounts import JournalEntry
 from equipoise.records.envelopes import open_envelope
 from equipoise.records.evidence import log_origin
 from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload

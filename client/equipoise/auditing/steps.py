@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise.errors import VerificationFailed
-from equipoise.model.views import ItemOpening, RecordOpening
+from equipoise.model.log import ItemOpening, RecordOpening
 from equipoise.records.items import LAYOUTS, read_item
 from equipoise.records.merkle import HASH_BYTES, root_of
 from equipoise.records.record import Kind, item_hash, padded_size, read_leaf

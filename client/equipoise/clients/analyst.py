@@ -21,7 +21,11 @@ from numpy.typing import NDArray
 from equipoise.clients.connection import Connection
 from equipoise.clients.session_stream import Asking, StatementAnswer
 from equipoise.errors import DataLoss
-from equipoise.model.views import Dataset, DryRun, Identity, Receipt, Round, Withdrawal
+from equipoise.model.datasets import Dataset
+from equipoise.model.identities import Caller
+from equipoise.model.results import ResultColumns
+from equipoise.model.rounds import Round
+from equipoise.model.submissions import DryRun, Receipt, Withdrawal
 from equipoise.profile.profile import LOG_KEYS, read_log_keys
 from equipoise.profile.receipt_store import ReceiptStore, check_accepted, check_withdrawn
 from equipoise.queries.predicates import Statement
@@ -33,8 +37,11 @@ from equipoise.results import Labels, Results
 from equipoise.synopsis import SynopsisPart
 from equipoise.v1 import analyst_pb2
 from equipoise.wire import rounds, workloads
+from equipoise.wire.datasets import dataset_from_message
+from equipoise.wire.identities import caller_from_message
 from equipoise.wire.outline import asked_from_bytes
-from equipoise.wire.workloads import ResultColumns
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.submissions import dry_run_from_message, receipt_from_message
 
 SERVICE = "/equipoise.v1.AnalystService"
 PIECE_BYTES = 1 << 20  # of a workload in one message; servers receive at most 4 MiB
@@ -70,11 +77,11 @@ class Client:
         """Ends the connection and every call on it."""
         self._connection.close()
 
-    def identity(self) -> Identity:
+    def identity(self) -> Caller:
         """Who the server says the caller is."""
         request = analyst_pb2.GetIdentityRequest()
         response = self._connection.call(f"{SERVICE}/GetIdentity", request, analyst_pb2.GetIdentityResponse)
-        return Identity(response.name, rounds.role(response.role))
+        return caller_from_message(response)
 
     def rounds(self) -> Iterator[Round]:
         """The rounds in which the caller has a share, newest first."""
@@ -95,7 +102,7 @@ class Client:
         """The schema and size of a dataset of a round the caller has a share in."""
         request = analyst_pb2.GetDatasetRequest(name=name)
         response = self._connection.call(f"{SERVICE}/GetDataset", request, analyst_pb2.GetDatasetResponse)
-        return rounds.dataset(response.dataset)
+        return dataset_from_message(response.dataset)
 
     def submit(self, round_id: str, statements: Sequence[Statement], request_id: str | None = None) -> Receipt:
         """Submits, or until the round is sealed replaces, the caller's workload.
@@ -119,7 +126,7 @@ class Client:
                 yield analyst_pb2.SubmitWorkloadRequest(piece=piece)
 
         method, kind = f"{SERVICE}/SubmitWorkload", analyst_pb2.SubmitWorkloadResponse
-        receipt = rounds.receipt(self._connection.upload(method, requests, kind).receipt)
+        receipt = receipt_from_message(self._connection.upload(method, requests, kind).receipt)
         check_accepted(receipt, workload)
         self._keep(round_id, receipt.envelope, repeated=request_id is not None)
         return receipt
@@ -150,14 +157,7 @@ class Client:
 
         method, kind = f"{SERVICE}/DryRunWorkload", analyst_pb2.DryRunWorkloadResponse
         response = self._connection.upload(method, requests, kind)
-        return DryRun(
-            response.statements,
-            response.queries,
-            response.promised_error,
-            response.uncertified_at_most,
-            response.sensitivity,
-            response.support,
-        )
+        return dry_run_from_message(response)
 
     def wait(self, round_id: str, on_change: Callable[[Round], None] | None = None) -> Round:
         """Waits until the round has ended and its results, if any, can be read; returns it as it then is.
@@ -192,7 +192,7 @@ class Client:
 
         method, kind = f"{SERVICE}/StreamResults", analyst_pb2.StreamResultsResponse
         for response in self._connection.stream(method, request, kind):
-            columns = workloads.chunk_from_bytes(response.chunk)
+            columns = chunk_from_bytes(response.chunk)
             if columns.round_id != round_id or columns.sequence != received + 1:
                 raise DataLoss("a result message is not the next one of this round")
             received = columns.sequence

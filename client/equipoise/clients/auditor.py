@@ -9,9 +9,13 @@ from types import TracebackType
 from typing import Self
 
 from equipoise.clients.connection import Connection
-from equipoise.model.views import JournalEntry, RecordOpening, RoundDetail, SealedSeed
+from equipoise.model.accounts import JournalEntry
+from equipoise.model.log import RecordOpening, SealedSeed
+from equipoise.model.rounds import RoundDetail
 from equipoise.v1 import auditor_pb2
 from equipoise.wire import rounds
+from equipoise.wire.accounts import journal_entry_from_message
+from equipoise.wire.log import record_opening_from_message, sealed_seed_from_message
 
 SERVICE = "/equipoise.v1.AuditorService"
 MAX_PAGE = 1000
@@ -56,7 +60,7 @@ class Auditor:
             lambda token: auditor_pb2.ListJournalRequest(page_size=MAX_PAGE, page_token=token),
             auditor_pb2.ListJournalResponse,
         ):
-            yield from map(rounds.journal_entry, page.entries)
+            yield from map(journal_entry_from_message, page.entries)
 
     def checkpoint(self) -> bytes:
         """The log's newest signed checkpoint, a note. Raises `NotFound` before the first."""
@@ -81,7 +85,7 @@ class Auditor:
             lambda token: auditor_pb2.ListRecordsRequest(page_size=MAX_PAGE, page_token=token),
             auditor_pb2.ListRecordsResponse,
         ):
-            yield from map(rounds.record_opening, page.records)
+            yield from map(record_opening_from_message, page.records)
 
     def inclusion_proof(self, leaf_index: int, tree_size: int) -> list[bytes]:
         """What `merkle.verify_inclusion` needs for a leaf, from 0, of a tree of this size. Raises `OutOfRange`."""
@@ -107,4 +111,4 @@ class Auditor:
         request = auditor_pb2.GetSealedSeedRequest(round_id=round_id)
         method, response = f"{SERVICE}/GetSealedSeed", auditor_pb2.GetSealedSeedResponse
         found = self._connection.call(method, request, response).seeds
-        return [SealedSeed(each.key_id, each.sealed) for each in found]
+        return [sealed_seed_from_message(seed) for seed in found]

@@ -11,21 +11,17 @@ from typing import Self
 from equipoise.clients.analyst import fresh_request_id
 from equipoise.clients.connection import Connection
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
-from equipoise.model.views import (
-    Account,
-    Analyst,
-    Budget,
-    Dataset,
-    JournalEntry,
-    Plan,
-    RoundDetail,
-    RoundState,
-    Terms,
-)
+from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.model.datasets import Dataset
+from equipoise.model.identities import Identity
+from equipoise.model.rounds import Plan, RoundDetail, RoundState, Terms
 from equipoise.profile.enrolment import Bundle, begin, default_request_id, install, is_profile
 from equipoise.queries.schema import Schema
 from equipoise.v1 import operator_pb2
 from equipoise.wire import rounds, workloads
+from equipoise.wire.accounts import account_from_message, budget_to_message, journal_entry_from_message
+from equipoise.wire.datasets import dataset_from_message
+from equipoise.wire.identities import analyst_from_message
 
 SERVICE = "/equipoise.v1.OperatorService"
 
@@ -81,15 +77,15 @@ class Operator:
             name=name,
             source=source,
             schema=workloads.schema_to_message(schema),
-            data_cap=rounds.budget_message(data_cap),
-            analyst_cap=rounds.budget_message(analyst_cap),
+            data_cap=budget_to_message(data_cap),
+            analyst_cap=budget_to_message(analyst_cap),
             request_id=request_id or fresh_request_id(),
             data_order=data_order,
             analyst_order=analyst_order,
             new_budgets=new_budgets,
         )
         method, kind = f"{SERVICE}/RegisterDataset", operator_pb2.RegisterDatasetResponse
-        return rounds.dataset(self._connection.call(method, request, kind).dataset)
+        return dataset_from_message(self._connection.call(method, request, kind).dataset)
 
     def datasets(self) -> Iterator[Dataset]:
         """All datasets."""
@@ -98,13 +94,13 @@ class Operator:
             lambda token: operator_pb2.ListDatasetsRequest(page_token=token),
             operator_pb2.ListDatasetsResponse,
         ):
-            yield from map(rounds.dataset, page.datasets)
+            yield from map(dataset_from_message, page.datasets)
 
     def retire_dataset(self, name: str, request_id: str | None = None) -> Dataset:
         """Allows no new rounds on a dataset. Rounds that are open go on, and results stay readable."""
         request = operator_pb2.RetireDatasetRequest(name=name, request_id=request_id or fresh_request_id())
         method, kind = f"{SERVICE}/RetireDataset", operator_pb2.RetireDatasetResponse
-        return rounds.dataset(self._connection.call(method, request, kind).dataset)
+        return dataset_from_message(self._connection.call(method, request, kind).dataset)
 
     def admit_analyst(
         self, name: str, signing_request: bytes, target: str | None = None, request_id: str | None = None
@@ -181,14 +177,14 @@ class Operator:
         request = operator_pb2.DeleteAnalystRequest(name=name, request_id=request_id or fresh_request_id())
         self._connection.call(f"{SERVICE}/DeleteAnalyst", request, operator_pb2.DeleteAnalystResponse)
 
-    def analysts(self) -> Iterator[Analyst]:
+    def analysts(self) -> Iterator[Identity]:
         """All analysts by name, but those who were deleted."""
         for page in self._connection.pages(
             f"{SERVICE}/ListAnalysts",
             lambda token: operator_pb2.ListAnalystsRequest(page_token=token),
             operator_pb2.ListAnalystsResponse,
         ):
-            yield from map(rounds.analyst, page.analysts)
+            yield from map(analyst_from_message, page.analysts)
 
     def plan(self, terms: Terms) -> Plan:
         """What a round, or a session, would do and cost. Nothing is opened, nothing spent."""
@@ -311,7 +307,7 @@ class Operator:
             lambda token: operator_pb2.ListAccountsRequest(dataset=dataset, page_token=token),
             operator_pb2.ListAccountsResponse,
         ):
-            yield from map(rounds.account, page.accounts)
+            yield from map(account_from_message, page.accounts)
 
     def account_history(self, account: str) -> Iterator[JournalEntry]:
         """The journal's entries of one account, from its opening. Raises `NotFound`."""
@@ -320,7 +316,7 @@ class Operator:
             lambda token: operator_pb2.ListAccountHistoryRequest(account=account, page_token=token),
             operator_pb2.ListAccountHistoryResponse,
         ):
-            yield from map(rounds.journal_entry, page.entries)
+            yield from map(journal_entry_from_message, page.entries)
 
     def set_cap(self, account: str, cap: Budget, request_id: str | None = None) -> Account:
         """Gives an account another cap; journaled. Raises `InvalidArgument` below what is committed.
@@ -328,7 +324,7 @@ class Operator:
         `WrongState` where rounds that are open would have no room left; aborting them makes room.
         """
         request = operator_pb2.SetCapRequest(
-            account=account, cap=rounds.budget_message(cap), request_id=request_id or fresh_request_id()
+            account=account, cap=budget_to_message(cap), request_id=request_id or fresh_request_id()
         )
         response = self._connection.call(f"{SERVICE}/SetCap", request, operator_pb2.SetCapResponse)
-        return rounds.account(response.account)
+        return account_from_message(response.account)

@@ -25,6 +25,7 @@ from equipoise.errors import (
     VerificationFailed,
     WrongState,
 )
+from equipoise.model.results import AnswerMethod, ResultColumns
 from equipoise.profile.receipt_store import ReceiptStore, check_answered, read_session_receipt
 from equipoise.queries.predicates import Statement
 from equipoise.queries.schema import Schema
@@ -32,9 +33,10 @@ from equipoise.records.envelopes import open_cosigned
 from equipoise.records.record import SALT_BYTES
 from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.signed_notes import VerifierKey
-from equipoise.results import Answer, AnswerMethod, Labels, Results
+from equipoise.results import Answer, Labels, Results
 from equipoise.v1 import analyst_pb2
-from equipoise.wire.workloads import ResultColumns, answers_from_chunk, statement_to_bytes
+from equipoise.wire.results import answers_from_chunk
+from equipoise.wire.workloads import statement_to_bytes
 
 METHOD = "/equipoise.v1.AnalystService/AskQueries"
 KEEP_SECONDS = 1.0  # between two receipts that are kept, besides the last

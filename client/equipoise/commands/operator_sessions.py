@@ -24,7 +24,8 @@ from equipoise.commands.rounds import (
     parse_shares,
 )
 from equipoise.errors import InvalidArgument, NotFound
-from equipoise.model.views import Budget, RoundDetail, SessionTerms, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Ending, RoundDetail, SessionTerms, Terms
 
 session_app = typer.Typer(
     help="Online sessions, in which statements are answered one at a time: open, (analysts ask), close. "
@@ -73,8 +74,8 @@ TurnSeconds = Annotated[
         "to all at once.",
     ),
 ]
-Ending = Annotated[
-    str,
+EndingOption = Annotated[
+    Ending,
     typer.Option(
         help="What happens to statements after the updates are used up: hypothesis, answers without a bound, or "
         "stop, refusals."
@@ -118,7 +119,7 @@ def plan(
     analyst_delta: AnalystDelta = 1e-6,
     length: Length = 0,
     turn_seconds: TurnSeconds = 0,
-    ending: Ending = "hypothesis",
+    ending: EndingOption = Ending.HYPOTHESIS,
     candidates: Candidates = None,
     unit: Unit = "query",
     beta: Beta = 0.05,
@@ -161,7 +162,7 @@ def open_session(
     analyst_delta: AnalystDelta = 1e-6,
     length: Length = 0,
     turn_seconds: TurnSeconds = 0,
-    ending: Ending = "hypothesis",
+    ending: EndingOption = Ending.HYPOTHESIS,
     candidates: Candidates = None,
     unit: Unit = "query",
     beta: Beta = 0.05,

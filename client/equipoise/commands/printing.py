@@ -16,7 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from equipoise.model.views import Budget, JournalEntry, Plan, Round, RoundDetail, RoundState, SessionTerms
+from equipoise.model.accounts import Budget, JournalEntry
+from equipoise.model.rounds import Plan, Round, RoundDetail, RoundState, SessionTerms
 from equipoise.queries.schema import Schema
 
 out = Console(emoji=False)

@@ -22,7 +22,8 @@ from equipoise.commands.printing import (
     print_table,
 )
 from equipoise.errors import InvalidArgument
-from equipoise.model.views import Budget, RoundDetail, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import RoundDetail, Share, Terms
 
 round_app = typer.Typer(
     help="Rounds, from opening to release: open, (analysts submit), seal, run, release.", no_args_is_help=True

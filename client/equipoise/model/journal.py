@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterable
 
 from equipoise.errors import DataLoss
+from equipoise.model.accounts import JournalEntry
 from equipoise.model.times import to_microseconds
-from equipoise.model.views import JournalEntry
 
 START = bytes(32)  # what the first entry is hashed onto
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.model.views import Receipt
+from equipoise.model.submissions import Receipt
 from equipoise.profile.profile import read_file
 from equipoise.records.canonical import from_base64, parse_canonical_json
 from equipoise.records.receipts import ReceiptPayload

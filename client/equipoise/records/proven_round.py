@@ -15,7 +15,7 @@ from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.model.views import Share
+from equipoise.model.rounds import Share
 from equipoise.queries.schema import Schema
 from equipoise.records.canonical import canonical_json
 from equipoise.records.evidence import Evidence, OpenedRecord

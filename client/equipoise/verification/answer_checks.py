@@ -9,14 +9,15 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, charge_of, events_from_json
 from equipoise.errors import VerificationFailed
+from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.queries.fixed_point import GRID_BITS, on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.bundle import synopsis_from_bytes
 from equipoise.records.items import NOTHING_CHARGED, read_cost
 from equipoise.records.proven_round import ProvenRound
 from equipoise.records.record import CELL_BYTES, stream_digest, synopsis_digest
-from equipoise.results import AnswerMethod, Results
-from equipoise.wire.workloads import NO_BOUND, chunk_from_bytes
+from equipoise.results import Results
+from equipoise.wire.results import chunk_from_bytes
 
 # Ways of answering that only sessions have, and those that none has.
 OF_SESSIONS = (AnswerMethod.HYPOTHESIS,)

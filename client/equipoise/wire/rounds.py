@@ -1,4 +1,4 @@
-"""From a server's messages to the values of `equipoise.model.views`, and an operator's terms the other way.
+"""From a server's messages to the values of `equipoise.model.rounds`, and an operator's terms the other way.
 
 What a server sends is checked as far as it could disturb its reader: `DataLoss` where it cannot be understood.
 """
@@ -11,19 +11,11 @@ from typing import TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.model.views import (
-    Account,
-    Analyst,
-    Budget,
-    Dataset,
-    ItemOpening,
-    JournalEntry,
+from equipoise.model.rounds import (
+    Ending,
     Plan,
     Progress,
-    Receipt,
-    RecordOpening,
     Round,
     RoundDetail,
     RoundState,
@@ -31,18 +23,13 @@ from equipoise.model.views import (
     Share,
     Terms,
 )
-from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
-from equipoise.wire import workloads
+from equipoise.v1 import operator_pb2, types_pb2
+from equipoise.wire.accounts import budget_from_message, budget_to_message, cost_from_message
 
-_ROLES: dict[int, str] = {
-    types_pb2.ROLE_ANALYST: "analyst",
-    types_pb2.ROLE_OPERATOR: "operator",
-    types_pb2.ROLE_AUDITOR: "auditor",
-}
 _UNITS = {"query": types_pb2.PROTECTION_UNIT_QUERY, "analyst": types_pb2.PROTECTION_UNIT_ANALYST}
 _UNIT_NAMES: dict[int, str] = {number: name for name, number in _UNITS.items()}
-_ENDINGS = {"hypothesis": types_pb2.SESSION_ENDING_HYPOTHESIS, "stop": types_pb2.SESSION_ENDING_STOP}
-_ENDING_NAMES: dict[int, str] = {number: name for name, number in _ENDINGS.items()}
+_ENDINGS = {Ending.HYPOTHESIS: types_pb2.SESSION_ENDING_HYPOTHESIS, Ending.STOP: types_pb2.SESSION_ENDING_STOP}
+_ENDING_NAMES: dict[int, Ending] = {number: name for name, number in _ENDINGS.items()}
 _STATES: dict[int, RoundState] = {
     types_pb2.ROUND_STATE_OPEN: RoundState.OPEN,
     types_pb2.ROUND_STATE_SEALED: RoundState.SEALED,
@@ -54,36 +41,6 @@ _STATES: dict[int, RoundState] = {
 Meaning = TypeVar("Meaning")
 
 
-def role(number: int) -> str:
-    """What an identity may do."""
-    return _meant(_ROLES, number, "role")
-
-
-def dataset(message: types_pb2.Dataset) -> Dataset:
-    """A registered table."""
-    try:
-        schema = workloads.schema_from_message(message.schema)
-    except InvalidArgument as error:
-        raise DataLoss(f"the server sent a schema that cannot be read: {error.message}") from None
-    return Dataset(
-        message.name,
-        schema,
-        message.records,
-        _time(message.create_time),
-        _time(message.retire_time) if message.HasField("retire_time") else None,
-    )
-
-
-def analyst(message: operator_pb2.Analyst) -> Analyst:
-    """Who was admitted."""
-    until = message.certified_until_time
-    return Analyst(
-        message.name,
-        _time(message.create_time),
-        _time(until) if message.HasField("certified_until_time") else None,
-    )
-
-
 def round_shown(message: types_pb2.Round) -> Round:
     """A round's public part."""
     return Round(
@@ -91,8 +48,8 @@ def round_shown(message: types_pb2.Round) -> Round:
         dataset=message.dataset,
         state=_meant(_STATES, message.state, "state"),
         unit=_meant(_UNIT_NAMES, message.unit, "unit"),
-        data_budget=_budget(message.data_budget),
-        analyst_budget=_budget(message.analyst_budget) if message.HasField("analyst_budget") else None,
+        data_budget=budget_from_message(message.data_budget),
+        analyst_budget=budget_from_message(message.analyst_budget) if message.HasField("analyst_budget") else None,
         beta=message.beta,
         mechanism=message.mechanism,
         share=_share(message.share) if message.HasField("share") else None,
@@ -131,61 +88,15 @@ def plan(message: types_pb2.Plan) -> Plan:
     return Plan(
         mechanism=message.mechanism,
         parameters=message.parameters,
-        data_cost=_cost(message.data_cost),
-        analyst_cost=_cost(message.analyst_cost),
-        data_budget=_budget(message.data_budget),
-        analyst_budget=_budget(message.analyst_budget) if message.HasField("analyst_budget") else None,
+        data_cost=cost_from_message(message.data_cost),
+        analyst_cost=cost_from_message(message.analyst_cost),
+        data_budget=budget_from_message(message.data_budget),
+        analyst_budget=budget_from_message(message.analyst_budget) if message.HasField("analyst_budget") else None,
         promised_error=message.promised_error,
         uncertified_at_most=message.uncertified_at_most,
         seconds=message.seconds,
         memory_bytes=message.memory_bytes,
     )
-
-
-def receipt(message: analyst_pb2.Receipt) -> Receipt:
-    """What the server accepted."""
-    return Receipt(
-        message.round_id,
-        message.workload_digest,
-        message.statements,
-        message.queries,
-        _time(message.accept_time),
-        message.envelope,
-        message.commitment_salt,
-    )
-
-
-def account(message: types_pb2.Account) -> Account:
-    """What stands on one account."""
-    return Account(
-        message.name,
-        _budget(message.cap),
-        _budget(message.spent),
-        _budget(message.committed),
-        message.order if message.HasField("order") else None,
-        message.divergence,
-        message.most_divergence,
-    )
-
-
-def journal_entry(message: types_pb2.JournalEntry) -> JournalEntry:
-    """One line of the journal."""
-    return JournalEntry(
-        sequence=message.sequence,
-        time=_time(message.time),
-        action=message.action,
-        account=message.account,
-        round_id=message.round_id,
-        cost=_cost(message.cost),
-        events=message.events,
-        digest=message.digest,
-    )
-
-
-def record_opening(message: auditor_pb2.RecordOpening) -> RecordOpening:
-    """A record of the log with all its items."""
-    items = tuple(ItemOpening(item.content, item.salt, item.hash) for item in message.items)
-    return RecordOpening(message.index, message.leaf, items, tuple(message.padding))
 
 
 def terms_message(terms: Terms) -> operator_pb2.RoundTerms:
@@ -197,8 +108,8 @@ def terms_message(terms: Terms) -> operator_pb2.RoundTerms:
     message = operator_pb2.RoundTerms(
         dataset=terms.dataset,
         unit=_UNITS[terms.unit],
-        data_budget=budget_message(terms.data_budget),
-        analyst_budget=None if terms.analyst_budget is None else budget_message(terms.analyst_budget),
+        data_budget=budget_to_message(terms.data_budget),
+        analyst_budget=None if terms.analyst_budget is None else budget_to_message(terms.analyst_budget),
         beta=terms.beta,
         mechanism=terms.mechanism,
         shares=[_share_message(share, f"terms.shares[{i}]") for i, share in enumerate(terms.shares)],
@@ -227,15 +138,6 @@ def session_message(terms: Terms) -> types_pb2.SessionTerms | None:
     )
 
 
-def budget_message(budget: Budget) -> types_pb2.Budget:
-    """The message of an (epsilon, delta) pair."""
-    return types_pb2.Budget(epsilon=budget.epsilon, delta=budget.delta)
-
-
-def _budget(message: types_pb2.Budget) -> Budget:
-    return Budget(message.epsilon, message.delta)
-
-
 def _session(message: types_pb2.SessionTerms) -> SessionTerms:
     return SessionTerms(
         message.length, message.turn_seconds, _meant(_ENDING_NAMES, message.ending, "way of ending a session")
@@ -257,10 +159,6 @@ def _share_message(share: Share, field: str) -> types_pb2.Share:
         sensitivity=share.sensitivity,
         support=share.support,
     )
-
-
-def _cost(message: types_pb2.Cost) -> Cost:
-    return Cost(message.rho, message.epsilon, message.delta, message.divergence)
 
 
 def _time(message: Timestamp) -> datetime:

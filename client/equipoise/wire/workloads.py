@@ -1,21 +1,17 @@
-"""Protobuf messages to our types and back; with the client, the only place that knows `equipoise.v1`.
+"""Schemas, statements and workloads as messages, and back.
 
-What comes from the other side is checked completely: versions, unknown fields, unset choices, NaN. A malformed
-workload raises `InvalidArgument` naming the field as the message calls it; a malformed result message, which
-can only come from a damaged store or a broken connection, raises `DataLoss`.
+What comes from the other side is checked completely: versions, unknown fields, unset choices, NaN. What is
+malformed raises `InvalidArgument` naming the field as the message calls it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-import numpy as np
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
-from numpy.typing import NDArray
 
-from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.errors import InvalidArgument
 from equipoise.queries.predicate_compiler import MAX_DEPTH
 from equipoise.queries.predicates import (
     AllOf,
@@ -34,27 +30,7 @@ from equipoise.wire.fields import checked_number, checked_text, checked_texts
 from equipoise.wire.outline import MAX_STATEMENT_BYTES, VERSION, outline
 from equipoise.wire.statistics import read_statistic, write_statistic
 
-ANSWERS_IN_CHUNK = 1024
-ANSWERS_TO_STATEMENT = 1 << 16  # of a session, in one message
-NO_BOUND = 1 << 62
 MAX_REMEMBERED = 1 << 16  # statements of one workload that are not read again where they are repeated
-
-
-@dataclass(frozen=True, eq=False)
-class ResultColumns:
-    """One result message: answers `first_query`, `first_query` + 1, ... of the analyst's workload.
-
-    `values` and `bounds` int64 in units of 2^-40 (a bound of 2^62: none is promised), `methods` uint8, the numbers
-    of the wire's AnswerMethod; `sequence` counts from 1, and `last` ends the stream.
-    """
-
-    round_id: str
-    sequence: int
-    first_query: int
-    values: NDArray[np.int64]
-    methods: NDArray[np.uint8]
-    bounds: NDArray[np.int64]
-    last: bool
 
 
 def schema_to_message(schema: Schema) -> types_pb2.Schema:
@@ -76,7 +52,7 @@ def schema_to_message(schema: Schema) -> types_pb2.Schema:
 
 def schema_from_message(message: types_pb2.Schema) -> Schema:
     """Reads a schema. Raises `InvalidArgument`, naming for example `schema.attributes[2].edges`."""
-    _refuse_unknown_fields(message, "schema")
+    refuse_unknown_fields(message, "schema")
     return Schema(
         tuple(
             make_attribute(
@@ -146,103 +122,6 @@ def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tupl
     return tuple(statements)
 
 
-def results_to_chunks(
-    round_id: str, values: NDArray[np.int64], methods: NDArray[np.uint8], bounds: NDArray[np.int64]
-) -> Iterator[bytes]:
-    """The messages of one analyst's result stream, columns of one row a query: at least one, the last one marked.
-
-    Made one at a time, as they are asked for. The same bytes for the same arguments.
-    """
-    if not len(values) == len(methods) == len(bounds):
-        raise ValueError("values, methods and bounds must be equally long")
-    starts = range(0, max(1, len(values)), ANSWERS_IN_CHUNK)
-    for sequence, start in enumerate(starts, start=1):
-        part = slice(start, start + ANSWERS_IN_CHUNK)
-        message = types_pb2.ResultChunk(
-            version=VERSION,
-            round_id=round_id,
-            sequence=sequence,
-            first_query=start,
-            values=values[part].tolist(),
-            methods=methods[part].astype(np.uint8, casting="safe").tobytes(),
-            bounds=bounds[part].tolist(),
-            last=sequence == len(starts),
-        )
-        yield message.SerializeToString(deterministic=True)
-
-
-def chunk_from_bytes(data: bytes) -> ResultColumns:
-    """Reads one result message. Raises `DataLoss` for everything that `results_to_chunks` does not write."""
-    columns = _columns_from_bytes(data, ANSWERS_IN_CHUNK)
-    if not (columns.last or len(columns.values) == ANSWERS_IN_CHUNK):
-        raise DataLoss("a result message is short without being the last")
-    if columns.first_query != (columns.sequence - 1) * ANSWERS_IN_CHUNK:
-        raise DataLoss("a result message is out of sequence")
-    return columns
-
-
-def answers_to_chunk(
-    session_id: str,
-    sequence: int,
-    first_query: int,
-    values: NDArray[np.int64],
-    methods: NDArray[np.uint8],
-    bounds: NDArray[np.int64],
-) -> bytes:
-    """The message of the answers to one statement of a session, columns of one row a cell: the same bytes always.
-
-    `sequence`: of the analyst's statements, from 1; `first_query`: how many cells those before it have together.
-    """
-    if not 0 < len(values) == len(methods) == len(bounds) <= ANSWERS_TO_STATEMENT:
-        raise ValueError("values, methods and bounds must be equally long, from 1 to 65,536 cells")
-    message = types_pb2.ResultChunk(
-        version=VERSION,
-        round_id=session_id,
-        sequence=sequence,
-        first_query=first_query,
-        values=values.tolist(),
-        methods=methods.astype(np.uint8, casting="safe").tobytes(),
-        bounds=bounds.tolist(),
-    )
-    return message.SerializeToString(deterministic=True)
-
-
-def answers_from_chunk(data: bytes) -> ResultColumns:
-    """Reads the answers to one statement. Raises `DataLoss` for all that `answers_to_chunk` does not write."""
-    columns = _columns_from_bytes(data, ANSWERS_TO_STATEMENT)
-    if columns.last or not columns.sequence or not len(columns.values):
-        raise DataLoss("a message of a session does not answer one statement")
-    return columns
-
-
-def _columns_from_bytes(data: bytes, most: int) -> ResultColumns:
-    message = types_pb2.ResultChunk()
-    try:
-        message.ParseFromString(data)
-        _refuse_unknown_fields(message, "chunk")
-    except (DecodeError, InvalidArgument):
-        raise DataLoss("a result message cannot be read") from None
-    if message.version != VERSION:
-        raise DataLoss(f"a result message has version {message.version}, but must have {VERSION}")
-    count = len(message.values)
-    if not len(message.methods) == len(message.bounds) == count <= most:
-        raise DataLoss("a result message has columns of unequal or too great length")
-    methods = np.frombuffer(message.methods, dtype=np.uint8)
-    if count and not 1 <= int(methods.min()) <= int(methods.max()) <= max(types_pb2.AnswerMethod.values()):
-        raise DataLoss("a result message holds an unknown way of answering")
-    if max(message.bounds, default=0) > NO_BOUND:
-        raise DataLoss("a result message holds an impossible bound")
-    return ResultColumns(
-        round_id=message.round_id,
-        sequence=message.sequence,
-        first_query=message.first_query,
-        values=np.array(message.values, dtype=np.int64),
-        methods=methods,
-        bounds=np.array(message.bounds, dtype=np.int64),
-        last=message.last,
-    )
-
-
 def _write_statement(statement: Statement, target: types_pb2.Statement, path: str) -> None:
     if isinstance(statement, Marginal):
         target.marginal.SetInParent()
@@ -291,7 +170,7 @@ def _read_statement(data: bytes, path: str) -> Statement:
 
 def _statement_of(message: types_pb2.Statement) -> Statement:
     """The statement; errors name what is within it, `.predicate.among` for example."""
-    _refuse_unknown_fields(message, "")
+    refuse_unknown_fields(message, "")
     match message.WhichOneof("statement"):
         case "predicate":
             return _read_predicate(message.predicate, ".predicate", 1)
@@ -334,7 +213,7 @@ def _read_conditions(messages: Sequence[types_pb2.Predicate], path: str, depth: 
     return tuple(_read_predicate(each, f"{path}[{i}]", depth + 1) for i, each in enumerate(messages))
 
 
-def _refuse_unknown_fields(message: Message, path: str) -> None:
+def refuse_unknown_fields(message: Message, path: str) -> None:
     """Protobuf keeps fields it does not know; here they would be signed and stored without being understood."""
     size = message.ByteSize()
     known = type(message)()

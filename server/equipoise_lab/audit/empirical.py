@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from equipoise.accounting import DELTA_UNIT, Cost
 from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Budget
 from equipoise_lab.audit.clopper_pearson import Certificate, certify, detectable_epsilon, largest_certified
 from equipoise_lab.audit.neighbours import Instance, Neighbours
 from equipoise_lab.audit.run_statistics import QuantileBins, RunStatistics, seen
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Plan, Progress
+from equipoise_server.mechanisms.interface import Plan, Progress
 from equipoise_server.mechanisms.registry import mechanism
 
 MIN_RUNS, MAX_RUNS = 20, 1_000_000

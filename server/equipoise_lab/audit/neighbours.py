@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise_server.mechanisms.interface import Budget, PublicParameters, Share
+from equipoise_server.mechanisms.interface import PublicParameters
 
 NAMES = "abcdefgh"
 MAX_UNIVERSE = 4096

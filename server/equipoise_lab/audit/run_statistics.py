@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.results import NO_BOUND
 from equipoise_lab.audit.clopper_pearson import Outcome
-from equipoise_server.mechanisms.interface import NO_BOUND
 from equipoise_server.mechanisms.interface import Outcome as Released
 
 GROUPS = 16  # of the numbers that sum up a run

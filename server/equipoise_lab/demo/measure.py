@@ -13,15 +13,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.model import views
+from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import RoundDetail, Share
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload, concatenate
-from equipoise.results import UNIT, AnswerMethod
+from equipoise.results import UNIT
 from equipoise_lab.demo.play import DATA_BUDGET, Played, Workloads
 from equipoise_lab.demo.table import SCHEMA
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_uniform_guess
-from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def _largest(answers: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
 
 
 def _repaired_guess(
-    detail: views.RoundDetail, histogram: NDArray[np.int64], compiled: Mapping[str, CompiledWorkload]
+    detail: RoundDetail, histogram: NDArray[np.int64], compiled: Mapping[str, CompiledWorkload]
 ) -> NDArray[np.float64]:
     """The uniform guess after the round's own repair, with noise of its own: the round's seed is the server's."""
     shown, plan = detail.round, detail.plan

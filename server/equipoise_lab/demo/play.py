@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.errors import WrongState
-from equipoise.model.views import Account, Budget, RoundDetail, RoundState, Share, Terms
+from equipoise.model.accounts import Account, Budget
+from equipoise.model.rounds import RoundDetail, RoundState, Share, Terms
 from equipoise.queries.predicates import Statement
 from equipoise.results import Results
 from equipoise_lab.demo.table import RECORDS, SCHEMA

@@ -11,10 +11,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from equipoise.model.accounts import Budget
 from equipoise_lab.planning.request import in_words
 from equipoise_lab.simulation.simulate import analyst_pair
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.planner import Candidate, Comparison
 
 RULE = (

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from equipoise.accounting import RHO_UNIT
+from equipoise.model.accounts import Budget
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_lab.simulation.measure import Errors
 from equipoise_server.mechanisms.budget_rounding import usable_rho
-from equipoise_server.mechanisms.interface import Budget
 
 POINTS = 12_001
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise.results import AnswerMethod
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Outcome
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome
 
 
 @dataclass(frozen=True)

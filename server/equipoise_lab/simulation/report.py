@@ -11,9 +11,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from equipoise.model.accounts import Budget
 from equipoise_lab.simulation.measure import Errors, Run, mean_errors
 from equipoise_lab.simulation.simulate import Report
-from equipoise_server.mechanisms.interface import Budget, Plan
+from equipoise_server.mechanisms.interface import Plan
 
 METHOD_NAMES = {"uncertified": "left uncertified", "synopsis": "from the synopsis"}
 

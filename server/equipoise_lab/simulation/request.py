@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
 from equipoise_lab.simulation.session_task import SessionTask
 from equipoise_lab.simulation.task import Task
-from equipoise_server.mechanisms.interface import Budget, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 
 MAX_REPEATS = 1000
 MIN_DELTA = 1e-17  # by default; the samplers' truncation takes some 10^-18

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import RHO_UNIT
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.queries.session_workload import CompiledStatement
 from equipoise.queries.statistics import CompiledStatistic
-from equipoise.results import AnswerMethod
 from equipoise_lab.simulation.baselines import GAUSSIAN, LAPLACE, noise_errors
 from equipoise_lab.simulation.measure import Errors
 from equipoise_lab.simulation.request import Request, in_words_of_options
@@ -24,7 +25,7 @@ from equipoise_lab.simulation.simulate import Begun, analyst_pair
 from equipoise_lab.simulation.task import seed_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.budget_rounding import usable_rho
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import joined, play
 from equipoise_server.mechanisms.registry import session_mechanism
 

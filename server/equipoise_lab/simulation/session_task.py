@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Statement, Statistic
 from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import CompiledStatement, SessionWorkload
@@ -17,7 +18,7 @@ from equipoise.queries.statistics import CompiledStatistic, Databases, compile_s
 from equipoise.queries.workload_compiler import compile_alone
 from equipoise_lab.simulation.task import in_option, read_statements, read_text
 from equipoise_server.datasets.source import load_histogram
-from equipoise_server.mechanisms.interface import GRID_BITS, Share
+from equipoise_server.mechanisms.interface import GRID_BITS
 
 
 @dataclass(frozen=True)

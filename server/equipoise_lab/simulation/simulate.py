@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors, uniform_guess
 from equipoise_lab.simulation.measure import Errors, Run, measure_run
 from equipoise_lab.simulation.request import Request, in_words_of_options
@@ -15,7 +16,7 @@ from equipoise_lab.simulation.task import Task, seed_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, game_bound
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Budget, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.interface import Plan, Progress, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.worker import peak_memory_bytes
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from cryptography import x509
 
+from equipoise.model.identities import Identity, Role
 from equipoise.profile.enrolment import Bundle, default_request_id
 from equipoise_server.admin.state_directory import Deployment, default_target, open_deployment
 from equipoise_server.clock import Clock, system_clock
@@ -30,8 +31,7 @@ from equipoise_server.identity.authority import (
 )
 from equipoise_server.identity.enrolment import requested_key
 from equipoise_server.identity.keyfiles import write_private
-from equipoise_server.identity.names import Role
-from equipoise_server.identity.registry import Identity, Registry
+from equipoise_server.identity.registry import Registry
 from equipoise_server.storage.durable import sync_directory, sync_tree
 from equipoise_server.storage.idempotency import Request, make_request
 

@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from sqlalchemy import select
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.identities import Role
 from equipoise.profile.enrolment import Bundle, begin, install
 from equipoise.profile.profile import SEED_KEY
 from equipoise.records.evidence import log_origin
@@ -52,7 +53,6 @@ from equipoise_server.identity.keyfiles import (
     write_private,
     write_storage_key,
 )
-from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import Registry
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.storage.durable import sync_directory, sync_tree

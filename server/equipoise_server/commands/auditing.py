@@ -9,6 +9,8 @@ import typer
 
 from equipoise.commands.printing import print_line
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.identities import Role
 from equipoise.profile.profile import SEED_KEY, read_seed_key
 from equipoise_lab.audit.chart import check_chart, write_chart
 from equipoise_lab.audit.empirical import audit
@@ -19,8 +21,6 @@ from equipoise_lab.simulation.progress import RunsProgress
 from equipoise_lab.simulation.request import forced_options, in_words_of_options
 from equipoise_server.commands.printing import DEFAULT_STATE, ERR, OUT, AsJson, State, print_json
 from equipoise_server.config import load_config
-from equipoise_server.identity.names import Role
-from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.replay.replay import Replay
 from equipoise_server.replay.report import as_json as replay_as_json
 from equipoise_server.replay.report import lines

@@ -9,6 +9,7 @@ import typer
 
 from equipoise.commands.admission import hand_over, standing
 from equipoise.commands.printing import print_json, print_line, print_table
+from equipoise.model.identities import Role
 from equipoise.profile.profile import read_file
 from equipoise_server.admin.identities import (
     add_identity,
@@ -19,7 +20,6 @@ from equipoise_server.admin.identities import (
 )
 from equipoise_server.commands.printing import DEFAULT_STATE, AsJson, State
 from equipoise_server.identity.authority import server_names
-from equipoise_server.identity.names import Role
 
 Name = Annotated[str, typer.Argument(help="The name, as certificates and the journal have it.")]
 SessionWorkload = Annotated[

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from equipoise.errors import InvalidArgument, PermissionDenied
-from equipoise_server.identity.names import Role
+from equipoise.model.identities import Role
 
 
 class Ownership(StrEnum):

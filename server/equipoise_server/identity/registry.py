@@ -20,10 +20,11 @@ from cryptography import x509
 from sqlalchemy import Connection, Select, and_, func, select
 
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
+from equipoise.model.identities import Caller, Identity, Role
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise.profile.certificates import read_certificate
 from equipoise_server.identity.authority import certificate_to_pem
-from equipoise_server.identity.names import Caller, Role, check_name
+from equipoise_server.identity.names import check_name
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.idempotency import Request, first_answer, keep_answer
 from equipoise_server.storage.store import Store
@@ -33,16 +34,6 @@ DEFAULT_PAGE = 100
 MAX_PAGE = 1000
 SERIALS_AT_ONCE = 64  # in one statement
 NOT_IN_FORCE = "the certificate is not, or no longer, in force"
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Someone in the registry; `certified_until`: the end of the newest certificate, None where all are revoked."""
-
-    name: str
-    role: Role
-    created: datetime
-    certified_until: datetime | None
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from sqlalchemy import Connection, Row, select
 
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss
+from equipoise.model.accounts import JournalEntry
 from equipoise.model.journal import START, entry_digest, verify
 from equipoise.model.times import from_microseconds, to_microseconds
-from equipoise.model.views import JournalEntry
 from equipoise_server.storage.tables import journal
 
 

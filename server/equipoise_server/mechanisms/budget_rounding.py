@@ -6,8 +6,8 @@ import math
 from fractions import Fraction
 
 from equipoise.accounting import DELTA_UNIT
+from equipoise.model.accounts import Budget
 from equipoise_server.conversion import largest_rho
-from equipoise_server.mechanisms.interface import Budget
 
 MIN_EPSILON = Fraction(1, 10**8)  # below it noise would be coarser than what its sampler draws
 EPSILON_BITS = 40  # epsilons are rounded down to units of 2^-40

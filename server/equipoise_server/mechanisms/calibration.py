@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, PureDpEvent
 from equipoise.errors import BudgetExhausted
+from equipoise.model.accounts import Budget
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho
-from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.mechanisms.noise_calibration import (
     AnswerNoise,
     GaussianNoise,

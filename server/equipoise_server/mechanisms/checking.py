@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import DELTA_UNIT, Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.budget_rounding import usable_delta
-from equipoise_server.mechanisms.interface import Budget, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 
 MIN_BETA = 1e-12
 MAX_UNIVERSE = 2**40  # that can be planned for; tables are read up to a limit of their own

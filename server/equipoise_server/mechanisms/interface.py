@@ -16,48 +16,15 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries import fixed_point
 from equipoise.queries.workload_compiler import CompiledWorkload
 
 GRID_BITS = fixed_point.GRID_BITS  # answers and bounds are published in units of 2^-40
-NO_BOUND = 1 << 62  # the bound of an answer that carries none
 NO_PARTS = '{"events":[]}'
 
 Progress = Callable[[str, int, int], None]  # phase, steps done, steps in all
-
-
-@dataclass(frozen=True)
-class Share:
-    """What one analyst may ask: statements, and linear queries (cells) of all of them together.
-
-    `sensitivity`: by how much all its counts together may move, in sum, when one record is replaced; 0 where none
-    is declared, which allows every workload of so many statements.
-
-    `support`: how many records of the universe one query may cover or leave out, whichever are fewer, so that
-    it allows complements; 0 where none is declared, which allows every query.
-    """
-
-    analyst: str
-    statements: int
-    queries: int
-    sensitivity: int = 0
-    support: int = 0
-
-    @property
-    def moved(self) -> int:
-        """The declared L1 sensitivity, in records; as every query moves by 0 or 1, the square of the L2 one too.
-
-        Without a declaration all statements may be marginals, each of which moves two of its cells.
-        """
-        return self.sensitivity or 2 * self.statements
-
-
-@dataclass(frozen=True)
-class Budget:
-    """An (epsilon, delta) pair."""
-
-    epsilon: float
-    delta: float
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,15 @@ from pathlib import Path
 import numpy as np
 
 from equipoise.errors import DataLoss, VerificationFailed, WrongState
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import RoundState
 from equipoise.records.record import CELL_BYTES, synopsis_digest, workload_commitment
-from equipoise.results import AnswerMethod
 from equipoise_server.mechanisms.interface import Outcome, Progress
 from equipoise_server.replay.answers import Ways, tolerance_of
 from equipoise_server.replay.differences import Difference, Differs, same
 from equipoise_server.replay.session import check_live_answers, check_slots
 from equipoise_server.replay.stored import StoredRound
 from equipoise_server.rounds.records import DatasetRecord
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.rounds import plan_to_json, terms_to_json
 from equipoise_server.rounds.terms.defaults import make_plan
 from equipoise_server.rounds.worker import Job, compute_round, stream_parts

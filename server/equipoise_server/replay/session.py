@@ -15,8 +15,8 @@ from equipoise.profile.receipt_store import read_session_receipt
 from equipoise.records.session_receipts import SessionReceiptPayload, chain_start, chain_step
 from equipoise.results import Results
 from equipoise.wire.outline import asked_from_bytes
+from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
 from equipoise.wire.session_workload import compile_asked
-from equipoise.wire.workloads import answers_from_chunk, chunk_from_bytes
 from equipoise_server.mechanisms.online.interface import check_asked
 from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.replay.differences import Difference, Differs, same

@@ -16,11 +16,11 @@ from datetime import datetime
 from sqlalchemy import Connection, or_, select
 
 from equipoise.errors import WrongState
+from equipoise.model.identities import Role
+from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import Audience
-from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import check_there, mark_deleted
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.idempotency import Request, first_answer, keep_answer
 from equipoise_server.storage.tables import (

@@ -8,11 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from equipoise.accounting import RHO_UNIT, Cost
+from equipoise.model.accounts import Account, Budget, JournalEntry
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.adjustments import set_cap
 from equipoise_server.ledger.caps import Cap, epsilon_under
-from equipoise_server.mechanisms.interface import Budget
-from equipoise_server.rounds.records import AccountRecord, JournalEntry
 from equipoise_server.rounds.store.rounds import canonical, read_dataset
 from equipoise_server.rounds.terms.open_charges import pending_costs
 from equipoise_server.storage.crash_points import CrashPoint, reached
@@ -27,7 +26,7 @@ class Budgets:
 
     store: Store
 
-    def accounts(self, dataset: str, page_size: int, page_token: str) -> tuple[list[AccountRecord], str]:
+    def accounts(self, dataset: str, page_size: int, page_token: str) -> tuple[list[Account], str]:
         """The accounts of a dataset in the order of their names. Raises `NotFound`."""
         limit = page_limit(page_size)
         with self.store.read() as connection:
@@ -50,7 +49,7 @@ class Budgets:
             found = journal.of_account(connection, account, after, limit + 1)
         return cut_page(found, limit, lambda record: str(record.sequence))
 
-    def set_cap(self, account: str, cap: Cap, request: Request, now: datetime) -> AccountRecord:
+    def set_cap(self, account: str, cap: Cap, request: Request, now: datetime) -> Account:
         """Give an account another cap. Raises `NotFound`, `InvalidArgument`, `AlreadyExists`, `WrongState`.
 
         A crash before the commit means: the old cap holds, and the same request will be carried out.
@@ -68,10 +67,10 @@ class Budgets:
         return record
 
 
-def _record_from_json(text: str) -> AccountRecord:
+def _record_from_json(text: str) -> Account:
     fields: dict[str, Any] = json.loads(text)
     amounts = {name: Budget(**fields[name]) for name in ("cap", "spent", "committed")}
-    return AccountRecord(**(fields | amounts))
+    return Account(**(fields | amounts))
 
 
 def _as_pair(cap: Cap, total: Cost) -> Budget:
@@ -79,9 +78,9 @@ def _as_pair(cap: Cap, total: Cost) -> Budget:
     return Budget(epsilon_under(cap, total), cap.delta) if total != Cost() else Budget(0.0, 0.0)
 
 
-def _converted(account: accounts.Account) -> AccountRecord:
+def _converted(account: accounts.Account) -> Account:
     cap = Budget(account.cap.epsilon, account.cap.delta)
-    return AccountRecord(
+    return Account(
         account.name,
         cap,
         spent=_as_pair(account.cap, account.spent),

@@ -13,6 +13,7 @@ from pathlib import Path
 from sqlalchemy import Connection, select
 
 from equipoise.errors import AlreadyExists, InvalidArgument, Unavailable, WrongState
+from equipoise.model.accounts import Budget
 from equipoise.model.times import to_microseconds
 from equipoise.queries.schema import Schema
 from equipoise_server.clock import Clock
@@ -21,7 +22,6 @@ from equipoise_server.datasets.source import load_histogram
 from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.accounts import data_account, open_account
 from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap
-from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.store.rounds import canonical, dataset_record, read_dataset
 from equipoise_server.rounds.store.step_records import dataset_registered

@@ -14,35 +14,29 @@ import structlog
 from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss, EquipoiseError, WrongState
+from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.model.rounds import Progress, RoundState
+from equipoise.model.submissions import DryRun, Receipt
 from equipoise.model.times import to_microseconds
 from equipoise.queries.schema import Schema
 from equipoise_server.clock import Clock, next_grid_point, system_clock
 from equipoise_server.ledger.caps import checked_cap
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.ledger.rollback_guard import Guard
-from equipoise_server.mechanisms.interface import Budget, Plan
+from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.budget_views import Budgets
 from equipoise_server.rounds.context import Foundation
 from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting, Datasets, NewDataset
 from equipoise_server.rounds.opening import Opening, open_request
-from equipoise_server.rounds.records import (
-    AccountRecord,
-    DatasetRecord,
-    DryRun,
-    JournalEntry,
-    ProgressRecord,
-    ReceiptRecord,
-    RoundRecord,
-    Terms,
-)
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord, Terms
 from equipoise_server.rounds.round_job import read_job
 from equipoise_server.rounds.runner import NOTHING, Runner
 from equipoise_server.rounds.schedule import due_steps, take_due_step
 from equipoise_server.rounds.seeds import Seeds, kept_too_long
 from equipoise_server.rounds.session_sealing import collected
 from equipoise_server.rounds.starting import load_program
-from equipoise_server.rounds.state_machine import Action, RoundState
+from equipoise_server.rounds.state_machine import Action
 from equipoise_server.rounds.store.results import Runs, completed, completed_run, discard, expire, kept_since_before
 from equipoise_server.rounds.store.rounds import canonical, check_token, newest_first, read_round, round_records
 from equipoise_server.rounds.submissions import Submissions
@@ -64,7 +58,7 @@ ELSEWHERE = "the round is run by another server, {}"
 Chunks = list[bytes]
 RoundPage = tuple[list[RoundRecord], str]
 DatasetPage = tuple[list[DatasetRecord], str]
-AccountPage = tuple[list[AccountRecord], str]
+AccountPage = tuple[list[Account], str]
 JournalPage = tuple[list[JournalEntry], str]
 
 
@@ -216,16 +210,16 @@ class Rounds:
             found = round_records(connection, newest_first(page_token, limit + 1))
         return cut_page(found, limit, lambda record: record.id)
 
-    def progress(self, round_id: str) -> ProgressRecord:
+    def progress(self, round_id: str) -> Progress:
         """How far a run has come. For operators only. Raises `NotFound`."""
         with self._store.read() as connection:
             query = select(rounds.c.peak_memory_bytes).where(rounds.c.id == round_id)
             record, peak = read_round(connection, round_id), connection.execute(query).scalar_one()
             run = completed(connection, round_id)
         if record.state is RoundState.RELEASED:
-            return ProgressRecord("released", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
+            return Progress("released", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
         if record.state is RoundState.RUNNING and run is not None:
-            return ProgressRecord("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=run[1])
+            return Progress("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=run[1])
         known = self._runner.progress(round_id)
         if known is None and record.state is RoundState.RUNNING and (holder := self._runner.holder(round_id)):
             return replace(NOTHING, phase=ELSEWHERE.format(holder))
@@ -233,7 +227,7 @@ class Rounds:
 
     # The analysts' side of a round
 
-    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes) -> ReceiptRecord:
+    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes) -> Receipt:
         """Accept a workload, or replace the analyst's earlier one, until the round is sealed.
 
         `salt`: 32 random bytes of the analyst's, under which the workload is committed to.
@@ -344,7 +338,7 @@ class Rounds:
         """The journal's entries of one account from its opening. Raises `NotFound`."""
         return self._budgets.history(account, page_size, page_token)
 
-    def set_cap(self, account: str, cap: Budget, request_id: str, caller: str = "") -> AccountRecord:
+    def set_cap(self, account: str, cap: Budget, request_id: str, caller: str = "") -> Account:
         """Give an account another cap: journaled. Raises `InvalidArgument` below what is committed already.
 
         `WrongState` where rounds that are open could no longer be sealed: abort some of them first.

@@ -12,14 +12,14 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from equipoise.errors import InvalidArgument, WrongState
+from equipoise.model.rounds import RoundState, Share
 from equipoise.model.times import to_microseconds
 from equipoise_server.clock import Clock
 from equipoise_server.ledger.accounts import account, check_room, open_account
 from equipoise_server.ledger.caps import Cap, Composition
-from equipoise_server.mechanisms.interface import Plan, Share
+from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.records import RoundRecord, Terms
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.rounds import canonical, plan_to_json, read_dataset, read_round, terms_to_json
 from equipoise_server.rounds.store.step_records import round_opened
 from equipoise_server.rounds.terms.checks import UNITS, analyst_accounts, charges_of, check_terms

@@ -7,13 +7,13 @@ from datetime import datetime
 
 from sqlalchemy import Connection, select
 
-from equipoise_server.identity.names import Role
+from equipoise.model.identities import Role
+from equipoise.model.rounds import RoundState
 from equipoise_server.ledger import charges
 from equipoise_server.ledger.accounts import analyst_account, open_account
 from equipoise_server.ledger.adjustments import WrittenOff, write_off
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.ledger.rollback_guard import Finding, Guard, compare
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.results import discard
 from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.rounds.store.step_records import step_taken

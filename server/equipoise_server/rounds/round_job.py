@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, select
 
+from equipoise.model.rounds import RoundState
 from equipoise_server.rounds.context import Foundation
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.session_sealing import read_answer_chains
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.results import completed
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
 from equipoise_server.rounds.store.step_records import registered_digest

@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy.exc import IntegrityError
 
 from equipoise.errors import EquipoiseError
-from equipoise_server.rounds.records import ProgressRecord
+from equipoise.model.rounds import Progress
 from equipoise_server.rounds.starting import BEHIND_CALLS, WorkerProcess, start
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.rounds.worker import (
@@ -32,7 +32,7 @@ from equipoise_server.storage.claims import Claims
 
 log = structlog.get_logger(__name__)
 
-NOTHING = ProgressRecord("", 0, 0, 0.0, complete=False, peak_memory_bytes=0)
+NOTHING = Progress("", 0, 0, 0.0, complete=False, peak_memory_bytes=0)
 
 
 @dataclass
@@ -40,7 +40,7 @@ class _Run:
     """What is known of one run; guarded by the runner's lock."""
 
     process: WorkerProcess
-    progress: ProgressRecord
+    progress: Progress
     phase_start: float
     kind: str = ""  # of what went wrong, for the log
     problem: str = ""  # the same in words, for operators
@@ -93,7 +93,7 @@ class Runner:
         with self._lock:
             return self._active(round_id)
 
-    def progress(self, round_id: str) -> ProgressRecord | None:
+    def progress(self, round_id: str) -> Progress | None:
         """How far the run has come, with the time left estimated from the time its phase has taken so far."""
         with self._lock:
             run = self._runs.get(round_id)
@@ -188,7 +188,7 @@ def _take(run: _Run, message: Message) -> None:
         case PrivacyEvent():
             pass
         case Finished(_, _, peak):
-            run.progress = ProgressRecord("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
+            run.progress = Progress("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
         case Failed(kind, problem):
             run.kind, run.problem = kind, problem
 

@@ -13,8 +13,9 @@ import structlog
 from sqlalchemy import Connection, select
 
 from equipoise.errors import BudgetExhausted, EquipoiseError
+from equipoise.model.rounds import RoundState
 from equipoise.model.times import from_microseconds, to_microseconds
-from equipoise_server.rounds.state_machine import Action, RoundState, due
+from equipoise_server.rounds.state_machine import Action, due
 from equipoise_server.rounds.store.results import completed
 from equipoise_server.rounds.store.rounds import session_from_json
 from equipoise_server.storage.idempotency import Request, make_request

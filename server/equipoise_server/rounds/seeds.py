@@ -17,13 +17,14 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from sqlalchemy import Connection, select
 
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
+from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.records.canonical import canonical_json
 from equipoise.records.record import Kind
 from equipoise.records.sealed_seeds import NONCE_BYTES, SEED_BYTES
 from equipoise_server.clock import Clock
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
-from equipoise_server.rounds.state_machine import RoundState, closed, streams_open
+from equipoise_server.rounds.state_machine import closed, streams_open
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_round
 from equipoise_server.rounds.store.step_records import seed_destroyed, seed_read
 from equipoise_server.storage.crash_points import CrashPoint, reached

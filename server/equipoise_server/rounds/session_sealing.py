@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss
+from equipoise.model.rounds import Share
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.records.session_receipts import chain_start, chain_step
 from equipoise.wire.outline import asked_from_bytes, asked_to_bytes
-from equipoise.wire.workloads import answers_from_chunk
+from equipoise.wire.results import answers_from_chunk
 from equipoise_server.mechanisms.interface import Answers
-from equipoise_server.rounds.records import RoundRecord, Share
+from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.storage.tables import asked, attached, submissions
 
 

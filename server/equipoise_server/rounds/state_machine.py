@@ -21,21 +21,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from equipoise.errors import WrongState
-
-
-class RoundState(StrEnum):
-    """A round's state, by the name under which it is stored."""
-
-    OPEN = "open"
-    SEALED = "sealed"
-    RUNNING = "running"
-    RELEASED = "released"
-    ABORTED = "aborted"
-
-    @property
-    def ended(self) -> bool:
-        """Whether no action can follow."""
-        return self in (RoundState.RELEASED, RoundState.ABORTED)
+from equipoise.model.rounds import RoundState
 
 
 class Action(StrEnum):

@@ -15,18 +15,19 @@ import structlog
 from sqlalchemy import ColumnElement, Connection, func, select, true
 
 from equipoise.errors import InvalidArgument, NotFound, OutOfRange, WrongState
+from equipoise.model.rounds import RoundState, Share
 from equipoise.model.share_limits import check_allowance
+from equipoise.model.submissions import DryRun, Receipt
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records.record import SALT_BYTES, workload_commitment
 from equipoise.wire.workloads import workload_from_bytes
 from equipoise_server.clock import Clock
-from equipoise_server.mechanisms.interface import Share
 from equipoise_server.mechanisms.registry import check_workload
 from equipoise_server.rounds.receipts import signed
-from equipoise_server.rounds.records import DryRun, ReceiptRecord, RoundRecord
-from equipoise_server.rounds.state_machine import RoundState, closed, shown_to_analysts, streams_open
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.state_machine import closed, shown_to_analysts, streams_open
 from equipoise_server.rounds.store.rounds import (
     NO_ROUND,
     check_token,
@@ -57,7 +58,7 @@ class Submissions:
     signer: Signer
     deployment: str
 
-    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes) -> ReceiptRecord:
+    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes) -> Receipt:
         """Accept or replace the analyst's workload.
 
         The salt is no part of the request: who sends it again after a crash has drawn another, and gets the receipt
@@ -67,7 +68,7 @@ class Submissions:
         request = make_request(f"analyst/{analyst}", request_id, "submit", round_id, digest)
         with self.store.read() as connection:
             share, record = self._open_to(connection, analyst, round_id, request, locked=False)
-            if isinstance(record, ReceiptRecord):
+            if isinstance(record, Receipt):
                 return record
             schema = read_dataset(connection, record.terms.dataset).schema
         if len(salt) != SALT_BYTES:
@@ -79,12 +80,12 @@ class Submissions:
         commitment = workload_commitment(salt, workload)
         with self.store.write() as connection:
             _, record = self._open_to(connection, analyst, round_id, request, locked=True)
-            if isinstance(record, ReceiptRecord):
+            if isinstance(record, Receipt):
                 return record
             statements, queries = compiled.statement_count, compiled.query_count
             now = self._time_after_all(connection, request)
             envelope = self._signed(connection, analyst, round_id, commitment, statements, queries, now)
-            receipt = ReceiptRecord(round_id, digest, statements, queries, now, envelope, salt)
+            receipt = Receipt(round_id, digest, statements, queries, now, envelope, salt)
             # A crash before the commit means: the earlier workload, if any, still stands, and the same
             # request will be carried out. After it: the same request gets this receipt.
             _replace(connection, analyst, workload, receipt)
@@ -182,7 +183,7 @@ class Submissions:
 
     def _open_to(
         self, connection: Connection, analyst: str, round_id: str, request: Request, *, locked: bool
-    ) -> tuple[Share, RoundRecord | ReceiptRecord]:
+    ) -> tuple[Share, RoundRecord | Receipt]:
         """The round, if it takes workloads of the analyst; or the receipt this request got before."""
         share = read_share(connection, round_id, analyst)
         if (known := first_answer(connection, request)) is not None:
@@ -239,7 +240,7 @@ def _own(record: RoundRecord, analyst: str) -> Share:
     raise NotFound(NO_ROUND)
 
 
-def _replace(connection: Connection, analyst: str, workload: bytes, receipt: ReceiptRecord) -> None:
+def _replace(connection: Connection, analyst: str, workload: bytes, receipt: Receipt) -> None:
     mine = (submissions.c.round_id == receipt.round_id, submissions.c.analyst == analyst)
     connection.execute(submissions.delete().where(*mine))
     connection.execute(
@@ -257,7 +258,7 @@ def _replace(connection: Connection, analyst: str, workload: bytes, receipt: Rec
     )
 
 
-def _receipt_to_json(receipt: ReceiptRecord) -> str:
+def _receipt_to_json(receipt: Receipt) -> str:
     fields = {
         "round": receipt.round_id,
         "digest": receipt.workload_digest.hex(),
@@ -270,9 +271,9 @@ def _receipt_to_json(receipt: ReceiptRecord) -> str:
     return json.dumps(fields, sort_keys=True)
 
 
-def _receipt_from_json(text: str) -> ReceiptRecord:
+def _receipt_from_json(text: str) -> Receipt:
     fields: dict[str, Any] = json.loads(text)
-    return ReceiptRecord(
+    return Receipt(
         fields["round"],
         bytes.fromhex(fields["digest"]),
         fields["statements"],

@@ -10,11 +10,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from equipoise.model.rounds import RoundState
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise_server.ledger import charges
 from equipoise_server.ledger.accounts import data_account
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.state_machine import Action, RoundState, Settlement
+from equipoise_server.rounds.state_machine import Action, Settlement
 from equipoise_server.rounds.store.results import discard
 from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.rounds.store.step_records import step_taken

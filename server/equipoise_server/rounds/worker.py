@@ -27,8 +27,9 @@ from equipoise.errors import DataLoss, EquipoiseError
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.records.record import stream_start, stream_step
+from equipoise.wire.results import results_to_chunks
 from equipoise.wire.session_workload import compile_asked
-from equipoise.wire.workloads import results_to_chunks, workload_from_bytes
+from equipoise.wire.workloads import workload_from_bytes
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters

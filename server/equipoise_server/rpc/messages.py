@@ -7,33 +7,13 @@ from datetime import datetime
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from equipoise.accounting import Cost
-from equipoise.model.views import RecordOpening
-from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
-from equipoise.wire import workloads
+from equipoise.model.rounds import Ending, Progress, RoundState, SessionTerms, Share
+from equipoise.v1 import types_pb2
+from equipoise.wire.accounts import budget_to_message, cost_to_message
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.identity.names import Role
-from equipoise_server.identity.registry import Identity
-from equipoise_server.rounds.records import (
-    AccountRecord,
-    Budget,
-    DatasetRecord,
-    Ending,
-    JournalEntry,
-    Plan,
-    ProgressRecord,
-    ReceiptRecord,
-    RoundRecord,
-    SessionTerms,
-    Share,
-    Terms,
-)
-from equipoise_server.rounds.state_machine import RoundState
+from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.rounds.records import RoundRecord, Terms
 
-ROLES = {
-    Role.ANALYST: types_pb2.ROLE_ANALYST,
-    Role.OPERATOR: types_pb2.ROLE_OPERATOR,
-    Role.AUDITOR: types_pb2.ROLE_AUDITOR,
-}
 STATES = {
     RoundState.OPEN: types_pb2.ROUND_STATE_OPEN,
     RoundState.SEALED: types_pb2.ROUND_STATE_SEALED,
@@ -53,27 +33,6 @@ ENDINGS = {
 }
 
 
-def dataset(record: DatasetRecord) -> types_pb2.Dataset:
-    """A dataset without its source: where the file lies is the custodian's business."""
-    return types_pb2.Dataset(
-        name=record.name,
-        schema=workloads.schema_to_message(record.schema),
-        records=record.records,
-        create_time=_time(record.create_time),
-        retire_time=None if record.retire_time is None else _time(record.retire_time),
-    )
-
-
-def analyst(identity: Identity) -> operator_pb2.Analyst:
-    """Who was admitted."""
-    until = identity.certified_until
-    return operator_pb2.Analyst(
-        name=identity.name,
-        create_time=_time(identity.created),
-        certified_until_time=None if until is None else _time(until),
-    )
-
-
 def analyst_round(record: RoundRecord, analyst: str, answered: int = 0) -> types_pb2.Round:
     """A round as one analyst sees it; `record` must already be the one made for analysts.
 
@@ -86,7 +45,7 @@ def analyst_round(record: RoundRecord, analyst: str, answered: int = 0) -> types
     return message
 
 
-def round_detail(record: RoundRecord, progress: ProgressRecord) -> types_pb2.RoundDetail:
+def round_detail(record: RoundRecord, progress: Progress) -> types_pb2.RoundDetail:
     """A round as operators and auditors see it."""
     return types_pb2.RoundDetail(
         round=_round(record),
@@ -113,8 +72,8 @@ def plan(record: Plan, terms: Terms) -> types_pb2.Plan:
     return types_pb2.Plan(
         mechanism=record.mechanism,
         parameters=record.parameters,
-        data_cost=_cost(record.data_cost),
-        analyst_cost=None if budget is None else _cost(record.charged_analyst_cost),
+        data_cost=cost_to_message(record.data_cost),
+        analyst_cost=None if budget is None else cost_to_message(record.charged_analyst_cost),
         data_budget=_pair(record.data_cost, terms.data_budget.delta),
         analyst_budget=None if budget is None else _pair(record.charged_analyst_cost, budget.delta),
         promised_error=record.promised_error,
@@ -124,54 +83,16 @@ def plan(record: Plan, terms: Terms) -> types_pb2.Plan:
     )
 
 
-def receipt(record: ReceiptRecord) -> analyst_pb2.Receipt:
-    """What was accepted of an analyst."""
-    return analyst_pb2.Receipt(
-        round_id=record.round_id,
-        workload_digest=record.workload_digest,
-        statements=record.statements,
-        queries=record.queries,
-        accept_time=_time(record.accept_time),
-        envelope=record.envelope,
-        commitment_salt=record.salt,
-    )
-
-
-def account(record: AccountRecord) -> types_pb2.Account:
-    """What stands on one account."""
-    return types_pb2.Account(
-        name=record.name,
-        cap=_budget(record.cap),
-        spent=_budget(record.spent),
-        committed=_budget(record.committed),
-        order=record.order,
-        divergence=record.divergence,
-        most_divergence=record.most_divergence,
-    )
-
-
-def journal_entry(record: JournalEntry) -> types_pb2.JournalEntry:
-    """One line of the budget journal."""
-    return types_pb2.JournalEntry(
-        sequence=record.sequence,
-        time=_time(record.time),
-        action=record.action,
-        account=record.account,
-        round_id=record.round_id,
-        cost=_cost(record.cost),
-        events=record.events,
-        digest=record.digest,
-    )
-
-
 def _round(record: RoundRecord) -> types_pb2.Round:
     return types_pb2.Round(
         id=record.id,
         dataset=record.terms.dataset,
         state=STATES[record.state],
         unit=UNITS[record.terms.unit],
-        data_budget=_budget(record.terms.data_budget),
-        analyst_budget=None if record.terms.analyst_budget is None else _budget(record.terms.analyst_budget),
+        data_budget=budget_to_message(record.terms.data_budget),
+        analyst_budget=None
+        if record.terms.analyst_budget is None
+        else budget_to_message(record.terms.analyst_budget),
         beta=record.terms.beta,
         mechanism=record.plan.mechanism,
         open_time=_time(record.open_time),
@@ -200,14 +121,6 @@ def _share(record: Share) -> types_pb2.Share:
     )
 
 
-def _budget(record: Budget) -> types_pb2.Budget:
-    return types_pb2.Budget(epsilon=record.epsilon, delta=record.delta)
-
-
-def _cost(record: Cost) -> types_pb2.Cost:
-    return types_pb2.Cost(rho=record.rho, epsilon=record.epsilon, delta=record.delta, divergence=record.divergence)
-
-
 def _pair(record: Cost, delta: float) -> types_pb2.Budget:
     return types_pb2.Budget(epsilon=epsilon_for(record, delta), delta=delta)
 
@@ -216,11 +129,3 @@ def _time(moment: datetime) -> Timestamp:
     message = Timestamp()
     message.FromDatetime(moment)
     return message
-
-
-def record_opening(record: RecordOpening) -> auditor_pb2.RecordOpening:
-    """A record of the log with all its items."""
-    items = [auditor_pb2.ItemOpening(content=item.content, salt=item.salt, hash=item.hash) for item in record.items]
-    return auditor_pb2.RecordOpening(
-        index=record.index, leaf=record.leaf, items=items, padding=list(record.padding)
-    )

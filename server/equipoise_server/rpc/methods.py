@@ -27,7 +27,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from equipoise.errors import InvalidArgument, Unavailable
-from equipoise_server.identity.names import Caller
+from equipoise.model.identities import Caller
 from equipoise_server.identity.policy import POLICY, MethodPolicy, check_policy
 from equipoise_server.rpc.interceptors.audit_trail import Entry, recorded
 from equipoise_server.rpc.interceptors.authentication import current_caller

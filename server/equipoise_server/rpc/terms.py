@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 from datetime import UTC, datetime
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.rounds import Ending, SessionTerms, Share
 from equipoise.v1 import operator_pb2, types_pb2
-from equipoise_server.rounds.records import Budget, Ending, SessionTerms, Share, Terms
+from equipoise.wire.accounts import checked_budget
+from equipoise_server.rounds.records import Terms
 from equipoise_server.rpc.messages import ENDINGS, UNITS
 
 MAX_COUNT = 2**40  # far beyond what any round can answer, and safe in every store
@@ -38,8 +39,8 @@ def terms_from_message(message: operator_pb2.RoundTerms, session: types_pb2.Sess
     return Terms(
         dataset=message.dataset,
         unit=_UNIT_NAMES[message.unit],
-        data_budget=budget_from_message(message.data_budget, "terms.data_budget"),
-        analyst_budget=None if unprotected else budget_from_message(message.analyst_budget, "terms.analyst_budget"),
+        data_budget=checked_budget(message.data_budget, "terms.data_budget"),
+        analyst_budget=None if unprotected else checked_budget(message.analyst_budget, "terms.analyst_budget"),
         beta=message.beta,
         mechanism=message.mechanism,
         shares=tuple(_share(share, f"terms.shares[{position}]") for position, share in enumerate(message.shares)),
@@ -48,15 +49,6 @@ def terms_from_message(message: operator_pb2.RoundTerms, session: types_pb2.Sess
         release_grid_seconds=message.release_grid_seconds,
         session=None if session is None else _session(session),
     )
-
-
-def budget_from_message(message: types_pb2.Budget, field: str) -> Budget:
-    """An (epsilon, delta) pair: epsilon finite and at least 0, delta in [0, 1)."""
-    if not (math.isfinite(message.epsilon) and message.epsilon >= 0):
-        raise InvalidArgument(f"{field}.epsilon", "must be a finite number, at least 0")
-    if not 0 <= message.delta < 1:
-        raise InvalidArgument(f"{field}.delta", "must be at least 0 and less than 1")
-    return Budget(message.epsilon, message.delta)
 
 
 def _time(message: Timestamp, field: str) -> datetime:

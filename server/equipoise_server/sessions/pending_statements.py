@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from equipoise.errors import AlreadyExists, BudgetExhausted, EquipoiseError, OutOfRange, TooLarge
-from equipoise_server.mechanisms.interface import Share
+from equipoise.model.rounds import Share
 from equipoise_server.sessions.records import AnsweredRecord
 
 OTHER_STATEMENT = "sequence: was asked before with another statement"

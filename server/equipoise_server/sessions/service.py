@@ -18,12 +18,12 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
+from equipoise.model.rounds import Ending, Progress, RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import SALT_BYTES
 from equipoise_server.rounds.lifecycle import RoundPage, Rounds
-from equipoise_server.rounds.records import Ending, ProgressRecord, RoundRecord, Terms
+from equipoise_server.rounds.records import RoundRecord, Terms
 from equipoise_server.rounds.round_job import read_seed
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.results import kept
 from equipoise_server.rounds.store.rounds import (
     IS_SESSION,
@@ -99,11 +99,11 @@ class Sessions:
         self.look_after()
         return sealed
 
-    def progress(self, record: RoundRecord) -> ProgressRecord:
+    def progress(self, record: RoundRecord) -> Progress:
         """How many statements of an open session have answers, of those its shares allow; for operators."""
         with self._base.store.read() as connection:
             _, answered = answer_store.standing(connection, record.id)
-        return ProgressRecord(
+        return Progress(
             "answering", answered, sum(share.statements for share in record.terms.shares), 0.0, False, 0
         )
 

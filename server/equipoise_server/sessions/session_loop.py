@@ -29,19 +29,20 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
+from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import CompiledStatement
 from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
+from equipoise.wire.results import ANSWERS_TO_STATEMENT, answers_from_chunk, answers_to_chunk
 from equipoise.wire.session_workload import compile_statement
-from equipoise.wire.workloads import ANSWERS_TO_STATEMENT, answers_from_chunk, answers_to_chunk
 from equipoise_server.ledger.rollback_guard import answers_given
 from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.rounds.context import Foundation
 from equipoise_server.rounds.receipts import signed
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.state_machine import RoundState, closed
+from equipoise_server.rounds.state_machine import closed
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.answer_store import Answered
 from equipoise_server.sessions.pending_statements import OTHER_STATEMENT, AnalystProgress, PendingStatement

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from equipoise.errors import NotFound
-from equipoise.model.views import ItemOpening, RecordOpening
+from equipoise.model.log import ItemOpening, RecordOpening
 from equipoise_server.storage.paging import cut_page, page_limit, page_number
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import record_items, records

@@ -27,7 +27,8 @@ from harness.server_process import (
 from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
-from equipoise.model.views import Budget, SessionTerms, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import SessionTerms, Share, Terms
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.v1 import analyst_pb2, operator_pb2

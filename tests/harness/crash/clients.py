@@ -22,7 +22,9 @@ from harness.crash.promises import Answered, Promises
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
-from equipoise.model.views import Budget, Receipt, Round, RoundDetail, RoundState, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Round, RoundDetail, RoundState, Share, Terms
+from equipoise.model.submissions import Receipt
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.wire.workloads import workload_to_bytes

@@ -16,10 +16,11 @@ from harness.crash.promises import Promises, stream_digest
 from sqlalchemy import Connection, Row, select
 
 from equipoise.accounting import Cost
-from equipoise.model.views import RoundState as Shown
+from equipoise.model.rounds import RoundState
+from equipoise.model.rounds import RoundState as Shown
 from equipoise.profile.profile import SEED_KEY
 from equipoise.records.sealed_seeds import open_sealed
-from equipoise.wire.workloads import chunk_from_bytes, results_to_chunks
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise_server.admin.ledger_repair import verify
 from equipoise_server.admin.state_directory import Deployment, open_deployment
 from equipoise_server.conversion import epsilon_for
@@ -27,7 +28,6 @@ from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import all_accounts
 from equipoise_server.ledger.caps import Composition, fits
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_workloads, round_records
 from equipoise_server.rounds.store.step_records import registered_digest
 from equipoise_server.rounds.terms.checks import charges_of, setting_of

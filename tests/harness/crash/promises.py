@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from equipoise.errors import WrongState
-from equipoise.model.views import RoundState
-from equipoise.wire.workloads import ResultColumns
+from equipoise.model.results import ResultColumns
+from equipoise.model.rounds import RoundState
 
 CHARGED = {RoundState.RUNNING, RoundState.RELEASED}
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
-from equipoise.model.views import Budget, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share, Terms
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise_server.admin.checks import check_state

@@ -7,8 +7,9 @@ from dataclasses import replace
 from sqlalchemy import Connection, func, select
 
 from equipoise.errors import WrongState
-from equipoise_server.mechanisms.interface import Share
-from equipoise_server.rounds.records import ReceiptRecord, RoundRecord
+from equipoise.model.rounds import Share
+from equipoise.model.submissions import Receipt
+from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.submissions import Submissions
 from equipoise_server.storage.idempotency import Request
 from equipoise_server.storage.tables import shares, submissions
@@ -21,7 +22,7 @@ def shared_balance() -> None:
 
     def opened(
         self: Submissions, connection: Connection, analyst: str, round_id: str, request: Request, *, locked: bool
-    ) -> tuple[Share, RoundRecord | ReceiptRecord]:
+    ) -> tuple[Share, RoundRecord | Receipt]:
         share, record = open_to(self, connection, analyst, round_id, request, locked=locked)
         everybody = select(func.sum(shares.c.statements)).where(shares.c.round_id == round_id)
         others = (submissions.c.round_id == round_id) & (submissions.c.analyst != analyst)
@@ -36,7 +37,7 @@ def query_count_in_an_error() -> None:
 
     def opened(
         self: Submissions, connection: Connection, analyst: str, round_id: str, request: Request, *, locked: bool
-    ) -> tuple[Share, RoundRecord | ReceiptRecord]:
+    ) -> tuple[Share, RoundRecord | Receipt]:
         try:
             return open_to(self, connection, analyst, round_id, request, locked=locked)
         except WrongState as error:

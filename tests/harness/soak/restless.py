@@ -20,10 +20,11 @@ from harness.rounds_bench import SALT
 from equipoise.clients.auditor import Auditor
 from equipoise.clients.operator import Operator
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.model.views import Share, Terms
+from equipoise.model.rounds import Share, Terms
 from equipoise.profile.profile import Profile
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, operator_pb2_grpc
-from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 MAX_SECONDS = 1.5  # until a call is cut off; half of all sooner than a tenth of it

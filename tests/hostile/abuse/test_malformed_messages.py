@@ -30,10 +30,10 @@ from harness.abuse.place import (
 from harness.abuse.raw_http2 import Header, call_headers, connected, endings, message
 from harness.server_process import Refusal
 
+from equipoise.model.identities import Role
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
 from equipoise.wire.rounds import terms_message
 from equipoise.wire.workloads import schema_to_message, workload_to_bytes
-from equipoise_server.identity.names import Role
 from equipoise_server.identity.policy import POLICY
 
 Predicate = types_pb2.Predicate

@@ -14,7 +14,8 @@ from harness.server_process import Refusal
 from equipoise.records.canonical import from_base64
 from equipoise.records.receipts import ReceiptPayload
 from equipoise.v1 import analyst_pb2, operator_pb2
-from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
 
 NO_ROUND = Refusal("NOT_FOUND", "NOT_FOUND", "there is no such round")
 NO_DATASET = Refusal("NOT_FOUND", "NOT_FOUND", "there is no such dataset")

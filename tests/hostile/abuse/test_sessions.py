@@ -27,10 +27,12 @@ from harness.server_process import Credentials, Refusal
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.errors import EquipoiseError
-from equipoise.model.views import Budget, SessionTerms, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import SessionTerms, Share, Terms
 from equipoise.queries.predicates import Marginal, Quantile, attribute
 from equipoise.v1 import analyst_pb2, types_pb2
-from equipoise.wire.workloads import answers_from_chunk, statement_to_bytes, workload_to_bytes
+from equipoise.wire.results import answers_from_chunk
+from equipoise.wire.workloads import statement_to_bytes, workload_to_bytes
 
 LARGEST = 2**64 - 1
 UNREAD = 1000

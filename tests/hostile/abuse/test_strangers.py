@@ -14,11 +14,12 @@ from harness.abuse.place import ANALYST, OPERATOR, Place, attempt, outcome, refu
 from harness.abuse.raw_http2 import Header, call_headers, endings, message
 from harness.server_process import Credentials, Refusal
 
+from equipoise.model.identities import Role
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import system_clock
 from equipoise_server.identity.authority import Authority
-from equipoise_server.identity.names import Role, identity_uri
+from equipoise_server.identity.names import identity_uri
 from equipoise_server.identity.policy import POLICY
 
 WHO = f"{ANALYST}/GetIdentity"

@@ -26,7 +26,8 @@ from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
 from equipoise.clients.session_stream import StatementAnswer
 from equipoise.errors import NotAuthenticated
-from equipoise.model.views import Account, Budget, RoundState, SessionTerms, Share, Terms
+from equipoise.model.accounts import Account, Budget
+from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
 from equipoise.profile.enrolment import begin, install
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.schema import Attribute, Schema

@@ -29,8 +29,8 @@ from sqlalchemy import select
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.errors import Unavailable, WrongState
+from equipoise.model.rounds import Progress, RoundState
 from equipoise.model.times import to_microseconds
-from equipoise.model.views import Progress, RoundState
 from equipoise_server.admin.checks import check_state
 from equipoise_server.admin.ledger_repair import verify
 from equipoise_server.admin.state_directory import open_deployment

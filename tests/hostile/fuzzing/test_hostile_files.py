@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from equipoise.accounting import Cost
 from equipoise.auditing.ledger_export import exported
 from equipoise.errors import DataLoss, InvalidArgument, NotFound
-from equipoise.model.views import JournalEntry
+from equipoise.model.accounts import JournalEntry
 from equipoise.profile.enrolment import Bundle
 from equipoise.profile.profile import Profile
 from equipoise.queries.schema import Attribute, Schema
@@ -28,6 +28,11 @@ from equipoise.queries.statements_file import statements_from_json
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire import rounds, workloads
+from equipoise.wire.accounts import account_from_message, journal_entry_from_message
+from equipoise.wire.datasets import dataset_from_message
+from equipoise.wire.identities import caller_from_message
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.submissions import receipt_from_message
 from equipoise_server.config import CONFIG_FILE, load_config, make_config, render
 from equipoise_server.identity.authority import Authority, certificate_to_pem, key_to_pem, new_key
 from equipoise_server.identity.enrolment import requested_key
@@ -194,17 +199,17 @@ SHOWN = types_pb2.Round(
     mechanism="gaussian",
 )
 RECEIVED: tuple[tuple[Callable[[Any], object], Message], ...] = (
-    (rounds.dataset, types_pb2.Dataset(name="shop", schema=workloads.schema_to_message(SCHEMA), records=4)),
+    (dataset_from_message, types_pb2.Dataset(name="shop", schema=workloads.schema_to_message(SCHEMA), records=4)),
     (rounds.round_shown, SHOWN),
     (rounds.round_detail, types_pb2.RoundDetail(round=SHOWN, requested_mechanism="auto")),
-    (rounds.receipt, analyst_pb2.Receipt(round_id="a", statements=1, queries=1)),
-    (rounds.account, types_pb2.Account(name="data/shop", cap=BUDGET)),
-    (rounds.journal_entry, types_pb2.JournalEntry(sequence=1, action="open-account", events="{}")),
+    (receipt_from_message, analyst_pb2.Receipt(round_id="a", statements=1, queries=1)),
+    (account_from_message, types_pb2.Account(name="data/shop", cap=BUDGET)),
+    (journal_entry_from_message, types_pb2.JournalEntry(sequence=1, action="open-account", events="{}")),
     (
-        lambda message: workloads.chunk_from_bytes(message.SerializeToString()),
+        lambda message: chunk_from_bytes(message.SerializeToString()),
         types_pb2.ResultChunk(version=1, last=True),
     ),
-    (lambda message: rounds.role(message.role), analyst_pb2.GetIdentityResponse(role=types_pb2.ROLE_ANALYST)),
+    (caller_from_message, analyst_pb2.GetIdentityResponse(role=types_pb2.ROLE_ANALYST)),
 )
 
 

@@ -22,16 +22,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from equipoise.errors import BY_REASON, InternalError
-from equipoise.model.views import Budget, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.identities import Caller, Role
+from equipoise.model.rounds import SessionTerms as RecordedSession
+from equipoise.model.rounds import Share, Terms
+from equipoise.model.rounds import Share as RecordedShare
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
 from equipoise.wire import rounds as client_messages
 from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 from equipoise_server.identity.authority import Authority, new_key
-from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.policy import POLICY
 from equipoise_server.identity.registry import Registry
-from equipoise_server.rounds.records import SessionTerms as RecordedSession
-from equipoise_server.rounds.records import Share as RecordedShare
 from equipoise_server.rpc.interceptors import authentication
 from equipoise_server.rpc.interceptors.error_translation import MAX_MESSAGE, REASON_KEY, hide_errors
 from equipoise_server.rpc.interceptors.interceptor import Context, surround

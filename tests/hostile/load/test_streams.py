@@ -17,7 +17,7 @@ from harness.loaded_server import CALLS_AT_ONCE, Monitor, narrow_channel, opened
 from harness.server_process import HURRIED, Credentials, Refusal, ServerProcess, eventually, refusal_of
 
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2_grpc
-from equipoise.wire.workloads import chunk_from_bytes
+from equipoise.wire.results import chunk_from_bytes
 
 STALL_SECONDS = 3
 CALLS = 300  # so that the 99th percentile has three of them beyond it

@@ -8,10 +8,10 @@ import pytest
 from harness.stores import back_up, restore
 
 from equipoise.errors import DataLoss
+from equipoise.model.identities import Role
 from equipoise.profile.enrolment import begin
 from equipoise_server.admin.identities import add_identity, list_identities, renew_identity, revoke_identity
 from equipoise_server.admin.state_directory import create_state
-from equipoise_server.identity.names import Role
 
 
 def test_no_command_makes_up_for_a_revocation_that_a_restored_copy_does_not_have(

@@ -13,11 +13,12 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from sqlalchemy import select
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.identities import Role
 from equipoise.profile.profile import LOG_KEYS, SEED_KEY, read_log_keys
 from equipoise_server.admin.identities import renew_server_certificate
 from equipoise_server.admin.state_directory import create_state, open_deployment
 from equipoise_server.identity.authority import Authority, certificate_to_pem, server_names
-from equipoise_server.identity.names import Role, certified_name
+from equipoise_server.identity.names import certified_name
 from equipoise_server.identity.registry import Registry
 from equipoise_server.storage.tables import records
 from equipoise_server.transparency.keys import Purpose, in_force

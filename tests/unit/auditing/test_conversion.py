@@ -16,7 +16,7 @@ from equipoise.auditing.accounts import SUM, WORST, Account, Charge
 from equipoise.auditing.conversion import epsilon_of, fits
 from equipoise.auditing.verify import Outcome, verify
 from equipoise.errors import VerificationFailed
-from equipoise.model.views import Budget
+from equipoise.model.accounts import Budget
 from equipoise_server.conversion import epsilon_for, epsilon_of_divergence
 from equipoise_server.ledger import caps
 

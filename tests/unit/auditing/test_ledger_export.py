@@ -20,7 +20,7 @@ from equipoise.accounting import (
 )
 from equipoise.auditing.ledger_export import exported
 from equipoise.errors import DataLoss, NotFound
-from equipoise.model.views import JournalEntry
+from equipoise.model.accounts import JournalEntry
 
 PARTS = (
     ZcdpEvent("game", Fraction(1, 3)),

@@ -27,13 +27,14 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
-from equipoise.model.views import RoundState
+from equipoise.model.rounds import RoundState
 from equipoise.profile.profile import Profile
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.synopsis import write_csv
 from equipoise.v1 import analyst_pb2, types_pb2
-from equipoise.wire.workloads import results_to_chunks, schema_to_message
+from equipoise.wire.results import results_to_chunks
+from equipoise.wire.workloads import schema_to_message
 from equipoise_server.admin.state_directory import create_state
 
 ROUND = "r1"

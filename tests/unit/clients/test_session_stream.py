@@ -28,14 +28,15 @@ from equipoise.errors import (
     VerificationFailed,
     WrongState,
 )
+from equipoise.model.results import AnswerMethod
 from equipoise.profile.profile import LOG_KEYS
 from equipoise.profile.receipt_store import ReceiptStore, read_session_receipt
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.records.envelopes import sign
 from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
-from equipoise.results import AnswerMethod
 from equipoise.v1 import analyst_pb2, types_pb2
-from equipoise.wire.workloads import answers_to_chunk, schema_to_message
+from equipoise.wire.results import answers_to_chunk
+from equipoise.wire.workloads import schema_to_message
 
 SESSION = "cd" * 16
 KEY = signing_key(1)

@@ -16,10 +16,12 @@ from equipoise.commands.asking import show_answers
 from equipoise.commands.printing import counted, plain, print_json, print_table
 from equipoise.commands.rounds import parse_shares
 from equipoise.errors import InvalidArgument
-from equipoise.model.views import Budget, RoundState, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import RoundState, Share
 from equipoise.queries.predicates import Quantile, Statement, Variance
 from equipoise.queries.schema import Schema
-from equipoise.results import AnswerMethod, Labels, Results
+from equipoise.results import Labels, Results
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from equipoise.errors import InvalidArgument, PermissionDenied
+from equipoise.model.identities import Role
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2
-from equipoise_server.identity.names import Role
 from equipoise_server.identity.policy import POLICY, MethodPolicy, Ownership, Rate, authorise, check_policy
 
 SERVICES = {

@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives import hashes
 from harness.stores import statements
 
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
+from equipoise.model.identities import Caller, Identity, Role
 from equipoise_server.identity.authority import Authority, certificate_to_pem, new_key
-from equipoise_server.identity.names import Caller, Role
-from equipoise_server.identity.registry import SERIALS_AT_ONCE, Identity, Registry, mark_deleted, serial_of
+from equipoise_server.identity.registry import SERIALS_AT_ONCE, Registry, mark_deleted, serial_of
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import certificates

@@ -25,7 +25,7 @@ from equipoise.accounting import (
     events_to_json,
 )
 from equipoise.auditing.ledger_export import exported
-from equipoise.model.views import JournalEntry
+from equipoise.model.accounts import JournalEntry
 from equipoise_server.ledger.caps import Cap, epsilon_under, recounted
 
 MECHANISMS = Path(__file__).parents[3] / "docs" / "mechanisms.md"

@@ -11,6 +11,8 @@ from harness.instance import instance
 
 from equipoise.accounting import ApproximateDpEvent, PureDpEvent, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.histogram import BEYOND, METHOD, Histogram, HistogramParameters, bounds_of
 from equipoise_server.mechanisms.independent_noise import (
@@ -19,7 +21,7 @@ from equipoise_server.mechanisms.independent_noise import (
     IndependentNoise,
     NoiseParameters,
 )
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, PublicParameters, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import LaplaceNoise
 from equipoise_server.mechanisms.projection import Projection
 

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise_server.datasets.universe import MAX_UNIVERSE
-from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.planner import (
     MAX_MEMORY,
     MAX_SECONDS,

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Among, CountDistinct, Marginal
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.session_workload import CompiledStatement, SessionWorkload
 from equipoise.queries.statistics import compile_statistic
 from equipoise.queries.workload_compiler import compile_alone
-from equipoise_server.mechanisms.interface import Answers, Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import check_asked, linear, play, session_length
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism, session_mechanism
 

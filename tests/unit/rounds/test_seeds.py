@@ -9,7 +9,9 @@ import math
 from dataclasses import asdict, replace
 
 from equipoise.accounting import Cost
-from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.rounds.seeds import bound_seed
 
 SEED, NONCE, DIGEST = b"s" * 32, b"n" * 32, b"d" * 32

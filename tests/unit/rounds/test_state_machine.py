@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from equipoise.errors import WrongState
+from equipoise.model.rounds import RoundState
 from equipoise_server.clock import next_grid_point
 from equipoise_server.rounds.state_machine import (
     ROUND,
     SESSION,
     Action,
-    RoundState,
     Settlement,
     due,
     shown_to_analysts,

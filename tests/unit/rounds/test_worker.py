@@ -14,11 +14,14 @@ import numpy as np
 import pytest
 
 from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Marginal, attribute
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.wire.workloads import chunk_from_bytes, workload_to_bytes
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.mechanisms.interface import Answers, Budget, Outcome, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Answers, Outcome, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds import worker
 from equipoise_server.rounds.worker import (

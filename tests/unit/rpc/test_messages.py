@@ -7,20 +7,17 @@ from datetime import UTC, datetime
 import pytest
 
 from equipoise.accounting import Cost
-from equipoise.model.views import JournalEntry
+from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.model.rounds import Progress, RoundState, Share
+from equipoise.model.submissions import Receipt
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.v1 import types_pb2
+from equipoise.wire.accounts import account_to_message, journal_entry_to_message
+from equipoise.wire.datasets import dataset_to_message
+from equipoise.wire.submissions import receipt_to_message
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Plan, Share
-from equipoise_server.rounds.records import (
-    AccountRecord,
-    DatasetRecord,
-    ProgressRecord,
-    ReceiptRecord,
-    RoundRecord,
-    Terms,
-)
-from equipoise_server.rounds.state_machine import RoundState
+from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord, Terms
 from equipoise_server.rpc import messages
 
 TIME = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
@@ -36,7 +33,7 @@ TERMS = Terms(
     {},
 )
 ROUND = RoundRecord("r1", TERMS, RoundState.RELEASED, PLAN, 100, 8, TIME, TIME, "", b"commitment")
-PROGRESS = ProgressRecord("game", 3, 10, 1.5, True, 77)
+PROGRESS = Progress("game", 3, 10, 1.5, True, 77)
 
 
 def test_an_operator_sees_everything() -> None:
@@ -72,18 +69,18 @@ def test_a_round_that_is_not_released_has_no_release_time() -> None:
 
 def test_a_dataset_does_not_tell_where_its_file_lies() -> None:
     schema = Schema((Attribute("carrier", ("AA", "UA")),))
-    record = DatasetRecord("flights", "secret/place.csv", schema, 7, TIME)
-    message = messages.dataset(record)
+    record = DatasetRecord(name="flights", source="secret/place.csv", schema=schema, records=7, create_time=TIME)
+    message = dataset_to_message(record)
     assert (message.name, message.records, message.schema.attributes[0].name) == ("flights", 7, "carrier")
     assert b"secret" not in message.SerializeToString()
 
 
 def test_receipts_accounts_and_journal_entries() -> None:
-    receipt = messages.receipt(ReceiptRecord("r1", b"digest", 2, 9, TIME, b"signed", b"salt"))
+    receipt = receipt_to_message(Receipt("r1", b"digest", 2, 9, TIME, b"signed", b"salt"))
     assert (receipt.workload_digest, receipt.statements, receipt.queries) == (b"digest", 2, 9)
     assert (receipt.envelope, receipt.commitment_salt) == (b"signed", b"salt")
-    account = messages.account(AccountRecord("data/x", Budget(1, 0.1), Budget(0.5, 0.1), Budget(0.7, 0.1)))
+    account = account_to_message(Account("data/x", Budget(1, 0.1), Budget(0.5, 0.1), Budget(0.7, 0.1)))
     assert (account.cap.epsilon, account.spent.epsilon, account.committed.epsilon) == (1, 0.5, 0.7)
-    entry = messages.journal_entry(JournalEntry(4, TIME, "spend", "data/x", "r1", Cost(rho=1), "{}", b"hash"))
+    entry = journal_entry_to_message(JournalEntry(4, TIME, "spend", "data/x", "r1", Cost(rho=1), "{}", b"hash"))
     assert (entry.sequence, entry.action, entry.cost.rho, entry.digest) == (4, "spend", 1, b"hash")
     assert entry.time.ToDatetime(UTC) == TIME

@@ -11,8 +11,8 @@ import pytest
 from google.protobuf.message import Message
 
 from equipoise.errors import InvalidArgument, Unavailable
+from equipoise.model.identities import Caller, Role
 from equipoise.v1 import auditor_pb2, operator_pb2, types_pb2
-from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.policy import POLICY, MethodPolicy
 from equipoise_server.rpc.interceptors import authentication
 from equipoise_server.rpc.interceptors.interceptor import Context

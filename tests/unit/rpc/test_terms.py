@@ -8,8 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.v1 import operator_pb2, types_pb2
-from equipoise_server.rounds.records import Budget, Share, Terms
+from equipoise_server.rounds.records import Terms
 from equipoise_server.rpc.terms import MAX_COUNT, terms_from_message
 
 

@@ -15,15 +15,15 @@ from harness.small_custodian import (
 )
 from harness.verifying import flipped, found, log_of, with_evidence
 
+from equipoise.model.results import AnswerMethod
 from equipoise.records.bundle import Bundle
 from equipoise.records.canonical import canonical_json
 from equipoise.records.evidence import Earlier, Evidence, OpenedItem
 from equipoise.records.merkle import leaf_hash, node_hash
 from equipoise.records.record import Kind, leaf_bytes
 from equipoise.records.signed_notes import sign_note
-from equipoise.results import AnswerMethod
 from equipoise.verification.checks import Check, VerifierInputs
-from equipoise.wire.workloads import chunk_from_bytes, results_to_chunks
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 
 NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
 HONEST = {

@@ -9,9 +9,8 @@ from harness.small_custodian import BOUND, Told, signing_key
 from harness.verifying import found, log_of, with_evidence
 
 from equipoise.accounting import ZcdpEvent, charge_at
-from equipoise.results import AnswerMethod
+from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.verification.checks import Check
-from equipoise.wire.workloads import NO_BOUND
 
 NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
 LIES: dict[str, tuple[Told, Check]] = {

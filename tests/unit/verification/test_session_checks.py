@@ -9,9 +9,9 @@ import pytest
 from harness.small_custodian import DEPLOYMENT, ROUND, STATEMENTS, TIME, Told
 from harness.verifying import found, log_of, papers, with_evidence
 
+from equipoise.model.results import AnswerMethod
 from equipoise.queries.predicates import attribute
 from equipoise.records.session_receipts import SessionReceiptPayload
-from equipoise.results import AnswerMethod
 from equipoise.verification.checks import Check
 
 NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
+from equipoise.model.results import NO_BOUND
 from equipoise.queries.predicate_compiler import MAX_DEPTH
 from equipoise.queries.predicates import (
     AllOf,
@@ -27,16 +28,8 @@ from equipoise.queries.predicates import (
 )
 from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.v1 import types_pb2
-from equipoise.wire.workloads import (
-    ANSWERS_IN_CHUNK,
-    NO_BOUND,
-    chunk_from_bytes,
-    results_to_chunks,
-    schema_from_message,
-    schema_to_message,
-    workload_from_bytes,
-    workload_to_bytes,
-)
+from equipoise.wire.results import ANSWERS_IN_CHUNK, chunk_from_bytes, results_to_chunks
+from equipoise.wire.workloads import schema_from_message, schema_to_message, workload_from_bytes, workload_to_bytes
 
 EDGES = (0.0, 0.1, 15.0)
 SCHEMA = Schema(

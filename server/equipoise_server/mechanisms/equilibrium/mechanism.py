@@ -19,6 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.results import NO_BOUND
 from equipoise.queries.box_terms import Vectors
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload, concatenate
@@ -27,7 +28,7 @@ from equipoise_server.game.query_player import Units
 from equipoise_server.mechanisms.checking import check_inputs
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, every_query_a_unit
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.interface import NO_BOUND, Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, PublicParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.repair.private_weights import starting_weights
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED, Synopsis, repair

@@ -9,6 +9,7 @@ from fractions import Fraction
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, PureDpEvent, ThresholdTests, ZcdpEvent
 from equipoise.errors import BudgetExhausted
+from equipoise.model.accounts import Budget
 from equipoise_server.conversion import epsilon_of_curve, epsilon_of_rho, largest_rho
 from equipoise_server.mechanisms.budget_rounding import (
     EPSILON_BITS,
@@ -18,7 +19,7 @@ from equipoise_server.mechanisms.budget_rounding import (
     usable_delta,
     usable_rho,
 )
-from equipoise_server.mechanisms.interface import Budget, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.online_private.epochs import EpochParameters
 from equipoise_server.mechanisms.online_private.question import DIRECTION_BITS, Scale

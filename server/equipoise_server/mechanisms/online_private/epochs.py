@@ -20,8 +20,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.results import NO_BOUND
 from equipoise.queries.fixed_point import on_grid
-from equipoise_server.mechanisms.interface import NO_BOUND, Answers
+from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, NoiseDistribution
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, alike
 from equipoise_server.mechanisms.online_private.question import Question, Scale

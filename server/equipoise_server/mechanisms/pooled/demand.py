@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, ZcdpEvent
 from equipoise.errors import BudgetExhausted
+from equipoise.model.accounts import Budget
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, sampler_delta, usable_rho
-from equipoise_server.mechanisms.interface import Budget, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import (
     AnswerNoise,
     GaussianNoise,

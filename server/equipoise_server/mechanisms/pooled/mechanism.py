@@ -16,19 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.results import NO_BOUND
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload, concatenate
 from equipoise_server.mechanisms.checking import check_inputs
-from equipoise_server.mechanisms.interface import (
-    GRID_BITS,
-    NO_BOUND,
-    Answers,
-    Outcome,
-    Plan,
-    Progress,
-    PublicParameters,
-)
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.pooled.demand import votes_of
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers, direct_answers

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.accounting import ApproximateDpEvent, PrivacyEvent, PureDpEvent, ZcdpEvent
+from equipoise.model.accounts import Budget
 from equipoise.queries.box_terms import Terms
 from equipoise.queries.compiled_workload import MarginalRange
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.budget_rounding import sampler_delta
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Budget, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
 from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.repair.private_weights import starting_weights

@@ -14,9 +14,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.results import NO_BOUND
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, PrivateWeights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import (

@@ -9,13 +9,14 @@ from fractions import Fraction
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, Cost
 from equipoise.errors import BudgetExhausted
+from equipoise.model.accounts import Budget
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_delta, usable_rho
 from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.options import real, whole
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.repair.analyst_repair import MAX_BOUND, AnalystRepairParameters
 from equipoise_server.mechanisms.repair.private_weights import (
     PASSES,

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.results import NO_BOUND
 from equipoise.queries.fixed_point import GRID_BITS, on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms.interface import NO_BOUND, Answers
+from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.mechanisms.noise_calibration import AnswerNoise, fresh_answers, noise_from_fields
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.stream import KeyedStream

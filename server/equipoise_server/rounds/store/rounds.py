@@ -11,11 +11,12 @@ from sqlalchemy import Connection, Row, Select, select
 
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, InvalidArgument, NotFound
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Ending, RoundState, SessionTerms, Share
 from equipoise.model.times import from_microseconds
 from equipoise.queries.schema import Schema
-from equipoise_server.mechanisms.interface import Budget, Plan, Share
-from equipoise_server.rounds.records import DatasetRecord, Ending, RoundRecord, SessionTerms, Terms
-from equipoise_server.rounds.state_machine import RoundState
+from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord, Terms
 from equipoise_server.storage.tables import datasets, rounds, sessions, shares, submissions
 
 FIRST_GRID_SECONDS = 60  # of rounds that were opened before a round had a grid of its own
@@ -82,12 +83,12 @@ def dataset_record(row: Row[Any]) -> DatasetRecord:
     """A row of `datasets`."""
     schema = Schema.from_json(row.schema)
     return DatasetRecord(
-        row.name,
-        row.source,
-        schema,
-        row.records,
-        from_microseconds(row.create_time),
-        None if row.retire_time is None else from_microseconds(row.retire_time),
+        name=row.name,
+        source=row.source,
+        schema=schema,
+        records=row.records,
+        create_time=from_microseconds(row.create_time),
+        retire_time=None if row.retire_time is None else from_microseconds(row.retire_time),
     )
 
 

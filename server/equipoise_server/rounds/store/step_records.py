@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from equipoise.accounting import Cost
+from equipoise.model.rounds import RoundState, Share
 from equipoise.model.times import to_microseconds
 from equipoise.records.items import NOTHING_CHARGED
 from equipoise.records.record import (
@@ -31,9 +32,7 @@ from equipoise.records.record import (
 )
 from equipoise_server.ledger import charges, journal
 from equipoise_server.ledger.accounts import analyst_account
-from equipoise_server.mechanisms.interface import Share
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.results import read_stream_digests, read_synopsis
 from equipoise_server.rounds.store.rounds import plan_to_json, read_audit_nonce, terms_to_json
 from equipoise_server.storage.tables import datasets, record_items, records, submissions

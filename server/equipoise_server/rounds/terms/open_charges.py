@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection, select
 
 from equipoise.accounting import Cost
+from equipoise.model.rounds import RoundState
 from equipoise_server.ledger.accounts import Account, holder
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.rounds import IS_SESSION, plan_from_json, unit_from_json
 from equipoise_server.rounds.terms.checks import charge_on
 from equipoise_server.storage.tables import rounds, shares

@@ -13,7 +13,7 @@ import structlog
 from google.protobuf.message import Message
 
 from equipoise.errors import EquipoiseError, InternalError
-from equipoise_server.identity.names import Caller
+from equipoise.model.identities import Caller
 from equipoise_server.identity.policy import MethodPolicy
 
 LONGEST = 100  # characters of an identifier

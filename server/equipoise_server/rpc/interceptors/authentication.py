@@ -11,9 +11,10 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from equipoise.errors import NotAuthenticated
+from equipoise.model.identities import Caller
 from equipoise.profile.certificates import read_certificate
 from equipoise_server.clock import Clock
-from equipoise_server.identity.names import Caller, certified_name
+from equipoise_server.identity.names import certified_name
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rpc.interceptors.interceptor import Call, Context, Guard
 from equipoise_server.rpc.interceptors.refused_certificates import Refusals

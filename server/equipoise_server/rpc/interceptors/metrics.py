@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 from sqlalchemy import func, select
 
 from equipoise.errors import EquipoiseError, InternalError, InvalidArgument, Unavailable
+from equipoise.model.rounds import RoundState
 from equipoise_server.identity.policy import POLICY, Rate
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rpc.interceptors.interceptor import Call, Guard
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import rounds

@@ -7,10 +7,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from equipoise.errors import NotFound
+from equipoise.model.identities import Caller
+from equipoise.model.rounds import RoundState
 from equipoise.v1 import analyst_pb2, types_pb2
-from equipoise_server.identity.names import Caller
+from equipoise.wire.datasets import dataset_to_message
+from equipoise.wire.identities import caller_to_message
+from equipoise.wire.submissions import dry_run_to_message, receipt_to_message
 from equipoise_server.rounds.lifecycle import Rounds
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rounds.store.rounds import NO_DATASET
 from equipoise_server.rpc import messages
 from equipoise_server.rpc.services.evidence_stream import awaited, evidence_pieces, workload_pieces
@@ -36,14 +39,14 @@ class AnalystMethods:
 
     def get_identity(self, caller: Caller, _: analyst_pb2.GetIdentityRequest) -> analyst_pb2.GetIdentityResponse:
         """Says who the caller is."""
-        return analyst_pb2.GetIdentityResponse(name=caller.name, role=messages.ROLES[caller.role])
+        return caller_to_message(caller)
 
     def get_dataset(self, caller: Caller, request: analyst_pb2.GetDatasetRequest) -> analyst_pb2.GetDatasetResponse:
         """Shows a dataset of a round the caller has a share in."""
         if not self._shares_in(caller, request.name):
             raise NotFound(NO_DATASET)
         record = self.rounds.get_dataset(request.name)
-        return analyst_pb2.GetDatasetResponse(dataset=messages.dataset(record))
+        return analyst_pb2.GetDatasetResponse(dataset=dataset_to_message(record))
 
     def list_analyst_rounds(
         self, caller: Caller, request: analyst_pb2.ListAnalystRoundsRequest
@@ -86,7 +89,7 @@ class AnalystMethods:
                 workload,
                 header.commitment_salt,
             )
-        return analyst_pb2.SubmitWorkloadResponse(receipt=messages.receipt(record))
+        return analyst_pb2.SubmitWorkloadResponse(receipt=receipt_to_message(record))
 
     async def dry_run_workload(
         self, caller: Caller, requests: AsyncIterator[analyst_pb2.DryRunWorkloadRequest]
@@ -96,14 +99,7 @@ class AnalystMethods:
             record = await self.threads.working.run(
                 caller.name, self.rounds.dry_run, caller.name, header.round_id, workload
             )
-        return analyst_pb2.DryRunWorkloadResponse(
-            statements=record.statements,
-            queries=record.queries,
-            promised_error=record.promised_error,
-            uncertified_at_most=record.uncertified_at_most,
-            sensitivity=record.sensitivity,
-            support=record.support,
-        )
+        return dry_run_to_message(record)
 
     def withdraw_workload(
         self, caller: Caller, request: analyst_pb2.WithdrawWorkloadRequest

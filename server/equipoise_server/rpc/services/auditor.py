@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from equipoise.model.identities import Caller
+from equipoise.model.log import SealedSeed
 from equipoise.v1 import auditor_pb2
-from equipoise_server.identity.names import Caller
+from equipoise.wire.accounts import journal_entry_to_message
+from equipoise.wire.log import record_opening_to_message, sealed_seed_to_message
 from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rpc import messages
 from equipoise_server.transparency.views import LogViews
@@ -29,7 +32,7 @@ class AuditorMethods:
     def list_journal(self, _: Caller, request: auditor_pb2.ListJournalRequest) -> auditor_pb2.ListJournalResponse:
         """Lists the budget journal from the beginning."""
         records, token = self.rounds.journal(request.page_size, request.page_token)
-        entries = [messages.journal_entry(record) for record in records]
+        entries = [journal_entry_to_message(record) for record in records]
         return auditor_pb2.ListJournalResponse(entries=entries, next_page_token=token)
 
     def get_checkpoint(self, _: Caller, __: auditor_pb2.GetCheckpointRequest) -> auditor_pb2.GetCheckpointResponse:
@@ -46,7 +49,7 @@ class AuditorMethods:
     def list_records(self, _: Caller, request: auditor_pb2.ListRecordsRequest) -> auditor_pb2.ListRecordsResponse:
         """Lists the records behind the leaves, opened."""
         records, token = self.log.records(request.page_size, request.page_token)
-        shown = [messages.record_opening(record) for record in records]
+        shown = [record_opening_to_message(record) for record in records]
         return auditor_pb2.ListRecordsResponse(records=shown, next_page_token=token)
 
     def get_inclusion_proof(
@@ -75,5 +78,5 @@ class AuditorMethods:
     ) -> auditor_pb2.GetSealedSeedResponse:
         """Gives a round's seed, sealed to the auditors' keys, once that is in the log."""
         found = self.rounds.sealed_seed(request.round_id, caller.name)
-        seeds = [auditor_pb2.SealedSeed(key_id=key_id, sealed=sealed) for key_id, sealed in found.items()]
+        seeds = [sealed_seed_to_message(SealedSeed(*seed)) for seed in found.items()]
         return auditor_pb2.GetSealedSeedResponse(seeds=seeds)

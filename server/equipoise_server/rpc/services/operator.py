@@ -9,20 +9,24 @@ from datetime import datetime
 
 from cryptography import x509
 
+from equipoise.model.identities import Caller, Role
+from equipoise.model.rounds import RoundState
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise.wire import workloads
+from equipoise.wire.accounts import account_to_message, checked_budget, journal_entry_to_message
+from equipoise.wire.datasets import dataset_to_message
+from equipoise.wire.identities import analyst_to_message
 from equipoise_server.clock import Clock
 from equipoise_server.identity.authority import Authority
 from equipoise_server.identity.enrolment import requested_key
-from equipoise_server.identity.names import Caller, Role, check_name
+from equipoise_server.identity.names import check_name
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.datasets import Counting
 from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.rpc import messages
 from equipoise_server.rpc.services.watch import watch
-from equipoise_server.rpc.terms import budget_from_message, terms_from_message
+from equipoise_server.rpc.terms import terms_from_message
 from equipoise_server.rpc.threads import Threads
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.idempotency import make_request
@@ -53,8 +57,8 @@ class OperatorMethods:
             request.name,
             request.source,
             workloads.schema_from_message(request.schema),
-            budget_from_message(request.data_cap, "data_cap"),
-            budget_from_message(request.analyst_cap, "analyst_cap"),
+            checked_budget(request.data_cap, "data_cap"),
+            checked_budget(request.analyst_cap, "analyst_cap"),
             request.request_id,
             caller.name,
             Counting(
@@ -63,7 +67,7 @@ class OperatorMethods:
             ),
             new_budgets=request.new_budgets,
         )
-        return operator_pb2.RegisterDatasetResponse(dataset=messages.dataset(record))
+        return operator_pb2.RegisterDatasetResponse(dataset=dataset_to_message(record))
 
     def list_datasets(
         self, _: Caller, request: operator_pb2.ListDatasetsRequest
@@ -71,7 +75,7 @@ class OperatorMethods:
         """Lists the datasets."""
         records, token = self.rounds.list_datasets(request.page_size, request.page_token)
         return operator_pb2.ListDatasetsResponse(
-            datasets=[messages.dataset(record) for record in records], next_page_token=token
+            datasets=[dataset_to_message(record) for record in records], next_page_token=token
         )
 
     def retire_dataset(
@@ -79,7 +83,7 @@ class OperatorMethods:
     ) -> operator_pb2.RetireDatasetResponse:
         """Allows no new rounds on a dataset."""
         record = self.rounds.retire_dataset(request.name, request.request_id, caller.name)
-        return operator_pb2.RetireDatasetResponse(dataset=messages.dataset(record))
+        return operator_pb2.RetireDatasetResponse(dataset=dataset_to_message(record))
 
     def add_analyst(
         self, caller: Caller, request: operator_pb2.AddAnalystRequest
@@ -131,7 +135,7 @@ class OperatorMethods:
         """Lists the analysts."""
         found, token = self.registry.list({Role.ANALYST}, request.page_size, request.page_token)
         return operator_pb2.ListAnalystsResponse(
-            analysts=[messages.analyst(each) for each in found], next_page_token=token
+            analysts=[analyst_to_message(each) for each in found], next_page_token=token
         )
 
     def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
@@ -210,7 +214,7 @@ class OperatorMethods:
         """Shows the budget accounts of a dataset."""
         records, token = self.rounds.accounts(request.dataset, request.page_size, request.page_token)
         return operator_pb2.ListAccountsResponse(
-            accounts=[messages.account(record) for record in records], next_page_token=token
+            accounts=[account_to_message(record) for record in records], next_page_token=token
         )
 
     def list_account_history(
@@ -219,14 +223,14 @@ class OperatorMethods:
         """Lists the journal entries of one account from its opening."""
         records, token = self.rounds.account_history(request.account, request.page_size, request.page_token)
         return operator_pb2.ListAccountHistoryResponse(
-            entries=[messages.journal_entry(record) for record in records], next_page_token=token
+            entries=[journal_entry_to_message(record) for record in records], next_page_token=token
         )
 
     def set_cap(self, caller: Caller, request: operator_pb2.SetCapRequest) -> operator_pb2.SetCapResponse:
         """Changes the cap of an account."""
-        cap = budget_from_message(request.cap, "cap")
+        cap = checked_budget(request.cap, "cap")
         record = self.rounds.set_cap(request.account, cap, request.request_id, caller.name)
-        return operator_pb2.SetCapResponse(account=messages.account(record))
+        return operator_pb2.SetCapResponse(account=account_to_message(record))
 
     def _certified(self, name: str, signing_request: bytes) -> tuple[x509.Certificate, datetime]:
         """A certificate that counts once it is in the registry, and when it was made."""

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from sqlalchemy import func, select
 
 from equipoise.errors import DataLoss, OutOfRange, WrongState
+from equipoise.model.rounds import RoundState
 from equipoise.records.record import CELL_BYTES
 from equipoise_server.rounds.lifecycle import Rounds
-from equipoise_server.rounds.state_machine import RoundState
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import rounds, synopses
 

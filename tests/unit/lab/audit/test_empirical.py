@@ -14,12 +14,13 @@ import pytest
 from harness.mechanism_cases import OPTIONS
 from numpy.typing import NDArray
 
+from equipoise.model.accounts import Budget
 from equipoise_lab.audit.clopper_pearson import detectable_epsilon, largest_certified, power
 from equipoise_lab.audit.empirical import Finding, audit, audited, claim_of
 from equipoise_lab.audit.neighbours import Instance
 from equipoise_lab.audit.run_statistics import GROUPS, QuantileBins, RunStatistics
 from equipoise_server.cli import main
-from equipoise_server.mechanisms.interface import Answers, Budget, Outcome
+from equipoise_server.mechanisms.interface import Answers, Outcome
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream

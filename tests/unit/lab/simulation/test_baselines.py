@@ -7,11 +7,13 @@ import math
 import numpy as np
 import pytest
 
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Marginal, attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors, uniform_guess
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, PublicParameters, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 
 SCHEMA = Schema.from_json('{"a": 4, "b": 2}')

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements_file import statements_to_json
@@ -22,7 +24,7 @@ from equipoise_lab.simulation.task import Analysts, Task, load_task, seed_bytes
 from equipoise_server.cli import main
 from equipoise_server.mechanisms.budget_rounding import usable_delta
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Outcome
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome
 from equipoise_server.mechanisms.registry import mechanism
 
 SIZES = {"a": 6, "b": 4, "c": 3}

@@ -12,8 +12,9 @@ from harness.mechanism_cases import CASES, NAMES, UNITS, plan_for, setting_for
 
 from equipoise.accounting import Cost, charge_of, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 every_mechanism = pytest.mark.parametrize("name", NAMES)

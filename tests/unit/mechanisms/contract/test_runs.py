@@ -22,10 +22,10 @@ from harness.mechanism_cases import (
 )
 
 from equipoise.accounting import Cost
+from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.queries.predicates import Marginal, attribute
 from equipoise.queries.workload_compiler import compile_workload, concatenate
-from equipoise.results import AnswerMethod
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND
+from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 every_mechanism = pytest.mark.parametrize("name", NAMES)

@@ -23,12 +23,15 @@ from harness.instance import (
 )
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND
+from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, game_bound
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_uniform_guess
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Outcome, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair.analyst_repair import MULTIPLICATIVE_WEIGHTS, AnalystRepairParameters
 from equipoise_server.mechanisms.repair.analyst_repair_plan import uncertified_queries

@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Marginal, Statement, attribute
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, PublicParameters, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 
 NAN, INF = math.nan, math.inf

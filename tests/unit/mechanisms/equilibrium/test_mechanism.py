@@ -19,11 +19,14 @@ from harness.instance import (
 )
 
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND
+from equipoise.model.rounds import Share
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_uniform_guess
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers, Budget, Outcome, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Synopsis, score
 

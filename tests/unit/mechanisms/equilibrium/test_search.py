@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from equipoise.accounting import RHO_UNIT
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise_server.conversion import epsilon_for, mixture_delta
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.budget_rounding import usable_rho
@@ -16,7 +18,7 @@ from equipoise_server.mechanisms.equilibrium import cost_limits, cost_model, for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import Numbers, Sketch, expected_error, expected_game_error
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.interface import Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 
 PLAYS = ("mixed", "sampled", "hru")
 

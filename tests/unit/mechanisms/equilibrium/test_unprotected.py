@@ -9,12 +9,12 @@ import pytest
 from harness.instance import Instance, instance, plan_of
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Budget
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.equilibrium.unprotected import propose_unprotected
-from equipoise_server.mechanisms.interface import Budget
 
 
 def unprotected(**options: object) -> Instance:

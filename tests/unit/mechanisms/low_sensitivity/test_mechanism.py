@@ -24,6 +24,7 @@ from harness.statistics_session import (
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.results import NO_BOUND
 from equipoise.queries.predicates import (
     CappedSum,
     CountDistinct,
@@ -36,7 +37,7 @@ from equipoise.queries.predicates import (
 )
 from equipoise.queries.statistics import Databases, grid_units
 from equipoise.queries.workload_compiler import compile_alone
-from equipoise_server.mechanisms.interface import NO_BOUND, Outcome, PublicParameters
+from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.candidates import MAX_CANDIDATES, read_candidates
 from equipoise_server.mechanisms.low_sensitivity.database_question import (
     DatabaseQuestion,

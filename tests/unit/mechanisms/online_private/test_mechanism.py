@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import PureDpEvent, ThresholdTests, charge_of, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND
+from equipoise.model.rounds import Share
 from equipoise.queries.fixed_point import GRID_BITS
 from equipoise.queries.predicates import Among, Marginal
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.session_workload import CompiledStatement, SessionWorkload
 from equipoise.queries.workload_compiler import compile_alone
-from equipoise_server.mechanisms.interface import NO_BOUND, Answers, Budget, Plan, PublicParameters, Share
+from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, play
 from equipoise_server.mechanisms.online_private.epochs import BLOCK, EpochParameters, Epochs, pulls
 from equipoise_server.mechanisms.online_private.mechanism import LinearSession, OnlinePrivate

@@ -14,20 +14,14 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.model.rounds import Share
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.predicates import Among, Marginal, Statement, attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise.results import AnswerMethod
-from equipoise_server.mechanisms.interface import (
-    GRID_BITS,
-    NO_BOUND,
-    Budget,
-    Outcome,
-    Plan,
-    PublicParameters,
-    Share,
-)
+from equipoise_server.mechanisms.interface import GRID_BITS, Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
 from equipoise_server.mechanisms.pooled.mechanism import Pooled
 from equipoise_server.mechanisms.pooled.plan import PooledParameters

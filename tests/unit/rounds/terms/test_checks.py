@@ -9,7 +9,9 @@ import pytest
 
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
-from equipoise_server.mechanisms.interface import Budget, Plan, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.opening import open_request
 from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.store.rounds import canonical, plan_from_json, plan_to_json, terms_to_json

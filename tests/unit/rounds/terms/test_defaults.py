@@ -8,14 +8,21 @@ from datetime import UTC, datetime
 import pytest
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import SessionTerms, Share
 from equipoise.queries.schema import Attribute, Schema
-from equipoise_server.mechanisms.interface import Budget, Share
-from equipoise_server.rounds.records import DatasetRecord, SessionTerms, Terms
+from equipoise_server.rounds.records import DatasetRecord, Terms
 from equipoise_server.rounds.terms.defaults import make_plan
 
 SIZE = 1 << 10
 SCHEMA = Schema(tuple(Attribute(name, tuple(map(str, range(SIZE)))) for name in "ab"))
-DATASET = DatasetRecord("shop", "shop.csv", SCHEMA, 50_000, datetime(2024, 1, 1, tzinfo=UTC))
+DATASET = DatasetRecord(
+    name="shop",
+    source="shop.csv",
+    schema=SCHEMA,
+    records=50_000,
+    create_time=datetime(2024, 1, 1, tzinfo=UTC),
+)
 BY_TURNS = Terms(
     dataset="shop",
     unit="query",

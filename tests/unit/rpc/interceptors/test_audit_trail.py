@@ -9,8 +9,8 @@ from google.protobuf.message import Message
 from structlog.testing import capture_logs
 
 from equipoise.errors import NotFound
+from equipoise.model.identities import Caller, Role
 from equipoise.v1 import analyst_pb2, operator_pb2, types_pb2
-from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.policy import MethodPolicy, Ownership, Rate
 from equipoise_server.rpc.interceptors.audit_trail import LONGEST, recorded
 

@@ -15,8 +15,8 @@ import pytest
 from cryptography import x509
 
 from equipoise.errors import NotAuthenticated, TooFast
+from equipoise.model.identities import Caller, Role
 from equipoise_server.identity.authority import CLOCK_SKEW, Authority, certificate_to_pem, new_key
-from equipoise_server.identity.names import Caller, Role
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rpc.interceptors.authentication import authentication, current_caller
 from equipoise_server.rpc.interceptors.interceptor import Call, Context

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from equipoise.errors import TooFast
-from equipoise_server.identity.names import Caller, Role
+from equipoise.model.identities import Caller, Role
 from equipoise_server.identity.policy import MethodPolicy, Ownership, Rate
 from equipoise_server.rpc.interceptors import authentication
 from equipoise_server.rpc.interceptors.call_limits import TOO_MANY, TOO_SPREAD, CallLimits, call_limit

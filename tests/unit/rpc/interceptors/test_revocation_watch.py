@@ -16,8 +16,8 @@ from cryptography import x509
 from grpc import aio
 
 from equipoise.errors import NotAuthenticated, Unavailable
+from equipoise.model.identities import Role
 from equipoise_server.identity.authority import Authority, new_key
-from equipoise_server.identity.names import Role
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rpc.interceptors import revocation_watch
 from equipoise_server.rpc.interceptors.error_translation import hide_errors
