@@ -29,8 +29,8 @@ from equipoise.clients.session_stream import StatementAnswer
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import SessionTerms, Share, Terms
-from equipoise.queries.predicates import Statement
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Statement
 from equipoise_lab.demo.process import free_address, serving
 from equipoise_server.admin.state_directory import create_state
 

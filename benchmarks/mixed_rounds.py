@@ -20,8 +20,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.predicates import Marginal
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters

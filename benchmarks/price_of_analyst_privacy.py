@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from equipoise.errors import BudgetExhausted
-from equipoise.queries.predicates import Among, Statement
+from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_lab.simulation.measure import mean_errors
 from equipoise_lab.simulation.request import Request

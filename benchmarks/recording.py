@@ -27,8 +27,8 @@ from harness.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise.queries.predicates import Marginal
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.datasets.digest import data_digest

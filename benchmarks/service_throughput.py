@@ -31,8 +31,8 @@ from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share, Terms
-from equipoise.queries.predicates import Marginal
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal
 from equipoise_lab.demo.process import free_address, serving
 from equipoise_server.admin.state_directory import create_state
 

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise.queries.predicates import AllOf, Among, Marginal, Statement
+from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.session_workload import CompiledStatement
-from equipoise.queries.workload_compiler import compile_alone
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.workload_compiler import CompiledStatement, compile_alone
 from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS
 from equipoise_server.mechanisms.online.mechanism import Online

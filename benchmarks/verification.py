@@ -20,8 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from harness import small_custodian
 from harness.small_custodian import Custodian, Told, signing_key
 
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.verification.checks import VerifierInputs, verify
 
 ANSWERS = 1_000_000

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from equipoise.errors import EquipoiseError
-from equipoise.queries.predicates import Marginal, Statement
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise_lab.simulation.demand import WEIGHT_BITS, Urn
 from equipoise_lab.simulation.measure import Errors, mean_errors
 from equipoise_lab.simulation.request import Request

@@ -22,7 +22,10 @@ from equipoise.accounting import Cost
 from equipoise.errors import EquipoiseError
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import SessionTerms, Share
-from equipoise.queries.predicates import (
+from equipoise.queries.predicates import attribute
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.statements import (
     CappedSum,
     CountDistinct,
     Marginal,
@@ -30,19 +33,17 @@ from equipoise.queries.predicates import (
     Statement,
     Statistic,
     Variance,
-    attribute,
 )
-from equipoise.queries.schema import Attribute, Schema, bin_labels
-from equipoise.queries.session_workload import SessionWorkload
-from equipoise.queries.statistics import Databases, compile_statistic
-from equipoise.queries.workload_compiler import compile_alone, compile_workload
+from equipoise.queries.statistics import Databases
+from equipoise.queries.workload_compiler import compile_alone, compile_statistic, compile_workload
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Labels, Results
 from equipoise.verification.checks import CheckFailed, VerifierInputs, verify
 from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
-from equipoise.wire.workloads import statement_to_bytes, workload_to_bytes
+from equipoise.wire.statements import statement_to_bytes
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import play

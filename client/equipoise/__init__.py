@@ -14,24 +14,18 @@ from equipoise.errors import EquipoiseError
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
-from equipoise.queries.predicates import (
-    AllOf,
-    Among,
-    AnyOf,
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate, attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import (
     CappedSum,
     CountDistinct,
-    Interval,
     Marginal,
-    Not,
-    Predicate,
     Quantile,
     Statement,
     Statistic,
     Variance,
-    attribute,
     median,
 )
-from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements_file import statements_from_json, statements_to_json
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.results import Answer, Results

@@ -129,7 +129,7 @@ async def serve(
 
 
 def _check_log(deployment: Deployment, store: Store) -> None:
-    """A server that could not sign, or whose log is not what it was, is not started."""
+    """Refuse to start if signing keys are missing or the log fails verification."""
     with store.read() as connection:
         deployment.signer.check(connection)
         check_log(connection)

@@ -14,9 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.predicates import Among, Marginal, Statement
+from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload, concatenate
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.game.query_player import DenseMultiplicativeWeights, Units, action_weights, unit_weights

@@ -13,8 +13,8 @@ from pathlib import Path
 import grpc
 from grpc import aio
 
-from equipoise.queries.predicates import Marginal, Statement
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.v1 import analyst_pb2, operator_pb2, operator_pb2_grpc, types_pb2
 from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 from harness.rounds_bench import SALT

@@ -9,8 +9,9 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Marginal, Not, Predicate
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
 from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.statements import Marginal
 
 Record = tuple[str, ...]
 Linear = Predicate | Marginal

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.v1 import (
     analyst_pb2,
     analyst_pb2_grpc,

@@ -9,10 +9,8 @@ from dataclasses import replace
 from sqlalchemy import select
 
 from equipoise.model.rounds import SessionTerms, Share
-from equipoise.queries.predicates import CountDistinct, Marginal, Statement
-from equipoise.wire.workloads import (
-    statement_to_bytes,
-)
+from equipoise.queries.statements import CountDistinct, Marginal, Statement
+from equipoise.wire.statements import statement_to_bytes
 from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.storage.tables import asked as asked_table

@@ -14,8 +14,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from equipoise.accounting import Cost, PrivacyEvent, PureDpEvent, ZcdpEvent, charge_of, events_to_json
 from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.queries.fixed_point import on_grid
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.records import envelopes, merkle
 from equipoise.records.bundle import Bundle
@@ -38,7 +39,8 @@ from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, 
 from equipoise.results import Results
 from equipoise.wire.outline import asked_to_bytes
 from equipoise.wire.results import chunk_from_bytes, results_to_chunks
-from equipoise.wire.workloads import statement_to_bytes, workload_to_bytes
+from equipoise.wire.statements import statement_to_bytes
+from equipoise.wire.workloads import workload_to_bytes
 
 DEPLOYMENT = "0123456789abcdef"
 ORIGIN = f"equipoise/{DEPLOYMENT}"

@@ -9,19 +9,11 @@ from numpy.typing import NDArray
 
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise.queries.predicates import (
-    CappedSum,
-    CountDistinct,
-    Quantile,
-    Statement,
-    Statistic,
-    Variance,
-    attribute,
-)
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema, bin_labels
-from equipoise.queries.session_workload import CompiledStatement, SessionWorkload
-from equipoise.queries.statistics import compile_statistic
-from equipoise.queries.workload_compiler import compile_alone
+from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.statements import CappedSum, CountDistinct, Quantile, Statement, Statistic, Variance
+from equipoise.queries.workload_compiler import CompiledStatement, compile_alone, compile_statistic
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity
 

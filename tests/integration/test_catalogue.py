@@ -24,7 +24,7 @@ from equipoise import errors
 from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
-from equipoise.queries.predicates import Marginal
+from equipoise.queries.statements import Marginal
 from equipoise.v1 import analyst_pb2, operator_pb2
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import system_clock

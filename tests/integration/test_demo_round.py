@@ -22,7 +22,8 @@ from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import RoundDetail, Share
 from equipoise.profile.profile import Profile
-from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload, concatenate
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.results import results_to_chunks
 from equipoise_lab.demo.measure import Measured, measure

@@ -22,7 +22,7 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share, Terms
 from equipoise.profile.profile import LOG_KEYS, Profile, read_log_keys
 from equipoise.profile.receipt_store import CHECKPOINT, ReceiptStore
-from equipoise.queries.predicates import Marginal, Statement
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.statements_file import statements_to_json
 from equipoise.records.bundle import Bundle
 from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify

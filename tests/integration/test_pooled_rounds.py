@@ -13,7 +13,7 @@ from harness.rounds_bench import ANN, BOB, COLOUR, SALT, SCHEMA, SIZE, TERMS, Be
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import AnswerMethod
 from equipoise.queries.fixed_point import on_grid
-from equipoise.queries.predicates import Marginal
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes

@@ -25,7 +25,8 @@ from equipoise.errors import (
 )
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import RoundState, Share
-from equipoise.queries.predicates import Marginal, attribute
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes

@@ -23,8 +23,9 @@ from equipoise.clients.operator import Operator
 from equipoise.errors import EquipoiseError, InternalError, InvalidArgument, WrongState
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share, Terms
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.admin.state_directory import open_deployment

@@ -13,7 +13,7 @@ from grpc import aio
 from harness.server_process import Credentials, ServerProcess, make_state, refusal_of, running
 from harness.server_rounds import WORKLOADS, chunks, registration, terms, uploaded
 
-from equipoise.queries.predicates import Marginal
+from equipoise.queries.statements import Marginal
 from equipoise.v1 import (
     analyst_pb2,
     analyst_pb2_grpc,

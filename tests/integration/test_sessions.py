@@ -31,9 +31,11 @@ from equipoise.model.results import ResultColumns
 from equipoise.model.rounds import Ending, RoundState, SessionTerms, Share
 from equipoise.model.times import to_microseconds
 from equipoise.profile.receipt_store import read_session_receipt
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
-from equipoise.wire.workloads import statement_to_bytes, workload_to_bytes
+from equipoise.wire.statements import statement_to_bytes
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.rounds.records import Terms
 from equipoise_server.sessions import pending_statements
 from equipoise_server.sessions.attachments import Attachment

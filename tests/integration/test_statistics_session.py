@@ -11,9 +11,9 @@ from harness.rounds_bench import COLOUR, RECORDS, SCHEMA, Bench
 from harness.session_terms import BY_TURNS, PATIENCE, answered, attached, until
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.predicates import CountDistinct, Marginal, Statement, Variance
+from equipoise.queries.statements import CountDistinct, Marginal, Statement, Variance
 from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
-from equipoise.wire.workloads import statement_to_bytes
+from equipoise.wire.statements import statement_to_bytes
 
 CANDIDATES = [
     {"cells": list(range(SCHEMA.universe_size)), "counts": [1] * SCHEMA.universe_size},

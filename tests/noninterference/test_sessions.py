@@ -30,9 +30,9 @@ from harness.noninterference.worlds import (
 )
 from sqlalchemy import func, select
 
-from equipoise.queries.predicates import Statement
+from equipoise.queries.statements import Statement
 from equipoise.v1 import operator_pb2, types_pb2
-from equipoise.wire.workloads import statement_to_bytes
+from equipoise.wire.statements import statement_to_bytes
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.storage.tables import asked
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from equipoise.queries import combination as combination_module
 from equipoise.queries.combination import Combination
-from equipoise.queries.predicates import Marginal
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 
 

@@ -7,7 +7,8 @@ from harness.naive_workloads import RECORDS, SCHEMA, Linear, naive_matrix, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.queries.workload_compiler import compile_workload, concatenate
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import compile_workload
 
 
 @given(workloads, seeds)

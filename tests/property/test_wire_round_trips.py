@@ -12,24 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.queries.predicates import (
-    AllOf,
-    Among,
-    AnyOf,
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.statements import (
     CappedSum,
     CountDistinct,
-    Interval,
     Marginal,
-    Not,
-    Predicate,
     Quantile,
     Statement,
     Statistic,
     Variance,
 )
-from equipoise.queries.schema import Attribute, Schema, bin_labels
-from equipoise.queries.statistics import compile_statistic
-from equipoise.queries.workload_compiler import compile_workload
+from equipoise.queries.workload_compiler import compile_statistic, compile_workload
 from equipoise.v1 import types_pb2
 from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise.wire.workloads import schema_from_message, schema_to_message, workload_from_bytes, workload_to_bytes

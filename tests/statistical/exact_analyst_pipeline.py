@@ -20,7 +20,7 @@ from statistical.exact_pipeline import SEED, Choices, ChosenStream, Histogram, W
 from statistical.exact_repair_places import places_law
 from statistical.exact_sparse_vector import at_least
 
-from equipoise.queries.workload_compiler import concatenate
+from equipoise.queries.workload_builder import concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_all, units_of
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters

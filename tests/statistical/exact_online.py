@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from statistical.exact_pipeline import SEED, Choices, enumerated, every_run
 from statistical.exact_sparse_vector import first_positive_law
 
-from equipoise.queries.session_workload import CompiledStatement
+from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector

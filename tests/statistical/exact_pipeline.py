@@ -20,7 +20,8 @@ from harness.exact_game import Law, released_law
 from numpy.typing import NDArray
 from statistical.exact_sparse_vector import POSITIVE, UNTESTED, pattern_law
 
-from equipoise.queries.workload_compiler import CompiledWorkload, concatenate
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.mechanisms.equilibrium.mechanism import units_of
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters

@@ -21,8 +21,8 @@ from statistical.exact_pipeline import SEED, Pair
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.marginal_tables import Axes
-from equipoise.queries.predicates import Marginal, Statement
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.pooled import mechanism

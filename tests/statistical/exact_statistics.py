@@ -13,9 +13,10 @@ from statistical.exact_epochs import session_law
 from equipoise.accounting import charge_of
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise.queries.predicates import CappedSum, Quantile, Variance
 from equipoise.queries.schema import Attribute, Schema, bin_labels
-from equipoise.queries.statistics import CompiledStatistic, Databases, compile_statistic
+from equipoise.queries.statements import CappedSum, Quantile, Variance
+from equipoise.queries.statistics import CompiledStatistic, Databases
+from equipoise.queries.workload_compiler import compile_statistic
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.database_question import DatabaseQuestion, scale_for

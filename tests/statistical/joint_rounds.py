@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from equipoise.model.accounts import Budget
 from equipoise.model.results import ResultColumns
 from equipoise.model.rounds import Share
-from equipoise.queries.predicates import Among, Statement
+from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Statement
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler

@@ -23,7 +23,7 @@ from statistical.exact_sparse_vector import first_positive_law
 from equipoise.accounting import RHO_UNIT, PrivacyEvent
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise.queries.session_workload import CompiledStatement
+from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, fresh_answers
 from equipoise_server.mechanisms.online import mechanism as online

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from equipoise.queries.predicates import Among, Marginal, Statement
+from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.conversion import delta_of_rho
 from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, LaplaceNoise

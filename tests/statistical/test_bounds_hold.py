@@ -13,8 +13,9 @@ from scipy.stats import binom
 from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import Share
-from equipoise.queries.predicates import Marginal, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism

@@ -26,7 +26,7 @@ from equipoise.accounting import ApproximateDpEvent, PrivacyEvent, ThresholdTest
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.fixed_point import on_grid
-from equipoise.queries.predicates import Marginal
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_alone
 from equipoise_lab.audit.clopper_pearson import Sampler, certify
 from equipoise_server.conversion import delta_of_rho, epsilon_of_rho

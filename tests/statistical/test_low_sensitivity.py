@@ -37,8 +37,9 @@ from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise.queries.predicates import Quantile
-from equipoise.queries.statistics import CompiledStatistic, compile_statistic
+from equipoise.queries.statements import Quantile
+from equipoise.queries.statistics import CompiledStatistic
+from equipoise.queries.workload_compiler import compile_statistic
 from equipoise_lab.audit.clopper_pearson import Outcome, certify
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import Plan, PublicParameters

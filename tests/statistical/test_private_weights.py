@@ -18,8 +18,8 @@ from statistical.exact_private_weights import charge, worst_use
 from equipoise import accounting
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise.queries.predicates import Marginal
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import PublicParameters

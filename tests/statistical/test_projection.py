@@ -18,8 +18,8 @@ from statistical.exact_pipeline import Pair
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise.queries.predicates import Marginal
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms import projection
 from equipoise_server.mechanisms.calibration import noise_distribution

@@ -11,8 +11,9 @@ import pytest
 
 from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.model.results import NO_BOUND, AnswerMethod, ResultColumns
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.results import Answer, Labels, Results
 from equipoise.v1 import types_pb2
 from equipoise.wire.results import chunk_from_bytes, results_to_chunks

@@ -28,7 +28,7 @@ from equipoise.model.rounds import Round
 from equipoise.model.submissions import DryRun, Receipt, Withdrawal
 from equipoise.profile.profile import LOG_KEYS, read_log_keys
 from equipoise.profile.receipt_store import ReceiptStore, check_accepted, check_withdrawn
-from equipoise.queries.predicates import Statement
+from equipoise.queries.statements import Statement
 from equipoise.records.bundle import Bundle, synopsis_to_bytes
 from equipoise.records.evidence import Evidence
 from equipoise.records.proven_round import proven_round
@@ -41,6 +41,7 @@ from equipoise.wire.datasets import dataset_from_message
 from equipoise.wire.identities import caller_from_message
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.statements import statement_from_bytes
 from equipoise.wire.submissions import dry_run_from_message, receipt_from_message
 
 SERVICE = "/equipoise.v1.AnalystService"
@@ -292,7 +293,7 @@ class Client:
         """
         _, workload = self.evidence(session_id)
         asked = () if workload is None else asked_from_bytes(workload)[0]
-        return tuple(map(workloads.statement_from_bytes, asked))
+        return tuple(map(statement_from_bytes, asked))
 
     def ask(
         self,

@@ -27,8 +27,8 @@ from equipoise.errors import (
 )
 from equipoise.model.results import AnswerMethod, ResultColumns
 from equipoise.profile.receipt_store import ReceiptStore, check_answered, read_session_receipt
-from equipoise.queries.predicates import Statement
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Statement
 from equipoise.records.envelopes import open_cosigned
 from equipoise.records.record import SALT_BYTES
 from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
@@ -36,7 +36,7 @@ from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Answer, Labels, Results
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.results import answers_from_chunk
-from equipoise.wire.workloads import statement_to_bytes
+from equipoise.wire.statements import statement_to_bytes
 
 METHOD = "/equipoise.v1.AnalystService/AskQueries"
 KEEP_SECONDS = 1.0  # between two receipts that are kept, besides the last

@@ -25,8 +25,8 @@ from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import RoundState
 from equipoise.profile.receipt_store import RECEIPTS
-from equipoise.queries.predicates import Statement
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Statement
 from equipoise.queries.statements_file import statements_from_json
 from equipoise.results import Results
 from equipoise.synopsis import write_csv

@@ -39,12 +39,14 @@ class CompiledWorkload:
     """Statements compiled against a schema; made by `compile_workload` and `concatenate`.
 
     Query numbers run through the statements in order; those of statement i are
-    `statement_offsets[i]` to `statement_offsets[i + 1]`. Universe cells number the records with the last attribute
-    varying fastest.
+    `statement_offsets[i]` to `statement_offsets[i + 1]`. `statement_sensitivities`, int64[statements]: by how much
+    a statement's counts move together, at most, when one record is replaced; its kind says it
+    (`equipoise.queries.statements`). Universe cells number the records with the last attribute varying fastest.
     """
 
     schema_sizes: tuple[int, ...]
     statement_offsets: NDArray[np.int64]
+    statement_sensitivities: NDArray[np.int64]
     marginals: tuple[MarginalRange, ...]
     groups: tuple[Terms, ...]
     vectors: tuple[Vectors, ...]
@@ -154,18 +156,36 @@ class CompiledWorkload:
         return universe
 
     def statement_sensitivity(self, statement: int) -> int:
-        """How much one statement's counts can move, in sum, when one record is replaced: predicate 1, marginal 2.
+        """How much one statement's counts can move, in sum, when one record is replaced.
 
         It depends on the kind of statement only, never on its content.
         """
         if not 0 <= statement < self.statement_count:
             raise ValueError("there is no such statement")
-        return 2 if int(self.statement_offsets[statement]) in self._marginal_starts else 1
+        return int(self.statement_sensitivities[statement])
 
     @property
     def l1_sensitivity(self) -> int:
-        """How much all counts together can move, in sum, when one record is replaced: predicate 1, marginal 2."""
-        return self.statement_count + len(self.marginals)
+        """How much all counts together can move, in sum, when one record is replaced."""
+        return int(self.statement_sensitivities.sum())
+
+    def statement_tables(self) -> list[Axes | None]:
+        """For each statement the axes, ascending, of the table that all of its queries are linear functions of.
+
+        Those are a marginal's axes, or the ones that a predicate's boxes constrain, without attributes of a single
+        category: they tell nothing apart.
+        """
+        # One bit an attribute: a schema has at most 60 (`equipoise.queries.schema.MAX_ATTRIBUTES`).
+        found = np.zeros(self.query_count, dtype=np.int64)
+        for group in self.groups:
+            found[group.queries] |= _bits(group.axes)
+        for marginal in self.marginals:
+            found[marginal.first_query] = _bits(marginal.axes)
+        telling = _bits(tuple(axis for axis, size in enumerate(self.schema_sizes) if size > 1))
+        sets = found[self.statement_offsets[:-1]] & telling
+        axes = range(len(self.schema_sizes))
+        axes_of = {bits: tuple(axis for axis in axes if bits >> axis & 1) for bits in np.unique(sets).tolist()}
+        return [axes_of[bits] for bits in sets.tolist()]
 
     def covered(self) -> NDArray[np.int64]:
         """For how many records of the universe each query is 1: int64[k], from what was asked and not cell by cell.
@@ -200,8 +220,7 @@ class CompiledWorkload:
     def sensitivities(self) -> tuple[float, float, float]:
         """Upper bounds on how much all counts together can move when one record is replaced: L1, L2, Linf norms.
 
-        A predicate moves by at most 1, a marginal by 1 in two of its cells. Every query moves by 0 or 1,
-        so L2 is the root of L1, here rounded up.
+        Every query moves by 0 or 1, so L2 is the root of L1, here rounded up.
         """
         l1 = self.l1_sensitivity
         if l1 == 0:
@@ -240,10 +259,6 @@ class CompiledWorkload:
             for place in range(axes.shape[1]):
                 queries += strides[rows, place, None] * categories[axes[rows, place]]
             np.add.at(counts, queries.reshape(-1), 1)
-
-    @cached_property
-    def _marginal_starts(self) -> frozenset[int]:
-        return frozenset(marginal.first_query for marginal in self.marginals)
 
     def _shape(self, axes: Axes) -> tuple[int, ...]:
         return tuple(self.schema_sizes[axis] for axis in axes)
@@ -292,3 +307,7 @@ class CompiledWorkload:
 def _positions(axes: Axes, order: Axes) -> tuple[int, ...]:
     """Where each axis of `order` stands in `axes`."""
     return tuple(axes.index(axis) for axis in order)
+
+
+def _bits(axes: Axes) -> int:
+    return sum(1 << axis for axis in axes)

@@ -1,12 +1,10 @@
-"""What may be asked: predicates on attributes, whole marginal tables, and in some sessions statistics.
+"""Conditions on one record, made by comparing attributes.
 
->>> from equipoise import attribute, Marginal
+>>> from equipoise import attribute
 >>> late = attribute("dep_delay") >= 15
 >>> late & attribute("carrier").isin(["AA", "UA"])
 All(conditions=(Interval(attribute='dep_delay', low=15.0, high=inf), Among(attribute='carrier', \
 categories=('AA', 'UA'))))
->>> Marginal(("origin", "month"))
-Marginal(attributes=('origin', 'month'))
 """
 
 from __future__ import annotations
@@ -14,6 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NoReturn
+
+from equipoise.errors import InvalidArgument
 
 
 class Operators:
@@ -45,8 +46,8 @@ class Interval(Operators):
     """The binned attribute lies in [`low`, `high`); both are edges of its bins, or infinite."""
 
     attribute: str
-    low: float
-    high: float
+    low: Edge
+    high: Edge
 
 
 @dataclass(frozen=True)
@@ -71,54 +72,8 @@ class Not(Operators):
 
 
 Predicate = Among | Interval | AllOf | AnyOf | Not
-
-
-@dataclass(frozen=True)
-class Marginal:
-    """All cells of the table over `attributes`: one query for each combination, the last varying fastest."""
-
-    attributes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Quantile:
-    """The value of a binned attribute below which `level` of the records lie: the mean over `window` of them there.
-
-    The smaller the window, the more one record can move it; without one, a single record moves it from one end of
-    the range to the other. Exactly: `equipoise.queries.statistics.CompiledQuantile`.
-    """
-
-    attribute: str
-    level: float
-    window: float
-
-
-@dataclass(frozen=True)
-class Variance:
-    """The variance of a binned attribute's values."""
-
-    attribute: str
-
-
-@dataclass(frozen=True)
-class CountDistinct:
-    """How many different combinations of the attributes' categories occur, as a fraction of the records."""
-
-    attributes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class CappedSum:
-    """The sum of a binned attribute's values, none counted as more than `cap`, as a fraction of the records."""
-
-    attribute: str
-    cap: float
-
-
-Statistic = Quantile | Variance | CountDistinct | CappedSum
-"""Numbers that are no linear queries; their values are places in [0, 1] within the attribute's range."""
-
-Statement = Among | Interval | AllOf | AnyOf | Not | Marginal | Statistic
+Edge = float
+"""An edge of a binned attribute; infinite for none."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +83,8 @@ class AttributeName:
     name: str
 
     def isin(self, categories: Iterable[str]) -> Among:
-        """The category is one of these labels."""
+        """The category is one of these labels. Raises `InvalidArgument` for a bare string."""
+        check_names("isin", categories)
         return Among(self.name, tuple(categories))
 
     def between(self, low: float, high: float) -> Interval:
@@ -147,6 +103,16 @@ class AttributeName:
     def __ge__(self, edge: float) -> Interval:
         return Interval(self.name, float(edge), math.inf)
 
+    def __gt__(self, edge: float) -> NoReturn:
+        raise self._between_bins(">", ">=", edge)
+
+    def __le__(self, edge: float) -> NoReturn:
+        raise self._between_bins("<=", "<", edge)
+
+    def _between_bins(self, operator: str, answered: str, edge: float) -> InvalidArgument:
+        problem = f"`{operator} {edge!r}` would part a bin: bins are half-open, [low, high)"
+        return InvalidArgument(self.name, f"{problem}; write `{answered}` and an edge of the attribute's bins")
+
     __hash__ = None  # type: ignore[assignment]
 
 
@@ -155,9 +121,10 @@ def attribute(name: str) -> AttributeName:
     return AttributeName(name)
 
 
-def median(name: str, window: float) -> Quantile:
-    """The smoothed median of the binned attribute `name`: the mean of the `window` of all records in the middle."""
-    return Quantile(name, 0.5, window)
+def check_names(field: str, names: object) -> None:
+    """Raises `InvalidArgument` for a bare string, which would be read as one name a letter."""
+    if isinstance(names, str):
+        raise InvalidArgument(field, f"must be several names, such as ({names!r},), not the bare string {names!r}")
 
 
 def _label(category: object) -> str:

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.statistics import CompiledStatistic
-from equipoise.queries.workload_compiler import CompiledWorkload
-
-CompiledStatement = CompiledWorkload | CompiledStatistic  # a workload of exactly one statement
+from equipoise.queries.workload_compiler import CompiledStatement
 
 
 @dataclass(frozen=True, eq=False)

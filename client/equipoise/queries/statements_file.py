@@ -24,25 +24,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, cast
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.predicate_compiler import MAX_DEPTH
-from equipoise.queries.predicates import (
-    AllOf,
-    Among,
-    AnyOf,
-    CappedSum,
-    CountDistinct,
-    Interval,
-    Marginal,
-    Not,
-    Predicate,
-    Quantile,
-    Statement,
-    Variance,
-)
+from equipoise.queries.statements import KINDS, Statement
+from equipoise.queries.statements.condition import CONDITION
 
 VERSION = 1
+_FORMS = {each: form for kind in KINDS for each, form in kind.forms.items()}
+_CLASSES = {form.key: each for each, form in _FORMS.items()}
+_CONDITIONS = ", ".join(sorted(form.key for form in CONDITION.forms.values()))
+_OTHERS = ", ".join(key for key, each in _CLASSES.items() if each not in CONDITION.forms)
+_INFINITE = {"low": -math.inf, "high": math.inf}
 
 
 def statements_from_json(text: str) -> tuple[Statement, ...]:
@@ -75,98 +70,78 @@ def _parsed(text: str, field: str, verb: str) -> object:
         raise InvalidArgument(field, f"{verb} not JSON: {error}") from None
 
 
-def _write(statement: Statement) -> dict[str, object]:
-    match statement:
-        case Marginal(attributes):
-            return {"marginal": list(attributes)}
-        case Among(attribute, categories):
-            return {"among": {"attribute": attribute, "categories": list(categories)}}
-        case Interval(attribute, low, high):
-            return {
-                "interval": {
-                    "attribute": attribute,
-                    "low": None if low == -math.inf else low,
-                    "high": None if high == math.inf else high,
-                }
-            }
-        case AllOf(conditions):
-            return {"all": [_write(each) for each in conditions]}
-        case AnyOf(conditions):
-            return {"any": [_write(each) for each in conditions]}
-        case Not(condition):
-            return {"not": _write(condition)}
-        case Quantile(attribute, level, window):
-            return {"quantile": {"attribute": attribute, "level": level, "window": window}}
-        case Variance(attribute):
-            return {"variance": {"attribute": attribute}}
-        case CountDistinct(attributes):
-            return {"count_distinct": list(attributes)}
-        case CappedSum(attribute, cap):
-            return {"capped_sum": {"attribute": attribute, "cap": cap}}
+def _write(statement: Any) -> dict[str, object]:
+    """A statement, or a condition within one, by its fields: what they hold is written by their types."""
+    form = _FORMS[type(statement)]
+    content: dict[str, object] = {}
+    for each in fields(statement):
+        value = getattr(statement, each.name)
+        match each.type:
+            case "Predicate":
+                content[each.name] = _write(value)
+            case "tuple[Predicate, ...]":
+                content[each.name] = [_write(condition) for condition in value]
+            case "tuple[str, ...]":
+                content[each.name] = list(value)
+            case "Edge":
+                content[each.name] = None if math.isinf(value) else value
+            case _:
+                content[each.name] = value
+    if not form.flat:
+        return {form.key: content}
+    first, *others = content
+    return {form.key: content[first]} | {name: content[name] for name in others}
 
 
 def _read_statement(document: object, field: str) -> Statement:
-    kind, content = (
-        next(iter(document.items())) if isinstance(document, dict) and len(document) == 1 else ("", None)
-    )
-    path = f"{field}.{kind}"
-    match kind:
-        case "marginal":
-            return Marginal(_texts(content, path))
-        case "quantile":
-            content = _check_keys(content, {"attribute", "level", "window"}, path)
-            level, window = (_number(content[name], f"{path}.{name}") for name in ("level", "window"))
-            return Quantile(_text(content["attribute"], f"{path}.attribute"), level, window)
-        case "variance":
-            return Variance(_text(_check_keys(content, {"attribute"}, path)["attribute"], f"{path}.attribute"))
-        case "count_distinct":
-            return CountDistinct(_texts(content, path))
-        case "capped_sum":
-            content = _check_keys(content, {"attribute", "cap"}, path)
-            return CappedSum(
-                _text(content["attribute"], f"{path}.attribute"), _number(content["cap"], f"{path}.cap")
-            )
-        case _:
-            return _read_predicate(document, field, 1)
+    return cast(Statement, _read(document, field, 1, conditions_only=False))
 
 
-def _read_predicate(document: object, field: str, depth: int) -> Predicate:
+def _read(document: object, field: str, depth: int, *, conditions_only: bool) -> object:
+    """A statement, or a condition within one, `depth` levels deep."""
     if depth > MAX_DEPTH:
         raise InvalidArgument(field, f"is nested deeper than {MAX_DEPTH} levels")
-    if not isinstance(document, dict) or len(document) != 1:
-        raise InvalidArgument(field, "must be an object with one key: all, among, any, interval or not")
-    ((kind, content),) = document.items()
-    field = f"{field}.{kind}"
+    keys = list(document) if isinstance(document, dict) else []
+    known = [key for key in keys if key in _CLASSES]
+    if not isinstance(document, dict) or len(known or keys) != 1:
+        raise InvalidArgument(field, f"must be an object with one of the keys {_CONDITIONS}, {_OTHERS}")
+    if not known:
+        problem = f"is not known; conditions are {_CONDITIONS}; other statements are {_OTHERS}"
+        raise InvalidArgument(f"{field}.{keys[0]}", problem)
+    (key,) = known
+    each = _CLASSES[key]
+    if conditions_only and each not in CONDITION.forms:
+        raise InvalidArgument(f"{field}.{key}", "is a statement of its own, not a condition")
+    first, *others = (part.name for part in fields(each))
+    if _FORMS[each].flat:
+        _check_keys(document, {key, *others}, field)
+        content = {first: document[key]} | {name: document[name] for name in others}
+        paths = {first: f"{field}.{key}"} | {name: f"{field}.{name}" for name in others}
+    else:
+        _check_keys(document, {key}, field)
+        content = _check_keys(document[key], {first, *others}, f"{field}.{key}")
+        paths = {name: f"{field}.{key}.{name}" for name in content}
+    types = {part.name: str(part.type) for part in fields(each)}
+    return each(**{name: _read_part(content[name], types[name], paths[name], depth) for name in types})
+
+
+def _read_part(content: object, kind: str, field: str, depth: int) -> object:
     match kind:
-        case "among":
-            content = _check_keys(content, {"attribute", "categories"}, field)
-            attribute = _text(content["attribute"], f"{field}.attribute")
-            return Among(attribute, _texts(content["categories"], f"{field}.categories"))
-        case "interval":
-            content = _check_keys(content, {"attribute", "low", "high"}, field)
-            return Interval(
-                _text(content["attribute"], f"{field}.attribute"),
-                _edge(content["low"], -math.inf, f"{field}.low"),
-                _edge(content["high"], math.inf, f"{field}.high"),
+        case "str":
+            return _text(content, field)
+        case "tuple[str, ...]":
+            return tuple(_text(each, f"{field}[{i}]") for i, each in enumerate(_list(content, field)))
+        case "Predicate":
+            return _read(content, field, depth + 1, conditions_only=True)
+        case "tuple[Predicate, ...]":
+            return tuple(
+                _read(each, f"{field}[{i}]", depth + 1, conditions_only=True)
+                for i, each in enumerate(_list(content, field))
             )
-        case "all":
-            return AllOf(_read_conditions(content, field, depth))
-        case "any":
-            return AnyOf(_read_conditions(content, field, depth))
-        case "not":
-            return Not(_read_predicate(content, field, depth + 1))
-        case "marginal" | "quantile" | "variance" | "count_distinct" | "capped_sum":
-            raise InvalidArgument(field, "is a statement of its own, not a condition")
+        case "Edge" if content is None:
+            return _INFINITE[field.rpartition(".")[2]]
         case _:
-            known = "conditions are all, among, any, interval and not; a statement may also be a marginal, and in"
-            numbers = "quantile, variance, count_distinct or capped_sum"
-            raise InvalidArgument(field, f"is not known; {known} low_sensitivity a {numbers}")
-
-
-def _read_conditions(content: object, field: str, depth: int) -> tuple[Predicate, ...]:
-    if not isinstance(content, list) or not content:
-        raise InvalidArgument(field, "must be a list, and not empty")
-    return tuple(_read_predicate(each, f"{field}[{i}]", depth + 1) for i, each in enumerate(content))
+            return _number(content, field, "must be a number" + ", or null for infinite" * (kind == "Edge"))
 
 
 def _check_keys(document: object, keys: set[str], field: str) -> dict[str, object]:
@@ -175,10 +150,10 @@ def _check_keys(document: object, keys: set[str], field: str) -> dict[str, objec
     return document
 
 
-def _texts(content: object, field: str) -> tuple[str, ...]:
+def _list(content: object, field: str) -> list[object]:
     if not isinstance(content, list) or not content:
         raise InvalidArgument(field, "must be a list, and not empty")
-    return tuple(_text(each, f"{field}[{i}]") for i, each in enumerate(content))
+    return content
 
 
 def _text(content: object, field: str) -> str:
@@ -187,11 +162,7 @@ def _text(content: object, field: str) -> str:
     return content
 
 
-def _edge(content: object, infinite: float, field: str) -> float:
-    return infinite if content is None else _number(content, field, "must be a number, or null for infinite")
-
-
-def _number(content: object, field: str, problem: str = "must be a number") -> float:
+def _number(content: object, field: str, problem: str) -> float:
     # abs also refuses NaN, which json reads without complaint.
     if isinstance(content, bool) or not isinstance(content, int | float) or not abs(content) < 1e300:
         raise InvalidArgument(field, problem)

@@ -129,7 +129,7 @@ def verify_consistency(
         else:
             new = node_hash(new, node)
     if old != old_root or new != new_root:
-        raise VerificationFailed(f"the tree of size {new_size} is no continuation of the tree of size {old_size}")
+        raise VerificationFailed(f"the tree of size {new_size} is not consistent with the tree of size {old_size}")
 
 
 def _middle(begin: int, end: int) -> int:

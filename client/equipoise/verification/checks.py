@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, VerificationFailed
-from equipoise.queries.predicates import Statement
+from equipoise.queries.statements import Statement
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence, explained, log_origin, needed_keys

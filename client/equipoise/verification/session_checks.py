@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from equipoise.errors import BudgetExhausted, VerificationFailed
-from equipoise.queries.predicates import Statement
+from equipoise.queries.statements import Statement
 from equipoise.records.bundle import Bundle
 from equipoise.records.envelopes import open_envelope
 from equipoise.records.evidence import Evidence
@@ -22,7 +22,7 @@ from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Results
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.session_workload import compile_asked
-from equipoise.wire.workloads import statement_from_bytes, statement_to_bytes
+from equipoise.wire.statements import statement_from_bytes, statement_to_bytes
 
 
 @dataclass(frozen=True)

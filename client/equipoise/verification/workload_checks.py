@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from equipoise.errors import VerificationFailed
 from equipoise.model.share_limits import check_allowance
 from equipoise.model.times import from_microseconds
-from equipoise.queries.predicates import Statement
+from equipoise.queries.statements import Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.records.bundle import Bundle
 from equipoise.records.envelopes import open_envelope

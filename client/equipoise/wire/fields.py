@@ -6,6 +6,10 @@ A field's place is given as `path` and `name`, which are joined only for an erro
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from equipoise.errors import InvalidArgument
 
@@ -39,3 +43,32 @@ def checked_number(value: object, path: str, name: str) -> float:
     if math.isnan(found):
         raise InvalidArgument(path + name, "is not a number, or too large for one")
     return found
+
+
+def refuse_unknown_fields(message: Message, path: str) -> None:
+    """Raises `InvalidArgument` for fields of a message that protobuf does not know, naming the first one's place.
+
+    Protobuf keeps such fields; here they would be signed and stored without being understood.
+    """
+    size = message.ByteSize()
+    known = type(message)()
+    known.CopyFrom(message)
+    known.DiscardUnknownFields()
+    if known.ByteSize() != size:
+        where, number = next(_unknown_fields(message, path))
+        raise InvalidArgument(where, f"has an unknown field with number {number}")
+
+
+def _unknown_fields(message: Message, path: str) -> Iterator[tuple[str, int]]:
+    unknown = UnknownFieldSet(message)
+    for i in range(len(unknown)):
+        yield path, unknown[i].field_number
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is None:
+            continue
+        name = f"{path}.{descriptor.name}"
+        if isinstance(value, Message):
+            yield from _unknown_fields(value, name)
+        else:
+            for i, each in enumerate(value):
+                yield from _unknown_fields(each, f"{name}[{i}]")

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.wire.statements import MAX_STATEMENT_BYTES
 
 VERSION = 1
 
-MAX_STATEMENT_BYTES = 1 << 20  # far beyond any that compiles, but for one that lists very many categories
 MAX_SLOT = (1 << 62) - 1
 # The tags of `Workload`: a field's number and how it is encoded.
 _VERSION, _STATEMENT, _SLOTS = 1 << 3 | 0, 2 << 3 | 2, 3 << 3 | 2

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.model.results import NO_BOUND, AnswerMethod, ResultColumns
 from equipoise.v1 import types_pb2
+from equipoise.wire.fields import refuse_unknown_fields
 from equipoise.wire.outline import VERSION
-from equipoise.wire.workloads import refuse_unknown_fields
 
 ANSWERS_IN_CHUNK = 1024
 ANSWERS_TO_STATEMENT = 1 << 16  # of a session, in one message

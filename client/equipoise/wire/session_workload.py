@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from equipoise.queries.predicates import Statistic
+from equipoise.queries import workload_compiler
 from equipoise.queries.schema import Schema
-from equipoise.queries.session_workload import CompiledStatement, SessionWorkload
-from equipoise.queries.statistics import compile_statistic
-from equipoise.queries.workload_compiler import compile_alone
+from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.wire.outline import asked_from_bytes
-from equipoise.wire.workloads import statement_from_bytes
+from equipoise.wire.statements import statement_from_bytes
 
 
 def compile_statement(data: bytes, schema: Schema, path: str = "statement") -> CompiledStatement:
     """Compiles one Statement message. Raises `InvalidArgument` naming what is below `path`."""
-    statement = statement_from_bytes(data, path)
-    if isinstance(statement, Statistic):
-        return compile_statistic(statement, schema, path)
-    return compile_alone(statement, schema, path)
+    return workload_compiler.compile_statement(statement_from_bytes(data, path), schema, path)
 
 
 def compile_asked(data: bytes, schema: Schema, most_statements: int | None = None) -> SessionWorkload:
-    """Compiles the workload of a session, as `wire_format.asked_to_bytes` writes it.
+    """Compiles the workload of a session, as `asked_to_bytes` writes it.
 
     Raises `InvalidArgument` for any other, naming for example `statements[3].predicate.among`, and
     `BudgetExhausted` for more than `most_statements`.

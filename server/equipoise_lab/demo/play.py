@@ -16,7 +16,7 @@ from equipoise.clients.operator import Operator
 from equipoise.errors import WrongState
 from equipoise.model.accounts import Account, Budget
 from equipoise.model.rounds import RoundDetail, RoundState, Share, Terms
-from equipoise.queries.predicates import Statement
+from equipoise.queries.statements import Statement
 from equipoise.results import Results
 from equipoise_lab.demo.table import RECORDS, SCHEMA
 from equipoise_lab.demo.workloads import query_count

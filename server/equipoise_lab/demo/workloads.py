@@ -9,8 +9,9 @@ import itertools
 import math
 from fractions import Fraction
 
-from equipoise.queries.predicates import AllOf, Among, AnyOf, Marginal, Predicate, Statement
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Predicate
 from equipoise.queries.schema import Attribute
+from equipoise.queries.statements import Marginal, Statement
 from equipoise_lab.demo.table import AIRLINES, SCHEMA
 from equipoise_server.randomness.stream import KeyedStream
 

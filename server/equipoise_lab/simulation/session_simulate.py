@@ -15,8 +15,8 @@ from equipoise.accounting import RHO_UNIT
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND, AnswerMethod
-from equipoise.queries.session_workload import CompiledStatement
 from equipoise.queries.statistics import CompiledStatistic
+from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_lab.simulation.baselines import GAUSSIAN, LAPLACE, noise_errors
 from equipoise_lab.simulation.measure import Errors
 from equipoise_lab.simulation.request import Request, in_words_of_options

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import Share
-from equipoise.queries.predicates import Statement, Statistic
 from equipoise.queries.schema import Schema
-from equipoise.queries.session_workload import CompiledStatement, SessionWorkload
-from equipoise.queries.statistics import CompiledStatistic, Databases, compile_statistic
-from equipoise.queries.workload_compiler import compile_alone
+from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.statements import Statement
+from equipoise.queries.statistics import CompiledStatistic, Databases
+from equipoise.queries.workload_compiler import CompiledStatement, compile_statement
 from equipoise_lab.simulation.task import in_option, read_statements, read_text
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.mechanisms.interface import GRID_BITS
@@ -99,11 +99,5 @@ def compiled(statements: Sequence[Statement], schema: Schema) -> tuple[CompiledS
     known: dict[Statement, CompiledStatement] = {}
     for number, statement in enumerate(statements):
         if statement not in known:
-            known[statement] = _compiled(statement, schema, f"statements[{number}]")
+            known[statement] = compile_statement(statement, schema, f"statements[{number}]")
     return tuple(known[statement] for statement in statements)
-
-
-def _compiled(statement: Statement, schema: Schema, path: str) -> CompiledStatement:
-    if isinstance(statement, Statistic):
-        return compile_statistic(statement, schema, path)
-    return compile_alone(statement, schema, path)

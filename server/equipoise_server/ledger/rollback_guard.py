@@ -233,7 +233,7 @@ class Guard:
             raise Unavailable(f"the guard {self.path} cannot be written: {error.strerror}") from None
 
     def _settle(self) -> None:
-        """Also where nothing was written: what is read may be of a crash, or an error, before it was durable."""
+        """Sync even if nothing was written: the content just read may stem from a write that was never synced."""
         try:
             sync_file(self.path)
             sync_directory(self.path.parent)

@@ -18,7 +18,8 @@ from equipoise.accounting import ApproximateDpEvent, Cost, PrivacyEvent, charge_
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.box_terms import EXACT
 from equipoise.queries.fixed_point import on_grid
-from equipoise.queries.workload_compiler import CompiledWorkload, concatenate
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.budget_rounding import sampler_delta
 from equipoise_server.mechanisms.calibration import (

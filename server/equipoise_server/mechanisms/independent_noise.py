@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from equipoise.accounting import ApproximateDpEvent, Cost, charge_of, events_to_json
 from equipoise.errors import InvalidArgument
 from equipoise.queries.fixed_point import on_grid
-from equipoise.queries.workload_compiler import CompiledWorkload, concatenate
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.budget_rounding import sampler_delta
 from equipoise_server.mechanisms.calibration import (
     Calibration,

@@ -112,8 +112,8 @@ def _handler(method: MethodDescriptor, answer: Any, row: MethodPolicy, serving: 
                     break
             else:
                 return
-        # What was read for the stream is let go of before the end is sent, which itself waits for the reader, or
-        # for its connection to end; so long the stream counts as one of the caller's open calls.
+        # Release the stream's buffers before sending the final status. Sending it blocks until the client reads or
+        # disconnects, and until then the call still counts against the caller's limit.
         _log.info("stalled", method=method.name, caller=caller.name)
         await refuse(context, Unavailable(NOT_READ))
 

@@ -32,7 +32,7 @@ from equipoise.errors import (
 from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.queries.schema import Schema
-from equipoise.queries.session_workload import CompiledStatement
+from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.wire.results import ANSWERS_TO_STATEMENT, answers_from_chunk, answers_to_chunk
 from equipoise.wire.session_workload import compile_statement

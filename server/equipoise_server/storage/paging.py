@@ -29,5 +29,5 @@ def cut_page(items: Sequence[Item], limit: int, token_of: Callable[[Item], str])
 def page_number(page_token: str) -> int:
     """A token that is a number, 0 for the first page. Raises `InvalidArgument` for any other."""
     if page_token and not (page_token.isascii() and page_token.isdigit() and len(page_token) < 19):
-        raise InvalidArgument("page_token", "is not one that this server gave")
+        raise InvalidArgument("page_token", "is not a page token issued by this server")
     return int(page_token or 0)

@@ -1,7 +1,7 @@
 """The deployment's public keys: those that sign for the log, and auditors', to which seeds are sealed.
 
-Each that is added or retired enters the log. Several may be in force at once: then all of the log's sign, and seeds
-are sealed to every auditor's, so that nobody is left without while keys are exchanged.
+Every key that is added or retired enters the log. During rotation every active log key signs, and seeds are sealed
+to every active auditor key, so nobody loses access.
 """
 
 from __future__ import annotations

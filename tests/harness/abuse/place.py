@@ -29,8 +29,9 @@ from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import SessionTerms, Share, Terms
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.v1 import analyst_pb2, operator_pb2
 
 EDGES = (0.0, 0.1, 1.0, 2.0)

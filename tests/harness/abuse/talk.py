@@ -17,7 +17,7 @@ from harness.rounds_bench import SALT
 from harness.server_process import Credentials, Refusal
 
 from equipoise.v1 import analyst_pb2
-from equipoise.wire.workloads import statement_to_bytes
+from equipoise.wire.statements import statement_to_bytes
 
 ASK = f"{ANALYST}/AskQueries"
 RED, TABLE = (statement_to_bytes(each) for each in ASKED)

@@ -25,8 +25,9 @@ from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Round, RoundDetail, RoundState, Share, Terms
 from equipoise.model.submissions import Receipt
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.wire.workloads import workload_to_bytes
 
 ANALYSTS = ("ann", "bob", "cy")

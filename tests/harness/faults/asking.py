@@ -17,8 +17,9 @@ from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share, Terms
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise_server.admin.checks import check_state
 from equipoise_server.admin.state_directory import create_state
 

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from harness.noninterference.wire_view import ask
 from harness.rounds_bench import COLOUR, SALT, SIZE
 
-from equipoise.queries.predicates import Marginal, Statement
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.workloads import workload_to_bytes
 

@@ -12,7 +12,7 @@ from harness.noninterference.conducts import BEYOND, USUAL, asking, dry, upload,
 from harness.noninterference.wire_view import PATIENCE, Seen, View, ask, blanked, opened, without
 from harness.rounds_bench import COLOUR, SIZE
 
-from equipoise.queries.predicates import Marginal, Statement
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.workloads import workload_to_bytes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from equipoise.queries.session_workload import CompiledStatement
+from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.sessions.pending_statements import AnalystProgress, PendingStatement
 from equipoise_server.sessions.session_loop import SessionLoop
 

@@ -19,7 +19,7 @@ from equipoise.wire.workloads import workload_to_bytes
 
 NO_ROUND = Refusal("NOT_FOUND", "NOT_FOUND", "there is no such round")
 NO_DATASET = Refusal("NOT_FOUND", "NOT_FOUND", "there is no such dataset")
-NO_TOKEN = Refusal("INVALID_ARGUMENT", "INVALID", "page_token: is not one that this server gave")
+NO_TOKEN = Refusal("INVALID_ARGUMENT", "INVALID", "page_token: is not a page token issued by this server")
 WORKLOAD = workload_to_bytes(ASKED)
 LARGEST = 2**64 - 1
 

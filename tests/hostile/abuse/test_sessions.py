@@ -29,10 +29,12 @@ from equipoise.clients.operator import Operator
 from equipoise.errors import EquipoiseError
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import SessionTerms, Share, Terms
-from equipoise.queries.predicates import Marginal, Quantile, attribute
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal, Quantile
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.results import answers_from_chunk
-from equipoise.wire.workloads import statement_to_bytes, workload_to_bytes
+from equipoise.wire.statements import statement_to_bytes
+from equipoise.wire.workloads import workload_to_bytes
 
 LARGEST = 2**64 - 1
 UNREAD = 1000

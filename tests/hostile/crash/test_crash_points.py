@@ -29,8 +29,9 @@ from equipoise.errors import NotAuthenticated
 from equipoise.model.accounts import Account, Budget
 from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
 from equipoise.profile.enrolment import begin, install
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.results import Results
 from equipoise.v1 import auditor_pb2
 from equipoise_server.admin.ledger_repair import verify

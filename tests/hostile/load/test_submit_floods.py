@@ -11,7 +11,7 @@ from grpc import aio
 from harness.loaded_server import TABLE, opened, serving, uploaded
 from harness.server_process import Credentials, Refusal
 
-from equipoise.queries.predicates import Marginal
+from equipoise.queries.statements import Marginal
 from equipoise.v1 import (
     analyst_pb2,
     analyst_pb2_grpc,

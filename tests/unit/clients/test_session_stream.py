@@ -31,7 +31,8 @@ from equipoise.errors import (
 from equipoise.model.results import AnswerMethod
 from equipoise.profile.profile import LOG_KEYS
 from equipoise.profile.receipt_store import ReceiptStore, read_session_receipt
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.records.envelopes import sign
 from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.v1 import analyst_pb2, types_pb2

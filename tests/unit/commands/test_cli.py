@@ -19,8 +19,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import RoundState, Share
-from equipoise.queries.predicates import Quantile, Statement, Variance
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Quantile, Statement, Variance
 from equipoise.results import Labels, Results
 
 

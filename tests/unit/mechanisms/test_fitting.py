@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from equipoise import Marginal, attribute
-from equipoise.queries.predicates import Statement
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.fitting import fit
 

@@ -14,11 +14,11 @@ from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise.queries.predicates import Among, CountDistinct, Marginal
+from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.session_workload import CompiledStatement, SessionWorkload
-from equipoise.queries.statistics import compile_statistic
-from equipoise.queries.workload_compiler import compile_alone
+from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.statements import CountDistinct, Marginal
+from equipoise.queries.workload_compiler import CompiledStatement, compile_alone, compile_statistic
 from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import check_asked, linear, play, session_length
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism, session_mechanism

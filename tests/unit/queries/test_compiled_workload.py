@@ -14,19 +14,11 @@ import pytest
 from equipoise.errors import InvalidArgument
 from equipoise.queries.compiled_workload import MAX_COEFFICIENTS
 from equipoise.queries.predicate_compiler import MAX_BOXES, MAX_DEPTH, PredicateCompiler
-from equipoise.queries.predicates import (
-    AllOf,
-    Among,
-    AnyOf,
-    Interval,
-    Marginal,
-    Not,
-    Predicate,
-    Statement,
-    attribute,
-)
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate, attribute
 from equipoise.queries.schema import Attribute, Schema, bin_labels
-from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload, concatenate
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.wire.workloads import workload_from_bytes, workload_to_bytes
 
 EDGES = (0.0, 15.0, 60.0)
@@ -136,7 +128,7 @@ def test_open_intervals_end_at_the_bins() -> None:
         (AllOf(wrong(ORIGIN)), "statements[1].conditions"),
         (AnyOf((ORIGIN, Not(Among("carrier", ("AA",))))), "statements[1].conditions[1].condition.attribute"),
         (Marginal(()), "statements[1].attributes"),
-        (Marginal(wrong("origin")), "statements[1].attributes"),
+        (Marginal(wrong(7)), "statements[1].attributes"),
         (Marginal(("origin", "carrier")), "statements[1].attributes[1]"),
         (Marginal(("origin", "delay", "origin")), "statements[1].attributes[2]"),
         (Not(wrong(Marginal(("origin",)))), "statements[1].condition"),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
+from equipoise.errors import InvalidArgument
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, attribute
+from equipoise.queries.statements import CountDistinct, Marginal
 
 A, B, C = Among("a", ("x",)), Among("b", ("y",)), Among("c", ("z",))
 
@@ -40,3 +44,19 @@ def test_misuse_is_refused() -> None:
         bool(A)
     with pytest.raises(TypeError, match="a string"):
         attribute("a") == 3  # noqa: B015
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: attribute("price") > 50, r"price: `> 50` would part a bin: .*write `>=`"),
+        (lambda: attribute("price") <= 50, r"price: `<= 50` would part a bin: .*write `<`"),
+        (lambda: attribute("price") > 50, r"price: `> 50` would part a bin"),
+        (lambda: attribute("country").isin("GB"), r"isin: must be several names, such as \('GB',\)"),
+        (lambda: Marginal(cast(Any, "country")), r"marginal\.attributes: .* not the bare string 'country'"),
+        (lambda: CountDistinct(cast(Any, "country")), r"count_distinct\.attributes: .* bare string 'country'"),
+    ],
+)
+def test_what_cannot_be_meant_says_what_to_write(build: Callable[[], object], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        build()

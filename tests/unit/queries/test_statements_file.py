@@ -10,20 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.predicates import (
-    AllOf,
-    Among,
-    AnyOf,
-    CappedSum,
-    CountDistinct,
-    Interval,
-    Marginal,
-    Not,
-    Predicate,
-    Quantile,
-    Statement,
-    Variance,
-)
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
+from equipoise.queries.statements import CappedSum, CountDistinct, Marginal, Quantile, Statement, Variance
 from equipoise.queries.statements_file import statements_from_json, statements_to_json
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)

@@ -12,8 +12,9 @@ import pytest
 from equipoise import CappedSum, CountDistinct, Marginal, Quantile, Statistic, Variance, attribute, median
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Attribute, Schema, bin_labels
-from equipoise.queries.statistics import CompiledQuantile, Databases, compile_statistic, grid_units
-from equipoise.queries.workload_compiler import compile_workload
+from equipoise.queries.statements.quantile import CompiledQuantile
+from equipoise.queries.statistics import Databases, grid_units
+from equipoise.queries.workload_compiler import compile_statistic, compile_workload
 
 EDGES = (0.0, 15.0, 60.0)
 SCHEMA = Schema(
@@ -44,7 +45,7 @@ def wrong(value: object) -> typing.Any:
         (Variance("carrier"), "attribute", "no bins"),
         (Variance(wrong(None)), "attribute", "no attribute None"),
         (CountDistinct(()), "attributes", "at least one"),
-        (CountDistinct(wrong("carrier")), "attributes", "at least one"),
+        (CountDistinct(wrong(7)), "attributes", "at least one"),
         (CountDistinct(("carrier", "late")), "attributes[1]", "no attribute 'late'"),
         (CountDistinct(("carrier", "carrier")), "attributes[1]", "twice"),
         (CappedSum("carrier", 1.0), "attribute", "no bins"),

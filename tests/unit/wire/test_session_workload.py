@@ -6,19 +6,16 @@ import numpy as np
 import pytest
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.queries.predicates import Among, CountDistinct, Interval, Marginal, Not, Variance
+from equipoise.queries.predicates import Among, Interval, Not
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import CountDistinct, Marginal, Variance
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.v1 import types_pb2
-from equipoise.wire.outline import MAX_SLOT, MAX_STATEMENT_BYTES, asked_from_bytes, asked_to_bytes
+from equipoise.wire.outline import MAX_SLOT, asked_from_bytes, asked_to_bytes
 from equipoise.wire.session_workload import compile_asked, compile_statement
-from equipoise.wire.workloads import (
-    statement_from_bytes,
-    statement_to_bytes,
-    workload_from_bytes,
-    workload_to_bytes,
-)
+from equipoise.wire.statements import MAX_STATEMENT_BYTES, statement_from_bytes, statement_to_bytes
+from equipoise.wire.workloads import workload_from_bytes, workload_to_bytes
 
 SCHEMA = Schema((Attribute("a", ("x", "y", "z")), Attribute("b", ("0", "1"))))
 STATEMENTS = (Not(Among("a", ("x",))), Marginal(("b", "a")))

@@ -12,21 +12,9 @@ import pytest
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
 from equipoise.model.results import NO_BOUND
 from equipoise.queries.predicate_compiler import MAX_DEPTH
-from equipoise.queries.predicates import (
-    AllOf,
-    Among,
-    AnyOf,
-    CappedSum,
-    CountDistinct,
-    Interval,
-    Marginal,
-    Not,
-    Predicate,
-    Quantile,
-    Statement,
-    Variance,
-)
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
 from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.statements import CappedSum, CountDistinct, Marginal, Quantile, Statement, Variance
 from equipoise.v1 import types_pb2
 from equipoise.wire.results import ANSWERS_IN_CHUNK, chunk_from_bytes, results_to_chunks
 from equipoise.wire.workloads import schema_from_message, schema_to_message, workload_from_bytes, workload_to_bytes
@@ -145,7 +133,7 @@ def field(number: int, content: bytes) -> bytes:
         ([Not(AnyOf(()))], "statements[0].predicate.negation.any.conditions"),
         ([AllOf(wrong((AMONG, None)))], "statements[0].predicate.all.conditions[1]"),
         ([Marginal(())], "statements[0].marginal.attributes"),
-        ([Marginal(wrong("carrier"))], "statements[0].marginal.attributes"),
+        ([Marginal(wrong(7))], "statements[0].marginal.attributes"),
         ([AMONG, Quantile("", 0.5, 0.1)], "statements[1].statistic.quantile.attribute"),
         ([Quantile("delay", math.nan, 0.1)], "statements[0].statistic.quantile.level"),
         ([Quantile("delay", 0.5, wrong("0.1"))], "statements[0].statistic.quantile.window"),

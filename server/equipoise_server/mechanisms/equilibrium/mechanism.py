@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.results import NO_BOUND
-from equipoise.queries.box_terms import Vectors
 from equipoise.queries.fixed_point import on_grid
-from equipoise.queries.workload_compiler import CompiledWorkload, concatenate
+from equipoise.queries.workload_builder import WorkloadBuilder, concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.query_player import Units
 from equipoise_server.mechanisms.checking import check_inputs
@@ -93,9 +93,7 @@ def joined(setting: PublicParameters, present: Sequence[CompiledWorkload]) -> Co
     """
     if present:
         return concatenate(present)
-    size = setting.universe_size
-    no_vectors = Vectors(size, np.zeros((0, (size + 7) // 8), dtype=np.uint8))
-    return CompiledWorkload((size,), np.zeros(1, dtype=np.int64), (), (), (no_vectors,))
+    return WorkloadBuilder((setting.universe_size,)).build()
 
 
 def unrepaired(workloads: Mapping[str, CompiledWorkload], synopsis: Synopsis) -> dict[str, Answers]:

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.fixed_point import GRID_BITS, on_grid
-from equipoise.queries.session_workload import CompiledStatement
 from equipoise.queries.statistics import CompiledStatistic, Databases, grid_units
-from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.mechanisms.online_private.question import DIRECTION_BITS, Scale
 
 SENSITIVITY = 1 << 10  # units of a scale that one record may move: a finer one gains nothing beside the noise
@@ -57,10 +56,10 @@ class Proportion(CompiledStatistic):
 
 
 def statistic_of(statement: CompiledStatement) -> CompiledStatistic:
-    """The one number that a statement asks for. Raises `InvalidArgument` for a marginal."""
+    """The one number that a statement asks for. Raises `InvalidArgument` for a table."""
     if isinstance(statement, CompiledStatistic):
         return statement
-    if statement.marginals:
+    if statement.query_count != 1 or statement.l1_sensitivity != 1:
         raise InvalidArgument(
             "statement", "is a table; low_sensitivity answers single numbers: conditions, statistics"
         )

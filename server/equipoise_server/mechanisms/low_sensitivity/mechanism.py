@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.session_workload import CompiledStatement
 from equipoise.queries.statistics import Databases, grid_units
+from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.candidates import read_candidates
 from equipoise_server.mechanisms.low_sensitivity.database_question import (

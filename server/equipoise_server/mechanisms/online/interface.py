@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.session_workload import CompiledStatement, SessionWorkload
+from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statistics import CompiledStatistic
-from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, PublicParameters
 

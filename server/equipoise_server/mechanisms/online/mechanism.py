@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from equipoise.accounting import Cost, charge_of, events_to_json
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import NO_BOUND
-from equipoise.queries.session_workload import CompiledStatement
+from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.mechanisms.checking import check_costs
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import fresh_answers

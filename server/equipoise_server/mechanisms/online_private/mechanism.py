@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.accounting import charge_of, events_to_json
-from equipoise.queries.session_workload import CompiledStatement
+from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.mechanisms.checking import check_costs
 from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED

@@ -23,7 +23,6 @@ from equipoise_server.mechanisms.noise_calibration import (
     LaplaceNoise,
     noise_from_fields,
 )
-from equipoise_server.mechanisms.pooled.family import asked_sets
 from equipoise_server.randomness.stream import KeyedStream
 
 USUAL = Fraction(1, 100)  # the chance at which two laws of noise are compared
@@ -104,9 +103,9 @@ def votes_of(workload: CompiledWorkload, unit: str, sets: Sequence[Axes]) -> NDA
     Statements about no set of the family vote for nothing.
     """
     places = {axes: place for place, axes in enumerate(sets)}
-    asked: Iterable[Axes] = asked_sets(workload)
+    asked: Iterable[Axes | None] = workload.statement_tables()
     votes = np.zeros(len(sets), dtype=np.int64)
     for axes in set(asked) if unit == "analyst" else asked:
-        if axes in places:
+        if axes is not None and axes in places:
             votes[places[axes]] += 1
     return votes

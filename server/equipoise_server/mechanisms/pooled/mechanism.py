@@ -19,15 +19,16 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.results import NO_BOUND
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.marginal_tables import Axes
-from equipoise.queries.workload_compiler import CompiledWorkload, concatenate
+from equipoise.queries.workload_builder import concatenate, some_statements
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.checking import check_inputs
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.pooled.demand import votes_of
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers, direct_answers
-from equipoise_server.mechanisms.pooled.family import asked_sets, table_cells
+from equipoise_server.mechanisms.pooled.family import table_cells
 from equipoise_server.mechanisms.pooled.measured import MeasuredTable, TableEstimate, estimate, measure
-from equipoise_server.mechanisms.pooled.outside import repair_outside, some_statements
+from equipoise_server.mechanisms.pooled.outside import repair_outside
 from equipoise_server.mechanisms.pooled.plan import PooledParameters, plan_pooled
 from equipoise_server.mechanisms.pooled.synopsis import fitted_weights, synthetic_records
 from equipoise_server.mechanisms.repair.statement_repair import SYNOPSIS, UNCERTIFIED
@@ -97,18 +98,20 @@ def check_statements(parameters: PooledParameters, workload: CompiledWorkload) -
     """Raises `InvalidArgument` for a statement about a table that the family lacks, unless such are repaired."""
     outside = [] if parameters.repair is not None else outside_of(parameters, workload)
     if outside:
-        family, sets = parameters.family, asked_sets(workload)
-        axes = sets[outside[0]]
-        raise InvalidArgument(
-            f"statements[{outside[0]}]",
-            f"is about a table of {len(axes)} attributes and {table_cells(family.sizes, axes):,} cells, larger than"
-            f" the family's limit of {family.ways} attributes and {family.cells:,} cells",
-        )
+        family, axes = parameters.family, workload.statement_tables()[outside[0]]
+        limits = f"the family's limit of {family.ways} attributes and {family.cells:,} cells"
+        if axes is None:
+            problem = f"is not told by one table; pooled answers what tables within {limits} tell"
+        else:
+            cells = table_cells(family.sizes, axes)
+            problem = f"is about a table of {len(axes)} attributes and {cells:,} cells, larger than {limits}"
+        raise InvalidArgument(f"statements[{outside[0]}]", problem)
 
 
 def outside_of(parameters: PooledParameters, workload: CompiledWorkload) -> list[int]:
     """The statements about a table that the family does not hold."""
-    return [statement for statement, axes in enumerate(asked_sets(workload)) if not parameters.family.holds(axes)]
+    sets = workload.statement_tables()
+    return [statement for statement, axes in enumerate(sets) if not parameters.family.holds(axes)]
 
 
 def noisy_demand(
@@ -127,7 +130,7 @@ def estimates_of(
 ) -> dict[Axes, TableEstimate]:
     """What the measured tables say about each table of the family that somebody asks about."""
     sizes = parameters.family.sizes
-    asked = sorted({axes for axes in asked_sets(together) if parameters.family.holds(axes)})
+    asked = sorted({axes for axes in together.statement_tables() if parameters.family.holds(axes)})
     return {axes: estimate(sizes, axes, tables, records) for axes in asked}
 
 

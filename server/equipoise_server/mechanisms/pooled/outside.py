@@ -6,7 +6,7 @@ are is the analyst's own; nothing here couples analysts but the repair places, w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import ApproximateDpEvent, PrivacyEvent, PureDpEvent, ZcdpEvent
 from equipoise.model.accounts import Budget
-from equipoise.queries.box_terms import Terms
-from equipoise.queries.compiled_workload import MarginalRange
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.budget_rounding import sampler_delta
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
@@ -111,25 +109,3 @@ def repair_outside(
         name: repair(repairs, name, own.workload, own.counts, setting.records, own.synopsis, seed)
         for name, own in served.items()
     }
-
-
-def some_statements(workload: CompiledWorkload, chosen: Sequence[int]) -> CompiledWorkload:
-    """The workload of some of the statements, in the order given, which ascends."""
-    sizes = np.diff(workload.statement_offsets)[list(chosen)]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    number = np.full(workload.query_count, -1, dtype=np.int64)
-    for start, statement in zip(offsets.tolist(), chosen, strict=False):
-        first, last = workload.statement_offsets[statement : statement + 2].tolist()
-        number[first:last] = np.arange(start, start + last - first)
-    groups = []
-    for group in workload.groups:
-        rows = np.flatnonzero(number[group.queries] >= 0)
-        if rows.size:
-            queries = number[group.queries[rows]]
-            groups.append(Terms(group.axes, queries, group.coefficients[rows], group.vectors[rows]))
-    marginals = tuple(
-        MarginalRange(int(number[each.first_query]), each.axes)
-        for each in workload.marginals
-        if number[each.first_query] >= 0
-    )
-    return CompiledWorkload(workload.schema_sizes, offsets, marginals, tuple(groups), workload.vectors)

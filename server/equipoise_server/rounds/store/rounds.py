@@ -148,7 +148,7 @@ def check_token(connection: Connection, page_token: str, analyst: str | None = N
         else:
             read_share(connection, page_token, analyst)
     except NotFound:
-        raise InvalidArgument("page_token", "is not one that this server gave") from None
+        raise InvalidArgument("page_token", "is not a page token issued by this server") from None
 
 
 def newest_first(page_token: str, limit: int) -> Select[Any]:

@@ -38,7 +38,7 @@ async def hide_errors(call: Call) -> AsyncIterator[None]:
     except (InternalError, aio.InternalError, aio.UsageError) as error:
         await _refuse_unexpected(call, error)
     except aio.BaseError:
-        # What gRPC raises besides is that the server was stopped before the caller had sent all: nobody listens.
+        # Any other gRPC error means the server stopped mid-request; no client is listening.
         raise asyncio.CancelledError from None
     except TooFast as error:
         # Logged where it is limited, so that a flood of calls is not a flood of lines.

@@ -1,9 +1,9 @@
-"""How every call is surrounded: a guard is a context manager that is entered before the call is looked at.
+"""Interceptors: context managers that every call enters before its request is parsed.
 
-    call -> hide errors -> measure -> authenticate -> authorise -> limit -> the method
+    call -> hide errors -> measure -> authenticate -> limit -> authorise -> the method
 
-The same guard serves unary and streaming methods, so that there is no second way in. Those that stream write to the
-context.
+Limits come before authorisation: calls that are refused for their role cost the server as much as others do. The
+same interceptor serves unary and streaming methods, so there is no second way in.
 """
 
 from __future__ import annotations

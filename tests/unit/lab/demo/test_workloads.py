@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from equipoise.queries.predicates import Marginal
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_lab.demo.table import AIRLINES, SCHEMA
 from equipoise_lab.demo.workloads import DENSEST, SPARSEST, query_count, workload_of

@@ -9,8 +9,9 @@ import pytest
 
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise.queries.predicates import Marginal, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors, uniform_guess
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equipoise.queries.predicates import CountDistinct, Marginal, Statement, Variance, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import CountDistinct, Marginal, Statement, Variance
 from equipoise.queries.statements_file import statements_to_json
 from equipoise_lab.simulation.baselines import LAPLACE, noise_errors
 from equipoise_lab.simulation.session_simulate import sensitivities

@@ -12,8 +12,9 @@ import pytest
 
 from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND
-from equipoise.queries.predicates import Marginal, Statement, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.statements_file import statements_to_json
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors

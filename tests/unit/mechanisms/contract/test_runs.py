@@ -23,8 +23,10 @@ from harness.mechanism_cases import (
 
 from equipoise.accounting import Cost
 from equipoise.model.results import NO_BOUND, AnswerMethod
-from equipoise.queries.predicates import Marginal, attribute
-from equipoise.queries.workload_compiler import compile_workload, concatenate
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.mechanisms.registry import MECHANISMS
 

@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import NO_BOUND
-from equipoise.queries.predicates import (
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import (
     CappedSum,
     CountDistinct,
     Marginal,
     Quantile,
     Statement,
     Variance,
-    attribute,
     median,
 )
 from equipoise.queries.statistics import Databases, grid_units

@@ -15,9 +15,10 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import Share
-from equipoise.queries.predicates import AllOf, Among, Marginal, Statement
+from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_alone, compile_workload
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import joined, linear, play

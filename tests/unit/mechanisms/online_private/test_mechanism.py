@@ -16,10 +16,11 @@ from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import Share
 from equipoise.queries.fixed_point import GRID_BITS
-from equipoise.queries.predicates import Among, Marginal
+from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.session_workload import CompiledStatement, SessionWorkload
-from equipoise.queries.workload_compiler import compile_alone
+from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_compiler import CompiledStatement, compile_alone
 from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, play
 from equipoise_server.mechanisms.online_private.epochs import BLOCK, EpochParameters, Epochs, pulls

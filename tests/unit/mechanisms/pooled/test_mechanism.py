@@ -18,8 +18,9 @@ from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.model.rounds import Share
 from equipoise.queries.fixed_point import on_grid
-from equipoise.queries.predicates import Among, Marginal, Statement, attribute
+from equipoise.queries.predicates import Among, attribute
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.interface import GRID_BITS, Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise

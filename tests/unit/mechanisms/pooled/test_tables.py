@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 
 from equipoise import accounting
 from equipoise.queries.marginal_tables import Axes
-from equipoise.queries.predicates import Among, Marginal, Statement, attribute
+from equipoise.queries.predicates import Among, attribute
 from equipoise.queries.schema import MAX_ATTRIBUTES, Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.workload_builder import some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.pooled.allocation import cube_root, shares_of
 from equipoise_server.mechanisms.pooled.demand import votes_of
 from equipoise_server.mechanisms.pooled.direct import Chances, direct_answers
-from equipoise_server.mechanisms.pooled.family import Family, asked_sets
+from equipoise_server.mechanisms.pooled.family import Family
 from equipoise_server.mechanisms.pooled.measured import MeasuredTable, estimate, measure, reach
-from equipoise_server.mechanisms.pooled.outside import some_statements
 from equipoise_server.mechanisms.pooled.synopsis import synthetic_records
 
 SIZES = {"a": 3, "b": 2, "one": 1, "c": 4}
@@ -53,8 +54,8 @@ def selected(workload: CompiledWorkload, query: int) -> NDArray[np.int64]:
 
 
 def test_a_statement_is_about_the_attributes_that_it_constrains() -> None:
-    assert asked_sets(WORKLOAD) == SETS
-    assert asked_sets(compile_workload([], SCHEMA)) == []
+    assert WORKLOAD.statement_tables() == SETS
+    assert compile_workload([], SCHEMA).statement_tables() == []
 
 
 def test_as_many_attributes_as_a_schema_can_have_are_told_apart() -> None:
@@ -64,7 +65,7 @@ def test_as_many_attributes_as_a_schema_can_have_are_told_apart() -> None:
         (attribute("x31") == "0") & (attribute("x32") == "1"),
         Marginal(("x59", "x40")),
     ]
-    assert asked_sets(compile_workload(asked, schema)) == [(0,), (31, 32), (40, 59)]
+    assert compile_workload(asked, schema).statement_tables() == [(0,), (31, 32), (40, 59)]
 
 
 def test_votes_are_one_a_statement_or_one_a_set() -> None:
@@ -243,7 +244,7 @@ def test_some_statements_of_a_workload_count_what_they_counted_before(chosen: li
     part = some_statements(WORKLOAD, chosen)
     expected = [counts[offsets[statement] : offsets[statement + 1]] for statement in chosen]
     assert part.counts(histogram).tolist() == [int(count) for each in expected for count in each]
-    assert asked_sets(part) == [SETS[statement] for statement in chosen]
+    assert part.statement_tables() == [SETS[statement] for statement in chosen]
     assert [part.statement_sensitivity(i) for i in range(len(chosen))] == [
         WORKLOAD.statement_sensitivity(statement) for statement in chosen
     ]
