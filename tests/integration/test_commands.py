@@ -187,6 +187,7 @@ def test_enrolling_renewing_and_leaving(run: Run, refused: Callable[..., str], p
         assert "there is no such analyst" in refused(*analyst, step, "ann")
 
 
+@pytest.mark.full
 def test_exported_charges_add_up_to_what_is_shown(run: Run, place: Path) -> None:
     """By the script in the documentation, which knows nothing of ours but the exported file."""
     (script,) = re.findall(r"^```python\n(.*?)^```", MECHANISMS.read_text(), re.MULTILINE | re.DOTALL)

@@ -52,6 +52,7 @@ def entry(action: str, round_id: str, cost: Cost, events: str) -> JournalEntry:
     return JournalEntry(1, datetime(2024, 1, 1, tzinfo=UTC), action, "data/t", round_id, cost, events, b"")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("order", [None, 5.0])
 @pytest.mark.parametrize("composition", ["sum", "worst"])
 def test_the_documented_script_finds_what_the_ledger_finds(composition: str, order: float | None) -> None:
