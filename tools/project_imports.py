@@ -21,7 +21,7 @@ import equipoise_server.sessions.worker
 from equipoise.accounting import Cost
 from equipoise.errors import EquipoiseError
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import SessionTerms, Share
+from equipoise.model.rounds import SessionTerms, Share, Terms
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.queries.session_workload import SessionWorkload
@@ -49,7 +49,6 @@ from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameter
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
 from equipoise_server.rounds.datasets import Counting
-from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.rounds.worker import serve_job
 from equipoise_server.sessions.worker import serve_session

@@ -19,10 +19,10 @@ from equipoise.model.log import ItemOpening, RecordOpening
 from equipoise.model.times import to_microseconds
 from equipoise.records import envelopes
 from equipoise.records.merkle import leaf_hash, root_of
-from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
-from equipoise.records.record import SESSION_VERSION, Audience, Kind, Record, make_item, make_record
-from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
+from equipoise.records.receipts import RECEIPT_TYPE, SESSION_RECEIPT_TYPE, ReceiptPayload, SessionReceiptPayload
+from equipoise.records.record import Audience, Kind, Record, make_record
 from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
+from harness.record_items import forge_item
 
 ORIGIN = "equipoise/test"
 DATA_PARTS: tuple[PrivacyEvent, ...] = (
@@ -108,8 +108,8 @@ class Custodian:
             "analyst_budget": analyst_budget,
             "beta": 0.05,
             "mechanism": "equilibrium",
-            "promised_error": 0.1,
-            "uncertified_at_most": 0,
+            "error_bound": 0.1,
+            "max_uncertified": 0,
             "analyst_cost": analyst_cost,
             "analyst_events": json.loads(analyst_events),
             "analyst_order": None,
@@ -119,6 +119,7 @@ class Custodian:
             "release_grid_seconds": GRID_SECONDS,
             "records": 400,
             "universe_size": 8,
+            "session": None,
         }
         shares = [{"analyst": analyst, **SHARE} for analyst in analysts]
         terms: dict[str, object] = {
@@ -126,11 +127,14 @@ class Custodian:
             "data_budget": BUDGET,
             "analyst_budget": analyst_budget,
             "beta": 0.05,
+            "mechanism": "auto",
+            "options": {},
+            "release_grid_seconds": GRID_SECONDS,
+            "session": None,
         }
-        terms |= {"shares": shares}
         if session is not None:
             turns = int(str(session["length"])) * int(str(session["turn_seconds"])) * 1_000_000
-            public |= {"version": SESSION_VERSION, "session": {**session, "shares": len(analysts)}}
+            public |= {"session": {**session, "shares": len(analysts)}}
             public |= {"close_time": to_microseconds(self.time) + turns if turns else None}
             terms |= {"session": session}
         plan = {
@@ -138,12 +142,14 @@ class Custodian:
             "parameters": "{}",
             "data_cost": asdict(cost or charge_of(DATA_PARTS)),
             "analyst_cost": analyst_cost,
-            "promised_error": 0.1,
-            "uncertified_at_most": 0,
+            "error_bound": 0.1,
+            "max_uncertified": 0,
             "data_events": events_to_json("equilibrium", DATA_PARTS),
             "analyst_events": analyst_events,
+            "seconds": 1.0,
+            "memory_bytes": 1,
         }
-        told = {"round": round_id, "terms": terms, "plan": plan, "journal": self.head()}
+        told = {"round": round_id, "terms": terms, "shares": shares, "plan": plan, "journal": self.head()}
         self.shares[round_id] = list(analysts)
         items = [("share", {"round": round_id, **share}) for share in shares]
         self._record(Kind.ROUND_OPENED, [("round", public), ("plan", told), *items])
@@ -321,7 +327,7 @@ class Custodian:
                 for field, value in fields.items():
                     told[field] = {**told[field], **value} if isinstance(value, dict) else value
                 told.pop("item")
-                item = make_item(name, item.audience, told)  # noqa: PLW2901
+                item = forge_item(name, item.audience, told)  # noqa: PLW2901
             items.append(item)
         self.records[-1] = make_record(record.kind, items)
 
@@ -373,7 +379,7 @@ class Custodian:
 
     def _record(self, kind: Kind, items: Sequence[tuple[str, Mapping[str, object]]]) -> None:
         self.time += timedelta(seconds=1)
-        self.records.append(make_record(kind, [make_item(name, Audience.AUDITOR, told) for name, told in items]))
+        self.records.append(make_record(kind, [forge_item(name, Audience.AUDITOR, told) for name, told in items]))
 
     def _list(self, round_id: str, state: str, release_time: int | None = None) -> None:
         self.listed[round_id] = replace(self.listed[round_id], state=state, release_time=release_time)

@@ -52,7 +52,7 @@ async def opened(operator: operator_pb2_grpc.OperatorServiceStub, request_id: st
             request_id="register",
         )
     )
-    terms = operator_pb2.RoundTerms(
+    terms = types_pb2.RoundTerms(
         dataset="grid",
         unit=types_pb2.PROTECTION_UNIT_QUERY,
         data_budget=budget,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from equipoise.records.merkle import leaf_hash
-from equipoise.records.record import Audience, Kind, Record, make_item
+from equipoise.records.record import Audience, Kind, Record
 from equipoise.records.signed_notes import Checkpoint, open_checkpoint
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.storage.store import Store, open_store
@@ -17,6 +17,7 @@ from equipoise_server.transparency import keys, log
 from equipoise_server.transparency.record_writer import record
 from equipoise_server.transparency.sequencing import Sequencer
 from equipoise_server.transparency.signing import Signer
+from harness.record_items import forge_item
 
 ORIGIN = "equipoise/test"
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -59,7 +60,7 @@ class LogBench:
 
     def record(self, *names: str, after: float = 0, **about: str) -> Record:
         """A record of some items in a transaction of its own, to be shown after some seconds."""
-        items = [make_item(name, Audience.AUDITOR, {}) for name in names]
+        items = [forge_item(name, Audience.AUDITOR, {}) for name in names]
         later = self.now + timedelta(seconds=after)
         with self.store.write() as connection:
             return record(

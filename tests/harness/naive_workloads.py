@@ -50,7 +50,10 @@ def naive_matrix(statements: list[Linear]) -> NDArray[np.int64]:
         if isinstance(statement, Marginal):
             axes = [SCHEMA.names.index(name) for name in statement.attributes]
             for cell in itertools.product(*(SCHEMA.attributes[axis].categories for axis in axes)):
-                rows.append([int(tuple(record[axis] for axis in axes) == cell) for record in RECORDS])
+                where = statement.where
+                inside = [where is None or holds(where, record) for record in RECORDS]
+                same = [tuple(record[axis] for axis in axes) == cell for record in RECORDS]
+                rows.append([int(both) for both in map(all, zip(inside, same, strict=True))])
         else:
             rows.append([int(holds(statement, record)) for record in RECORDS])
     return np.array(rows, dtype=np.int64).reshape(len(rows), len(RECORDS))
@@ -70,8 +73,8 @@ predicates: st.SearchStrategy[Predicate] = st.recursive(
     max_leaves=8,
 )
 names = st.lists(st.sampled_from(SCHEMA.names), min_size=1, unique=True)
-marginals = names.map(lambda some: Marginal(tuple(some)))
 constants = predicates.flatmap(lambda each: st.sampled_from([AnyOf((each, Not(each))), AllOf((Not(each), each))]))
+marginals = st.builds(Marginal, names.map(tuple), st.none() | predicates | constants)
 statements_of_all_kinds = predicates | predicates | constants | marginals
 # Some have one statement, some the same one several times.
 workloads = st.lists(statements_of_all_kinds, max_size=6) | st.lists(

@@ -158,7 +158,7 @@ def bundle(text: str, key: str) -> dict[str, dict[str, Any]]:
         before = leaf["root"]
     workload = base64.b64decode(evidence["salt"]) + base64.b64decode(whole["workload"])
     assert items["workload"]["commitment"] == sha256(b"equipoise workload v1\n" + workload).hexdigest()
-    if items["round"]["version"] == 1:
+    if items["round"]["session"] is None:
         receipt = read(payload(evidence["receipt"], RECEIPT, [key]))
         assert (receipt["round"], receipt["analyst"]) == (evidence["round"], evidence["analyst"])
         assert receipt["commitment"] == items["workload"]["commitment"]

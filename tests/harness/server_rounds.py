@@ -36,9 +36,9 @@ def registration() -> operator_pb2.RegisterDatasetRequest:
     )
 
 
-def terms() -> operator_pb2.RoundTerms:
+def terms() -> types_pb2.RoundTerms:
     budget = types_pb2.Budget(epsilon=8.0, delta=1e-4)
-    return operator_pb2.RoundTerms(
+    return types_pb2.RoundTerms(
         dataset="shop",
         unit=types_pb2.PROTECTION_UNIT_QUERY,
         data_budget=budget,

@@ -21,26 +21,31 @@ from equipoise.queries.workload_compiler import compile_workload
 from equipoise.records import envelopes, merkle
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Earlier, Evidence, OpenedItem, OpenedRecord
-from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.records.receipts import (
+    RECEIPT_TYPE,
+    SESSION_RECEIPT_TYPE,
+    ReceiptPayload,
+    SessionReceiptPayload,
+    chain_start,
+    chain_step,
+)
 from equipoise.records.record import (
-    SESSION_VERSION,
     Audience,
     Item,
     Kind,
     Record,
-    make_item,
     make_record,
     stream_digest,
     synopsis_digest,
     workload_commitment,
 )
-from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
 from equipoise.results import Results
 from equipoise.wire.outline import asked_to_bytes
 from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise.wire.statements import statement_to_bytes
 from equipoise.wire.workloads import workload_to_bytes
+from harness.record_items import forge_item
 
 DEPLOYMENT = "0123456789abcdef"
 ORIGIN = f"equipoise/{DEPLOYMENT}"
@@ -82,7 +87,7 @@ class Custodian:
     def grow(self, leaves: int) -> None:
         """Leaves of other rounds."""
         for number in range(leaves):
-            item = make_item("destruction", Audience.ROUND, {"round": f"{number:032x}", "time": TIME})
+            item = forge_item("destruction", Audience.ROUND, {"round": f"{number:032x}", "time": TIME})
             self.append(make_record(Kind.SEED_DESTROYED, [item]))
 
     def append(self, record: Record) -> int:
@@ -213,9 +218,9 @@ class Told:
     def _records(self, commitment: bytes | None, stream: Sequence[bytes], synopsis: bytes | None) -> list[Record]:
         cost = asdict(charge_of(self.parts))
         nothing = asdict(Cost())
-        announced = {"unit": "query", "beta": 0.05, "mechanism": "equilibrium", "promised_error": BOUND / 2**40}
+        announced = {"unit": "query", "beta": 0.05, "mechanism": "equilibrium", "error_bound": BOUND / 2**40}
         announced |= {
-            "uncertified_at_most": 5,
+            "max_uncertified": 5,
             "analyst_cost": cost,
             "analyst_order": None,
             "release_grid_seconds": 60,
@@ -229,9 +234,10 @@ class Told:
         records = [told]
         share = {"statements": 4, "queries": 12, "sensitivity": 4, "support": 4}
         public = announced | budgets | {"dataset": "shop", "dataset_root": told.root.hex(), "universe_size": 8}
+        public |= {"session": None}
         if self.slots:
             terms = {"ending": "stop", "length": self.length, "turn_seconds": self.turn_seconds}
-            public |= {"version": SESSION_VERSION, "session": terms | {"shares": len(SHARES)}}
+            public["session"] = terms | {"shares": len(SHARES)}
         records.append(self._record(Kind.ROUND_OPENED, public, share))
         if self.end != "open":
             seal = {"opened_root": records[-1].root.hex(), "nonce": None}
@@ -270,15 +276,15 @@ class Told:
         name, own_name = names[kind]
         of_round = {} if kind is Kind.DATASET_REGISTERED else {"round": ROUND}
         changed = self.items.get(name, {})
-        items = [make_item(name, Audience.ROUND, of_round | dict(public) | dict(changed))]
-        items.append(make_item("plan", Audience.AUDITOR, {"not": "opened"}))
+        items = [forge_item(name, Audience.ROUND, of_round | dict(public) | dict(changed))]
+        items.append(forge_item("plan", Audience.AUDITOR, {"not": "opened"}))
         if own_name:
             items += [self._own(own_name, analyst, own) for analyst in SHARES]
         return make_record(kind, items)
 
     def _own(self, name: str, analyst: str, fields: Fields) -> Item:
         told = {"round": ROUND, "analyst": analyst, **fields, **self.items.get(name, {})}
-        return make_item(name, Audience.ANALYST, told, analyst)
+        return forge_item(name, Audience.ANALYST, told, analyst)
 
 
 def _opened(record: Record, place: int) -> OpenedItem:

@@ -146,7 +146,7 @@ def test_a_deployment_is_audited_offline(place: Place) -> None:
     place.audit("seed", place.released, "--out", seed)
     kept = read_archive(archive)
     recorded = read_rounds(open_steps(kept.records, kept.leaves)).rounds[place.released]
-    assert seed_in(seed, bytes.fromhex(recorded.terms["seed_commitment"])) == SEED
+    assert seed_in(seed, recorded.terms.seed_commitment) == SEED
     assert seed.stat().st_mode & 0o777 == 0o600
     assert "seed cannot be written" in place.refused("seed", place.released, "--out", seed).replace(
         f"{seed}: ", "seed "

@@ -102,7 +102,7 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     assert run("operator", "operator", "dataset", "list")["datasets"][0]["name"] == "shop"
     assert run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)["promised_error"] > 0
     round_id = open_round(run)
-    assert run("ann", "rounds")["rounds"][0]["share"] == {
+    assert run("ann", "rounds")["rounds"][0]["terms"]["shares"][0] == {
         **{"analyst": "ann", "statements": 3, "queries": 10},
         **{"sensitivity": 0, "support": 0},
     }
@@ -230,7 +230,7 @@ def test_a_round_with_a_closing_time_needs_no_operator(run: Run, place: Path) ->
     register(run, place)
     close = (datetime.now(UTC) + timedelta(seconds=20)).strftime("%Y-%m-%dT%H:%M:%SZ")
     detail = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, "--close", close, "--release-grid", 2)
-    assert detail["round"]["close_time"] == close.replace("Z", "+00:00")
+    assert detail["round"]["terms"]["close_time"] == close.replace("Z", "+00:00")
     assert detail["round"]["release_grid_seconds"] == 2
     run("bob", "submit", detail["round"]["id"], place / "statements.json")
     assert run("bob", "wait", detail["round"]["id"])["state"] == "released"
@@ -336,7 +336,7 @@ def test_a_round_of_independent_noise(run: Run, refused: Callable[..., str], pla
     planned = run("operator", "operator", "round", "plan", *noise)
     assert (planned["mechanism"], planned["analyst_budget"]["epsilon"]) == ("gaussian", 0)
     opened = run("operator", "operator", "round", "open", *noise)
-    assert (opened["plan"], opened["requested_mechanism"]) == (planned, "gaussian")
+    assert (opened["plan"], opened["round"]["terms"]["mechanism"]) == (planned, "gaussian")
     round_id = opened["round"]["id"]
     tried = run("ann", "dry-run", round_id, place / "statements.json")
     assert (tried["sensitivity"], tried["support"], tried["promised_error"]) == (4, 4, planned["promised_error"])
@@ -431,13 +431,13 @@ def test_a_session_by_the_commands_alone(
     assert plan["analyst_budget"] is None
     opened = run("operator", "operator", "session", "open", *SESSION, "--mechanism", "online", "--ending", "stop")
     session_id = opened["round"]["id"]
-    assert opened["round"]["session"] == {"length": 10, "turn_seconds": 0, "ending": "stop"}
+    assert opened["round"]["terms"]["session"] == {"length": 10, "turn_seconds": 0, "ending": "stop"}
     assert [each["round"]["id"] for each in run("operator", "operator", "session", "list")["sessions"]] == [
         session_id
     ]
     assert run("operator", "operator", "session", "show", session_id)["round"] == opened["round"]
     (listed,) = run("ann", "sessions")["sessions"]
-    assert (listed["id"], listed["analyst_budget"], listed["answered"]) == (session_id, None, 0)
+    assert (listed["id"], listed["terms"]["analyst_budget"], listed["answered"]) == (session_id, None, 0)
 
     statements = place / "statements.json"
     assert "does not protect you" in refused("ann", "ask", session_id, statements)

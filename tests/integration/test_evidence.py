@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from harness.rounds_bench import COLOUR, SCHEMA, SIZE, write_table
@@ -45,7 +46,7 @@ class Place:
     operator: Operator
     clients: dict[str, Client]
 
-    def opened(self, mechanism: str, options: str = "") -> str:
+    def opened(self, mechanism: str, options: Mapping[str, object] = MappingProxyType({})) -> str:
         """A round to which ann and bob have submitted, and cyd, who has taken it back."""
         shares = tuple(Share(name, 4, 12, 4, 4) for name in ("ann", "bob", "cyd"))
         budget = Budget(8.0, 1e-4)
@@ -58,7 +59,7 @@ class Place:
         self.clients["cyd"].withdraw(round_id)
         return round_id
 
-    def released(self, mechanism: str, options: str = "") -> str:
+    def released(self, mechanism: str, options: Mapping[str, object] = MappingProxyType({})) -> str:
         """Such a round, whose results can be read."""
         round_id = self.opened(mechanism, options)
         self.operator.seal(round_id)
@@ -107,7 +108,7 @@ def failing(bundle: Bundle, papers: VerifierInputs) -> Check | None:
 
 def test_every_analyst_can_verify_whatever_became_of_the_round(tmp_path: Path) -> None:
     with a_place(tmp_path) as place:
-        released = place.released("equilibrium", options='{"game_share":0.5,"play":"mixed"}')
+        released = place.released("equilibrium", options={"game_share": 0.5, "play": "mixed"})
         rounds = [released]
         for seal in (False, True):
             round_id = place.opened("gaussian")
@@ -126,6 +127,34 @@ def test_every_analyst_can_verify_whatever_became_of_the_round(tmp_path: Path) -
                 assert (bundle.synopsis is not None) == (round_id == released)
                 assert bool(bundle.stream) == (round_id == released and name in STATEMENTS)
         evidence_of_one_is_of_no_use_to_another(place, released)
+
+
+def test_a_marginal_of_some_records_is_answered_and_verified_like_all_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = (Marginal(("size",), where=COLOUR == "red"), Marginal(("size",)))
+    monkeypatch.setitem(STATEMENTS, "bob", asked)
+    monkeypatch.setitem(STATEMENTS, "ann", asked[:1])
+    with a_place(tmp_path) as place:
+        round_id, bob = place.opened("gaussian"), place.clients["bob"]
+        counted = bob.dry_run(round_id, asked)
+        assert (counted.statements, counted.queries, counted.sensitivity) == (2, 8, 4)
+        place.operator.seal(round_id)
+        place.operator.run_to_completion(round_id)
+        place.operator.release(round_id)
+        bob.wait(round_id)
+        answers = list(bob.results(round_id, asked))
+        assert [(each.statement, *each.cell) for each in answers[:5]] == [
+            *((0, size) for size in ("s", "m", "l", "xl")),
+            (1, "s"),
+        ]
+        for red, all_of_size in zip(answers[:4], answers[4:], strict=True):
+            assert red.value <= all_of_size.value + red.bound + all_of_size.bound
+        for name in ("ann", "bob"):
+            bundle, papers = place.clients[name].bundle(round_id), place.papers(name, round_id)
+            assert failing(bundle, papers) is None
+        whole = replace(papers, statements=(asked[1], asked[1]))
+        assert failing(bundle, whole) is Check.WORKLOAD
 
 
 def refusal_of_eve(place: Place, round_id: str) -> str:
@@ -183,7 +212,7 @@ def bundled(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     """Ann's bundle of a round, twice; the second has the proof that the log has only grown since the first."""
     ann, here = place.directory / "ann", place.directory
     profile = ("--profile", ann)
-    round_id = place.opened("pooled", options='{"least":0,"synopsis":5000}')
+    round_id = place.opened("pooled", options={"least": 0, "synopsis": 5000})
     first = (ann / "receipts" / round_id).read_bytes()
     place.clients["ann"].submit(round_id, STATEMENTS["bob"])
     replaced = (ann / "receipts" / round_id).read_bytes()

@@ -128,9 +128,12 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
         "analyst bob, the workload's commitment",
     ),
     "the plan": (
-        sql("""UPDATE rounds SET plan = replace(plan, '"seconds":', '"seconds":1') WHERE id = :round"""),
+        sql(
+            """UPDATE rounds SET plan = replace(plan, '"max_uncertified":', '"max_uncertified":1') """
+            "WHERE id = :round"
+        ),
         "plan",
-        "plan.seconds",
+        "plan.max_uncertified",
     ),
     "the terms": (
         sql("""UPDATE rounds SET terms = replace(terms, '"beta":0.05', '"beta":0.06') WHERE id = :round"""),
@@ -155,7 +158,7 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
     "an item": (
         sql(f"UPDATE record_items SET content = x'7b7d' WHERE place = 0 AND record = {SEALED}"),
         "records",
-        "the hash of item 0 of the round-sealed record",
+        "the round-sealed record: the item seal does not open to its hash",
     ),
     "a hash": (
         sql(
@@ -163,7 +166,7 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
             "AND record = (SELECT position FROM records WHERE round_id = :round AND kind = 'round-released')"
         ),
         "records",
-        "the root of the round-released record",
+        "the round-released record has an item twice",
     ),
     "a root": (
         sql("UPDATE records SET root = zeroblob(32) WHERE round_id = :round AND kind = 'round-opened'"),

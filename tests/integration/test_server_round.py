@@ -105,12 +105,13 @@ async def registered_and_opened(people: People) -> str:
     refused = await refusal_of(operator.PlanRound(operator_pb2.PlanRoundRequest(terms=too_sensitive)))
     assert (refused.status, "terms.shares[1].sensitivity" in refused.message) == ("INVALID_ARGUMENT", True)
     opened = (await operator.OpenRound(request)).detail
-    assert [(share.sensitivity, share.support) for share in opened.shares] == [(4, 4), (4, 4)]
+    assert [(share.sensitivity, share.support) for share in opened.round.terms.shares] == [(4, 4), (4, 4)]
     assert (opened.round.state, opened.plan) == (types_pb2.ROUND_STATE_OPEN, plan)
     asked = analyst_pb2.GetAnalystRoundRequest(round_id=opened.round.id)
     seen = (await ann.GetAnalystRound(asked)).round
-    assert (seen.share.analyst, b"bob" in seen.SerializeToString()) == ("ann", False)
-    assert (seen.share.sensitivity, seen.share.support) == (4, 4)
+    (own,) = seen.terms.shares
+    assert (own.analyst, b"bob" in seen.SerializeToString()) == ("ann", False)
+    assert (own.sensitivity, own.support) == (4, 4)
     wanted = analyst_pb2.GetDatasetRequest(name="shop")
     assert (await ann.GetDataset(wanted)).dataset == dataset
     # Without a share there is no such round and no such dataset.

@@ -92,7 +92,7 @@ class Talk:
 
 def opened(made: World) -> Watched:
     share = {"statements": STATEMENTS, "queries": 12}
-    terms = operator_pb2.RoundTerms(
+    terms = types_pb2.RoundTerms(
         dataset="shop",
         unit=types_pb2.PROTECTION_UNIT_QUERY,
         data_budget=types_pb2.Budget(epsilon=4.0, delta=1e-4),
@@ -101,9 +101,9 @@ def opened(made: World) -> Watched:
         mechanism="online_private",
         shares=[types_pb2.Share(analyst=name, **share) for name in SHARES],
         release_grid_seconds=60,
+        session=types_pb2.SessionTerms(length=TURNS, turn_seconds=TURN_SECONDS),
     )
-    session = types_pb2.SessionTerms(length=TURNS, turn_seconds=TURN_SECONDS)
-    request = operator_pb2.OpenSessionRequest(terms=terms, session=session, request_id=fresh())
+    request = operator_pb2.OpenSessionRequest(terms=terms, request_id=fresh())
     shown = made.operator.OpenSession(request).detail.round
     return Watched("a session by turns", shown.id, shown.seed_commitment, perfect=False)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from harness.naive_workloads import RECORDS, SCHEMA, Linear, naive_matrix, seeds, workloads
+from harness.naive_workloads import RECORDS, SCHEMA, Linear, naive_matrix, names, predicates, seeds, workloads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.predicates import Predicate
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_builder import concatenate, some_statements
 from equipoise.queries.workload_compiler import compile_workload
 
 
@@ -90,3 +92,30 @@ def test_concatenation_is_compiling_the_statements_in_order(parts: list[list[Lin
         np.testing.assert_array_equal(
             joined.transpose_sparse(queries, queries), together.transpose_sparse(queries, queries)
         )
+
+
+@settings(max_examples=50)
+@given(workloads, st.data())
+def test_some_statements_of_a_workload_are_those_statements_compiled(
+    statements: list[Linear], data: st.DataObject
+) -> None:
+    chosen = [number for number in range(len(statements)) if data.draw(st.booleans())]
+    part = some_statements(compile_workload(statements, SCHEMA), chosen)
+    alone = compile_workload([statements[number] for number in chosen], SCHEMA)
+    histogram = np.arange(len(RECORDS), dtype=np.int64)
+    np.testing.assert_array_equal(part.counts(histogram), alone.counts(histogram))
+    np.testing.assert_array_equal(part.statement_offsets, alone.statement_offsets)
+    np.testing.assert_array_equal(part.statement_sensitivities, alone.statement_sensitivities)
+    assert part.statement_tables() == alone.statement_tables()
+
+
+@given(names, predicates)
+def test_a_marginal_of_some_records_moves_by_two_between_two_of_its_cells(
+    attributes: list[str], where: Predicate
+) -> None:
+    statement = Marginal(tuple(attributes), where)
+    matrix = naive_matrix([statement])
+    moved = max(int(np.abs(matrix - matrix[:, [record]]).sum(axis=0).max()) for record in range(len(RECORDS)))
+    cells, outside = int(matrix.any(axis=1).sum()), not matrix.any(axis=0).all()
+    assert moved == (2 if cells > 1 else int(cells == 1 and outside))
+    assert moved <= compile_workload([statement], SCHEMA).statement_sensitivity(0) == 2

@@ -40,7 +40,7 @@ def combined(inner: st.SearchStrategy[Predicate]) -> st.SearchStrategy[Predicate
 
 
 predicates: st.SearchStrategy[Predicate] = st.recursive(leaves, combined, max_leaves=10)
-marginals = st.builds(Marginal, st.lists(names, min_size=1, max_size=4).map(tuple))
+marginals = st.builds(Marginal, st.lists(names, min_size=1, max_size=4).map(tuple), st.none() | predicates)
 statistics: st.SearchStrategy[Statistic] = (
     st.builds(Quantile, names, numbers, numbers)
     | st.builds(Variance, names)

@@ -91,7 +91,7 @@ def begun(
             new_budgets=again,
         )
     )
-    wanted = operator_pb2.RoundTerms(
+    wanted = types_pb2.RoundTerms(
         dataset=dataset,
         unit=types_pb2.ProtectionUnit.Value(f"PROTECTION_UNIT_{terms.unit.upper()}"),
         data_budget=budget(terms.data_budget),

@@ -32,11 +32,16 @@ def blocks(language: str, page: str = README) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
 
 
+def below(command: Any, name: str) -> Any:
+    """The command of this name in a group."""
+    return command.resolve_command(typer.Context(command), [name])[1]
+
+
 def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
     """A command and all below it, with their full names."""
     yield name, command
-    for below, each in getattr(command, "commands", {}).items():
-        yield from walk(f"{name} {below}", each)
+    for each in getattr(command, "commands", {}):
+        yield from walk(f"{name} {each}", below(command, each))
 
 
 ALL = [pair for name, command in COMMANDS.items() for pair in walk(name, command)]
@@ -72,7 +77,7 @@ def test_the_commands_of_the_pages_are_understood(line: str) -> None:
     name, *arguments = shlex.split(line)
     command = COMMANDS[name]
     while hasattr(command, "commands"):
-        command, arguments = command.commands[arguments[0]], arguments[1:]
+        command, arguments = below(command, arguments[0]), arguments[1:]
     command.make_context(command.name, arguments)
 
 

@@ -43,6 +43,12 @@ def test_rows_carry_statement_and_cell() -> None:
     assert rows[4] == Answer(1.0, math.inf, AnswerMethod.UNCERTIFIED, 1, ())
 
 
+def test_a_marginal_of_some_records_has_the_cells_of_the_whole_one() -> None:
+    some = Labels(SCHEMA, (Marginal(("sex", "smokes"), attribute("sex") == "f"), attribute("sex") == "f"))
+    assert list(some) == list(Labels(SCHEMA, STATEMENTS))
+    assert some.queries == 5
+
+
 def test_rows_without_statements() -> None:
     assert {(row.statement, row.cell) for row in Results.collect(ROUND, columns())} == {(-1, ())}
 

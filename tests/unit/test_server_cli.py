@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -27,7 +28,8 @@ def run(*arguments: str) -> int:
 
 
 def commands(group: typer.core.TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for name, command in group.commands.items():
+    for name in group.commands:
+        _, command, _ = group.resolve_command(typer.Context(group), [name])
         if isinstance(command, typer.core.TyperGroup):
             yield from commands(command, (*path, name))
         else:
@@ -67,12 +69,12 @@ def test_the_commands() -> None:
 
 @pytest.mark.parametrize("path", all_commands())
 def test_every_command_and_option_has_help(path: tuple[str, ...]) -> None:
-    group = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
     for name in path:
-        assert isinstance(group, typer.core.TyperGroup)
-        group = group.commands[name]
-    assert len((group.help or "").split()) > 8
-    for parameter in group.params:
+        assert isinstance(command, typer.core.TyperGroup)
+        _, command, _ = command.resolve_command(typer.Context(command), [name])
+    assert len((command.help or "").split()) > 8
+    for parameter in command.params:
         assert getattr(parameter, "help", None), parameter.name
     assert CliRunner().invoke(app, [*path, "--help"]).exit_code == 0
 

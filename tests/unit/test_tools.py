@@ -11,7 +11,7 @@ import pytest
 
 TOOLS = Path(__file__).parents[2] / "tools"
 TREE = {
-    "client/equipoise/model/views.py": "class Round:\n    close_time: int = 0\n",
+    "client/equipoise/model/rounds.py": "class Round:\n    close_time: int = 0\n",
     "client/equipoise/prose.py": '"""Words: close_time."""\n\n# close_time\nNOTE = "close_time is late"\n',
     "client/equipoise/v1/types_pb2.py": "close_time = 1\n",
     "server/equipoise_server/rows.py": 'ROW = {"close_time": 1}\n',
@@ -44,7 +44,7 @@ def test_files_are_counted_that_name_a_column_in_code(tree: Path) -> None:
     assert found is not None
     assert found.groups()[:4] == ("4", "3", "1", "1")
     assert found[5].split() == [
-        "client/equipoise/model/views.py",
+        "client/equipoise/model/rounds.py",
         "server/equipoise_server/options.py",
         "server/equipoise_server/rows.py",
         "protos/types.proto",

@@ -22,6 +22,7 @@ from equipoise.records.merkle import (
     verify_consistency,
     verify_inclusion,
 )
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.record import (
     Kind,
     item_hash,
@@ -30,7 +31,6 @@ from equipoise.records.record import (
     synopsis_digest,
     workload_commitment,
 )
-from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, open_checkpoint, sign_note
 from equipoise.verification.checks import Check, VerifierInputs, verify
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -200,9 +200,8 @@ def pure_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
 
 def events_to_json(mechanism: str, parts: Iterable[PrivacyEvent]) -> str:
     """Canonical JSON with the mechanism's name; fractions as `numerator/denominator`."""
-    events = [{"event": part.event, **asdict(part)} for part in parts]
-    fields = {"mechanism": mechanism, "events": events}
-    return json.dumps(fields, default=_fraction, sort_keys=True, separators=(",", ":"))
+    fields = {"mechanism": mechanism, "events": [_fields(part) for part in parts]}
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
 def events_from_json(text: str) -> tuple[PrivacyEvent, ...]:
@@ -211,6 +210,36 @@ def events_from_json(text: str) -> tuple[PrivacyEvent, ...]:
         return tuple(_part(event) for event in json.loads(text)["events"])
     except (KeyError, TypeError, ArithmeticError, RecursionError) as problem:
         raise ValueError("events: not what a charge is made of") from problem
+
+
+def _fields(part: PrivacyEvent) -> dict[str, object]:
+    """The JSON object of a part. These keys are hashed and kept for good: no attribute's name is one by itself."""
+    told: dict[str, object] = {"event": part.event, "name": part.name}
+    match part:
+        case ZcdpEvent():
+            return told | {"rho": _written(part.rho), "times": part.times}
+        case PureDpEvent():
+            return told | {"epsilon": _written(part.epsilon), "times": part.times}
+        case ApproximateDpEvent():
+            return told | {"epsilon": _written(part.epsilon), "delta": _written(part.delta)}
+        case Mixture():
+            return told | {
+                "trials": part.trials,
+                "probability": _written(part.probability),
+                "rho_of_one": _written(part.rho_of_one),
+                "epsilon": _written(part.epsilon),
+                "delta": _written(part.delta),
+            }
+        case ThresholdTests():
+            return told | {
+                "positives": part.positives,
+                "test_epsilon": _written(part.test_epsilon),
+                "answer_rho": _written(part.answer_rho),
+                "epsilon": _written(part.epsilon),
+                "delta": _written(part.delta),
+            }
+        case RenyiEvent():
+            return told | {"order": _written(part.order), "bound": _written(part.bound)}
 
 
 def _part(fields: dict[str, Any]) -> PrivacyEvent:
@@ -246,7 +275,5 @@ def _count(value: Any) -> int:
     return int(value)
 
 
-def _fraction(value: object) -> str:
-    if not isinstance(value, Fraction):
-        raise TypeError(f"{value!r} is no part of a charge")
+def _written(value: Fraction) -> str:
     return f"{value.numerator}/{value.denominator}"

@@ -63,4 +63,4 @@ def _lags(
 def _listed(detail: RoundDetail) -> ListedRound:
     shown = detail.round
     release = None if shown.release_time is None else to_microseconds(shown.release_time)
-    return ListedRound(shown.id, shown.dataset, shown.state.value, to_microseconds(shown.open_time), release)
+    return ListedRound(shown.id, shown.terms.dataset, shown.state.value, to_microseconds(shown.open_time), release)

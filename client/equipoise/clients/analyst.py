@@ -36,11 +36,12 @@ from equipoise.records.record import SALT_BYTES
 from equipoise.results import Labels, Results
 from equipoise.synopsis import SynopsisPart
 from equipoise.v1 import analyst_pb2
-from equipoise.wire import rounds, workloads
+from equipoise.wire import workloads
 from equipoise.wire.datasets import dataset_from_message
 from equipoise.wire.identities import caller_from_message
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.rounds import round_from_message
 from equipoise.wire.statements import statement_from_bytes
 from equipoise.wire.submissions import dry_run_from_message, receipt_from_message
 
@@ -91,13 +92,13 @@ class Client:
             lambda token: analyst_pb2.ListAnalystRoundsRequest(page_token=token),
             analyst_pb2.ListAnalystRoundsResponse,
         ):
-            yield from map(rounds.round_shown, page.rounds)
+            yield from map(round_from_message, page.rounds)
 
     def round(self, round_id: str) -> Round:
         """One round. Raises `NotFound` where the caller has no share in it."""
         request = analyst_pb2.GetAnalystRoundRequest(round_id=round_id)
         method, kind = f"{SERVICE}/GetAnalystRound", analyst_pb2.GetAnalystRoundResponse
-        return rounds.round_shown(self._connection.call(method, request, kind).round)
+        return round_from_message(self._connection.call(method, request, kind).round)
 
     def dataset(self, name: str) -> Dataset:
         """The schema and size of a dataset of a round the caller has a share in."""
@@ -170,7 +171,7 @@ class Client:
         method, kind = f"{SERVICE}/WatchAnalystRound", analyst_pb2.WatchAnalystRoundResponse
         shown = None
         for response in self._connection.stream(method, lambda: request, kind):
-            shown = rounds.round_shown(response.round)
+            shown = round_from_message(response.round)
             if on_change is not None:
                 on_change(shown)
         return shown if shown is not None else self.round(round_id)
@@ -207,7 +208,7 @@ class Client:
         """
         labels = None
         if statements:
-            labels = Labels(self.dataset(self.round(round_id).dataset).schema, tuple(statements))
+            labels = Labels(self.dataset(self.round(round_id).terms.dataset).schema, tuple(statements))
         return Results.collect(round_id, self.stream(round_id), labels)
 
     def stream_synopsis(self, round_id: str) -> Iterator[SynopsisPart]:
@@ -216,7 +217,7 @@ class Client:
         Raises `WrongState` before the release time and where the round's mechanism makes no synopsis, `DataLoss`
         where records are missing.
         """
-        sizes = self.dataset(self.round(round_id).dataset).schema.sizes
+        sizes = self.dataset(self.round(round_id).terms.dataset).schema.sizes
         received, missing = 0, 1
 
         def request() -> analyst_pb2.DownloadSynopsisRequest:
@@ -269,10 +270,10 @@ class Client:
         evidence, workload = self.evidence(round_id, since_size)
         proven = proven_round(evidence)
         stream: list[bytes] = []
-        if proven.result is not None and proven.result["stream"] is not None:
+        if proven.result is not None and proven.result.stream is not None:
             stream = [chunk for chunk, _ in self._messages(round_id)]
         synopsis = None
-        if proven.release is not None and proven.release["synopsis"] is not None:
+        if proven.release is not None and proven.release.synopsis is not None:
             synopsis = synopsis_to_bytes(self.synopsis(round_id), proven.schema.sizes)
         return Bundle(evidence, workload, tuple(stream), synopsis)
 
@@ -283,7 +284,7 @@ class Client:
             lambda token: analyst_pb2.ListSessionsRequest(page_token=token),
             analyst_pb2.ListSessionsResponse,
         ):
-            yield from map(rounds.round_shown, page.sessions)
+            yield from map(round_from_message, page.sessions)
 
     def asked(self, session_id: str) -> tuple[Statement, ...]:
         """What the caller asked in a session that has ended, in order, as the custodian has kept it.
@@ -320,7 +321,7 @@ class Client:
         answered nor charged, and all answers before it have been given.
         """
         keys = () if self._keepsakes is None else read_log_keys(self._keepsakes.directory / LOG_KEYS)
-        schema = self.dataset(self.round(session_id).dataset).schema
+        schema = self.dataset(self.round(session_id).terms.dataset).schema
         asking = Asking(session_id, schema, after, window, accept_unprotected, self._keepsakes, keys)
         yield from asking.answers(self._connection, statements)
 

@@ -13,9 +13,9 @@ from equipoise.model.accounts import JournalEntry
 from equipoise.model.log import RecordOpening, SealedSeed
 from equipoise.model.rounds import RoundDetail
 from equipoise.v1 import auditor_pb2
-from equipoise.wire import rounds
 from equipoise.wire.accounts import journal_entry_from_message
 from equipoise.wire.log import record_opening_from_message, sealed_seed_from_message
+from equipoise.wire.rounds import round_detail_from_message
 
 SERVICE = "/equipoise.v1.AuditorService"
 MAX_PAGE = 1000
@@ -51,7 +51,7 @@ class Auditor:
             lambda token: auditor_pb2.ListAuditRoundsRequest(page_size=MAX_PAGE, page_token=token),
             auditor_pb2.ListAuditRoundsResponse,
         ):
-            yield from map(rounds.round_detail, page.details)
+            yield from map(round_detail_from_message, page.details)
 
     def journal(self) -> Iterator[JournalEntry]:
         """The budget journal from its first entry on."""

@@ -18,10 +18,12 @@ from equipoise.model.rounds import Plan, RoundDetail, RoundState, Terms
 from equipoise.profile.enrolment import Bundle, begin, default_request_id, install, is_profile
 from equipoise.queries.schema import Schema
 from equipoise.v1 import operator_pb2
-from equipoise.wire import rounds, workloads
+from equipoise.wire import workloads
 from equipoise.wire.accounts import account_from_message, budget_to_message, journal_entry_from_message
 from equipoise.wire.datasets import dataset_from_message
 from equipoise.wire.identities import analyst_from_message
+from equipoise.wire.rounds import plan_from_message, round_detail_from_message
+from equipoise.wire.terms import terms_to_message
 
 SERVICE = "/equipoise.v1.OperatorService"
 
@@ -188,21 +190,19 @@ class Operator:
 
     def plan(self, terms: Terms) -> Plan:
         """What a round, or a session, would do and cost. Nothing is opened, nothing spent."""
-        request = operator_pb2.PlanRoundRequest(
-            terms=rounds.terms_message(terms), session=rounds.session_message(terms)
-        )
+        request = operator_pb2.PlanRoundRequest(terms=terms_to_message(terms))
         response = self._connection.call(f"{SERVICE}/PlanRound", request, operator_pb2.PlanRoundResponse)
-        return rounds.plan(response.plan)
+        return plan_from_message(response.plan)
 
     def open(self, terms: Terms, request_id: str | None = None) -> RoundDetail:
         """Opens a round: analysts with a share can submit from now on."""
         if terms.session is not None:
             raise InvalidArgument("terms.session", "is of a session, which open_session opens")
         request = operator_pb2.OpenRoundRequest(
-            terms=rounds.terms_message(terms), request_id=request_id or fresh_request_id()
+            terms=terms_to_message(terms), request_id=request_id or fresh_request_id()
         )
         response = self._connection.call(f"{SERVICE}/OpenRound", request, operator_pb2.OpenRoundResponse)
-        return rounds.round_detail(response.detail)
+        return round_detail_from_message(response.detail)
 
     def open_session(self, terms: Terms, request_id: str | None = None) -> RoundDetail:
         """Opens a session: its analysts can ask from now on, and both budgets are charged, for good.
@@ -212,12 +212,11 @@ class Operator:
         if terms.session is None:
             raise InvalidArgument("terms.session", "is missing; what has none is a round")
         request = operator_pb2.OpenSessionRequest(
-            terms=rounds.terms_message(terms),
-            session=rounds.session_message(terms),
+            terms=terms_to_message(terms),
             request_id=request_id or fresh_request_id(),
         )
         response = self._connection.call(f"{SERVICE}/OpenSession", request, operator_pb2.OpenSessionResponse)
-        return rounds.round_detail(response.detail)
+        return round_detail_from_message(response.detail)
 
     def close_session(self, session_id: str, request_id: str | None = None) -> RoundDetail:
         """Ends the asking in a session; `run` and `release` then give its results as those of a round.
@@ -228,7 +227,7 @@ class Operator:
             session_id=session_id, request_id=request_id or fresh_request_id()
         )
         response = self._connection.call(f"{SERVICE}/CloseSession", request, operator_pb2.CloseSessionResponse)
-        return rounds.round_detail(response.detail)
+        return round_detail_from_message(response.detail)
 
     def rounds(self) -> Iterator[RoundDetail]:
         """All rounds and sessions, newest first."""
@@ -237,32 +236,32 @@ class Operator:
             lambda token: operator_pb2.ListRoundsRequest(page_token=token),
             operator_pb2.ListRoundsResponse,
         ):
-            yield from map(rounds.round_detail, page.details)
+            yield from map(round_detail_from_message, page.details)
 
     def round(self, round_id: str) -> RoundDetail:
         """One round."""
         request = operator_pb2.GetRoundRequest(round_id=round_id)
         response = self._connection.call(f"{SERVICE}/GetRound", request, operator_pb2.GetRoundResponse)
-        return rounds.round_detail(response.detail)
+        return round_detail_from_message(response.detail)
 
     def watch(self, round_id: str) -> Iterator[RoundDetail]:
         """The round whenever its state or progress changes, until it has ended."""
         request = operator_pb2.WatchRoundRequest(round_id=round_id)
         method, kind = f"{SERVICE}/WatchRound", operator_pb2.WatchRoundResponse
         for response in self._connection.stream(method, lambda: request, kind):
-            yield rounds.round_detail(response.detail)
+            yield round_detail_from_message(response.detail)
 
     def seal(self, round_id: str, request_id: str | None = None) -> RoundDetail:
         """Fixes the workloads and reserves both budgets. Raises `BudgetExhausted` naming the account."""
         request = operator_pb2.SealRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
         response = self._connection.call(f"{SERVICE}/SealRound", request, operator_pb2.SealRoundResponse)
-        return rounds.round_detail(response.detail)
+        return round_detail_from_message(response.detail)
 
     def run(self, round_id: str, request_id: str | None = None) -> RoundDetail:
         """Starts the computation and returns at once; `watch` or `run_to_completion` follow it."""
         request = operator_pb2.RunRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
         response = self._connection.call(f"{SERVICE}/RunRound", request, operator_pb2.RunRoundResponse)
-        return rounds.round_detail(response.detail)
+        return round_detail_from_message(response.detail)
 
     def run_to_completion(
         self,
@@ -290,7 +289,7 @@ class Operator:
         """Stores answers and charges in one transaction; results open at the next point of the time grid."""
         request = operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
         response = self._connection.call(f"{SERVICE}/ReleaseRound", request, operator_pb2.ReleaseRoundResponse)
-        return rounds.round_detail(response.detail)
+        return round_detail_from_message(response.detail)
 
     def abort(self, round_id: str, reason: str, request_id: str | None = None) -> RoundDetail:
         """Ends a round without answers. Every analyst is shown the reason: give public things only."""
@@ -298,7 +297,7 @@ class Operator:
             round_id=round_id, reason=reason, request_id=request_id or fresh_request_id()
         )
         response = self._connection.call(f"{SERVICE}/AbortRound", request, operator_pb2.AbortRoundResponse)
-        return rounds.round_detail(response.detail)
+        return round_detail_from_message(response.detail)
 
     def accounts(self, dataset: str) -> Iterator[Account]:
         """The budget accounts of a dataset."""

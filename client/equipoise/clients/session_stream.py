@@ -30,8 +30,8 @@ from equipoise.profile.receipt_store import ReceiptStore, check_answered, read_s
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.records.envelopes import open_cosigned
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.record import SALT_BYTES
-from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Answer, Labels, Results
 from equipoise.v1 import analyst_pb2

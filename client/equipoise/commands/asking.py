@@ -36,16 +36,16 @@ def sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> Non
         (
             (
                 each.id,
-                each.dataset,
+                each.terms.dataset,
                 each.state,
                 each.mechanism,
-                "no" if each.analyst_budget is None else "yes",
+                "no" if each.terms.analyst_budget is None else "yes",
                 f"{each.answered:,}",
-                f"{each.share.statements:,}",
-                f"{each.share.queries:,}",
+                f"{own.statements:,}",
+                f"{own.queries:,}",
             )
             for each in found
-            if each.share is not None
+            for own in each.terms.shares
         ),
     )
 

@@ -5,7 +5,8 @@ Epsilons and deltas are floats, times are aware datetimes in UTC, errors are fra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -73,13 +74,13 @@ class Share:
 
 @dataclass(frozen=True)
 class Terms:
-    """What an operator wants of a round.
+    """What an operator wants of a round or of a session; all of it public.
 
     `unit` is "query" (one statement of one analyst may change unseen) or "analyst" (all of one analyst's may);
-    `mechanism` is "auto" or a name; `options` is a JSON object for the mechanism, or empty. From `close_time`
-    (aware) on the server seals, runs and releases the round by itself; None: the operator asks for each step.
-    Results open at multiples of `release_grid_seconds` since 1970; 0 stands for the server's own setting. With
-    `session` it is a session; then None for the `analyst_budget` says that analysts are not protected.
+    `mechanism` is "auto" or a name; `options` are JSON values for the mechanism. From `close_time` (aware) on the
+    server seals, runs and releases the round by itself; None: the operator asks for each step. Results open at
+    multiples of `release_grid_seconds` since 1970; 0 stands for the server's own setting. With `session` it is a
+    session; then None for the `analyst_budget` says that analysts are not protected from one another.
     """
 
     dataset: str
@@ -89,38 +90,50 @@ class Terms:
     unit: str = "query"
     beta: float = 0.05
     mechanism: str = "auto"
-    options: str = ""
+    options: Mapping[str, object] = field(default_factory=dict)
     close_time: datetime | None = None
     release_grid_seconds: int = 0
     session: SessionTerms | None = None
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlanNumbers:
     """What a mechanism would do in a round, from public things only.
 
-    `parameters` is a JSON object; `data_budget` and `analyst_budget` are the two costs as pairs at the round's
-    own deltas, the analysts' None in a session that does not protect them; `promised_error` is the largest bound
-    that any certified answer will carry.
+    `parameters` is a JSON object, enough to run it again. `analyst_cost` is None where analysts are not protected:
+    nothing bounds what they lose. `promised_error` is the largest bound of any certified answer; 1, which says
+    nothing, where none is certified. `seconds`: of a run on one ordinary core, good to a factor of 3 where shares
+    are used up; fewer where they are not.
     """
 
     mechanism: str
     parameters: str
     data_cost: Cost
-    analyst_cost: Cost
-    data_budget: Budget
-    analyst_budget: Budget | None
+    analyst_cost: Cost | None
     promised_error: float
     uncertified_at_most: int
     seconds: float
     memory_bytes: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Plan(PlanNumbers):
+    """A plan with its costs also as pairs, at the deltas of the round's budgets.
+
+    `analyst_budget` is None in a session that does not protect its analysts from one another.
+    """
+
+    data_budget: Budget
+    analyst_budget: Budget | None
+
+
 @dataclass(frozen=True)
 class Progress:
     """How far a run has come: `done` of `total` steps of `phase`. `complete`: the answers can be released.
 
-    While a session is open, the statements that have their answers of those that its shares allow.
+    `phase` is empty where no run is known, and starts with "failed" where the worker ended without answers.
+    `seconds_left` is an estimate for the phase; `peak_memory_bytes` is 0 until the worker has ended. While a
+    session is open, the steps are the statements that have their answers, of those that its shares allow.
     """
 
     phase: str
@@ -131,40 +144,30 @@ class Progress:
     peak_memory_bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Round:
-    """A round as every analyst who has a share in it sees it; `share` is the caller's own.
+    """A round or a session, as everybody who may see it does.
 
-    `close_time`: when it closes by itself, or None. Results open at multiples of `release_grid_seconds` since 1970.
-    `session`: set where it is one; a session without an analyst budget does not protect its analysts from one
-    another. `answered`: how many statements of the caller's have their answers, where it is a session.
+    `terms`: analysts are shown their own share alone, and nobody the `options`. `mechanism`: the one that was
+    chosen, or asked for. `release_time` is None until it is released, `abort_reason` empty unless it was aborted.
+    `answered`: how many statements of the caller's, an analyst's, have their answers, where it is a session.
     """
 
     id: str
-    dataset: str
+    terms: Terms
     state: RoundState
-    unit: str
-    data_budget: Budget
-    analyst_budget: Budget | None
-    beta: float
     mechanism: str
-    share: Share | None
     open_time: datetime
     release_time: datetime | None
     abort_reason: str
     seed_commitment: bytes
-    close_time: datetime | None = None
-    release_grid_seconds: int = 0
-    session: SessionTerms | None = None
     answered: int = 0
 
 
 @dataclass(frozen=True)
 class RoundDetail:
-    """A round as operators and auditors see it. `requested_mechanism`: "auto" where the server chose the plan's."""
+    """A round as operators and auditors see it."""
 
     round: Round
-    shares: tuple[Share, ...]
     plan: Plan
     progress: Progress
-    requested_mechanism: str

@@ -19,9 +19,8 @@ from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.submissions import Receipt
 from equipoise.profile.profile import read_file
 from equipoise.records.canonical import from_base64, parse_canonical_json
-from equipoise.records.receipts import ReceiptPayload
+from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload
 from equipoise.records.record import workload_commitment
-from equipoise.records.session_receipts import SessionReceiptPayload
 
 RECEIPTS, SESSION_RECEIPTS, CHECKPOINT = "receipts", "session-receipts", "checkpoint"
 _ROUND = re.compile(r"[0-9a-zA-Z]{1,64}")
@@ -112,7 +111,7 @@ def check_withdrawn(envelope: bytes, round_id: str) -> None:
 def check_answered(envelope: bytes, session_id: str, analyst: str, sequence: int, chain: bytes) -> None:
     """Raises `VerificationFailed` unless the receipt is of this answer and of all before it.
 
-    `chain`: `equipoise.records.session_receipts.chain_step`'s, of the bytes that were sent and the answers that
+    `chain`: `equipoise.records.receipts.chain_step`'s, of the bytes that were sent and the answers that
     came. Whose signature it is, `equipoise.verification.checks` finds out.
     """
     signed = read_session_receipt(envelope)

@@ -31,6 +31,14 @@ class Vectors:
         """Some of the vectors, unpacked: uint8[len(numbers), size]."""
         return np.unpackbits(self.bits[numbers], axis=1, count=self.size, bitorder="little")
 
+    def at(
+        self, numbers: NDArray[np.int32] | NDArray[np.int64], categories: NDArray[np.int64]
+    ) -> NDArray[np.uint8]:
+        """Whether some of the vectors select some categories: uint8[len(numbers), len(categories)], 0 or 1."""
+        places, which = np.unique(categories >> 3, return_inverse=True)
+        bits = self.bits[numbers[:, None], places].take(which, axis=1)
+        return np.asarray(bits >> (categories & 7).astype(np.uint8) & 1)
+
     def covered(self) -> NDArray[np.int64]:
         """How many categories each vector selects: int64[count]."""
         return np.asarray(np.bitwise_count(self.bits).sum(axis=1, dtype=np.int64))

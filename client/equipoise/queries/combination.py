@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.compiled_workload import CompiledWorkload
+from equipoise.queries.restricted_tables import RestrictedTables
 
 BLOCK = 1 << 21  # terms times cells that are held at once, a byte each
 
@@ -43,6 +44,8 @@ class Combination:
             raise ValueError("a query is outside the workload")
         self._add_terms(queries, coefficients)
         self._add_marginal_cells(queries, coefficients)
+        for each in self._workload.restricted:
+            self._add_restricted_cells(each, queries, coefficients)
 
     def at(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """The sum at each of some universe cells: int64[cells], exact. The caller keeps it within int64."""
@@ -58,9 +61,7 @@ class Combination:
             for axis, each in enumerate(categories):
                 terms, numbers = by_vector[axis]
                 if len(terms):
-                    places, which = np.unique(each >> 3, return_inverse=True)
-                    rows = self._workload.vectors[axis].bits[numbers[:, None], places]
-                    inside[terms] &= rows.take(which, axis=1) >> (each & 7).astype(np.uint8)
+                    inside[terms] &= self._workload.vectors[axis].at(numbers, each)
                 terms, wanted = by_category[axis]
                 if len(terms):
                     inside[terms] &= wanted[:, None] == each
@@ -95,6 +96,17 @@ class Combination:
             categories = np.unravel_index(queries[chosen] - marginal.first_query, shape)
             for axis, each in zip(marginal.axes, categories, strict=True):
                 self._by_category[axis].append((places, each))
+
+    def _add_restricted_cells(
+        self, group: RestrictedTables, queries: NDArray[np.int64], coefficients: NDArray[np.int64]
+    ) -> None:
+        tables, which = group.tables_of(queries)
+        places = self._new_terms(coefficients[which] * group.coefficients[tables])
+        categories = np.unravel_index(queries[which] - group.first_queries[tables], group.shape)
+        for axis, each in zip(group.axes, categories, strict=True):
+            self._by_category[axis].append((places, each))
+        for place, axis in enumerate(group.box_axes):
+            self._by_vector[axis].append((places, group.vectors[tables, place].astype(np.int64)))
 
     def _new_terms(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
         places = np.arange(self._terms, self._terms + len(coefficients))

@@ -1,7 +1,8 @@
 """A compiled workload: linear queries that can be applied to a histogram, to records, and transposed.
 
-The matrix of all queries over the universe is never built. A predicate is a signed sum of boxes (see `boxes`),
-a marginal is summed and spread along its axes. All results are exact integers, the same on every machine.
+The matrix of all queries over the universe is never built. A predicate is a signed sum of boxes (`box_terms`), a
+marginal is summed and spread along its axes, and one of some records only is a signed sum of such tables in boxes
+(`restricted_tables`). All results are exact integers, the same on every machine.
 
 Formal guarantees: with q(x) in {0, 1} the value of query q at universe cell x,
 `counts(h)[q] = sum_x h[x] q(x)`, `record_counts(cells)[q] = sum_b q(cells[b])`, and
@@ -10,20 +11,28 @@ Formal guarantees: with q(x) in {0, 1} the value of query q at universe cell x,
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.box_terms import BLOCK, EXACT, Terms, Vectors, check_total
 from equipoise.queries.marginal_tables import Axes, Table, marginal_tables, spread
+from equipoise.queries.restricted_tables import RestrictedTables
 
 MAX_WEIGHT = 256  # sum of |coefficients| of one predicate's boxes
 MAX_COEFFICIENTS = EXACT // MAX_WEIGHT  # 2^45: keeps every partial sum of `transpose` within 2^53
 WORD = 64  # records that `record_counts` treats at once
 MANY_RECORDS = 32 * WORD  # from here on their histogram is cheaper
+
+Parts = dict[Axes, list[Callable[[], Table]]]
+"""Tables over some axes, to be made and added up."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,7 @@ class CompiledWorkload:
     marginals: tuple[MarginalRange, ...]
     groups: tuple[Terms, ...]
     vectors: tuple[Vectors, ...]
+    restricted: tuple[RestrictedTables, ...] = ()
 
     @property
     def statement_count(self) -> int:
@@ -104,6 +114,8 @@ class CompiledWorkload:
                 np.add.at(result, group.queries, group.record_counts(words, everyone))
         if len(cells):
             self._count_in_marginals(np.array(categories), result)
+            for each in self.restricted:
+                each.add_record_counts(np.array(categories), self.vectors, result)
         return result
 
     def transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -131,7 +143,7 @@ class CompiledWorkload:
         if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < self.query_count:
             raise ValueError("a query is outside the workload")
         check_total(coefficients, MAX_COEFFICIENTS)
-        groups = {}
+        parts: Parts = defaultdict(list)
         for group in self.groups:
             starts = np.searchsorted(group.queries, queries, side="left")
             lengths = np.searchsorted(group.queries, queries, side="right") - starts
@@ -139,7 +151,8 @@ class CompiledWorkload:
                 # Row numbers starts[i], starts[i] + 1, ... for each query i, one after another.
                 within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
                 rows = np.repeat(starts, lengths) + within
-                groups[group.axes] = (group, rows, np.repeat(coefficients, lengths) * group.coefficients[rows])
+                weights = np.repeat(coefficients, lengths) * group.coefficients[rows]
+                parts[group.axes].append(partial(group.table, rows, weights, self.vectors))
         marginals: dict[Axes, Table] = {}
         last = np.searchsorted(self._marginal_strides[0], queries, side="right") - 1  # that begins before the query
         for row in np.unique(last[last >= 0]).tolist():
@@ -151,8 +164,13 @@ class CompiledWorkload:
                 np.add.at(cells.reshape(-1), queries[inside] - span.start, coefficients[inside])
                 table = cells.transpose(_positions(marginal.axes, axes))
                 marginals[axes] = marginals[axes] + table if axes in marginals else table
+        for axes, whole in marginals.items():
+            parts[axes].append(partial(np.asarray, whole))
+        for each in self.restricted:
+            if len(each.tables_of(queries)[0]):
+                parts[each.table_axes].append(partial(each.sparse_table, queries, coefficients, self.vectors))
         universe = np.zeros(math.prod(self.schema_sizes), dtype=np.int64)
-        self._spread(groups, marginals, universe)
+        self._spread(parts, universe)
         return universe
 
     def statement_sensitivity(self, statement: int) -> int:
@@ -173,7 +191,7 @@ class CompiledWorkload:
         """For each statement the axes, ascending, of the table that all of its queries are linear functions of.
 
         Those are a marginal's axes, or the ones that a predicate's boxes constrain, without attributes of a single
-        category: they tell nothing apart.
+        category: they tell nothing apart. None for a marginal of some records only.
         """
         # One bit an attribute: a schema has at most 60 (`equipoise.queries.schema.MAX_ATTRIBUTES`).
         found = np.zeros(self.query_count, dtype=np.int64)
@@ -184,8 +202,14 @@ class CompiledWorkload:
         telling = _bits(tuple(axis for axis, size in enumerate(self.schema_sizes) if size > 1))
         sets = found[self.statement_offsets[:-1]] & telling
         axes = range(len(self.schema_sizes))
-        axes_of = {bits: tuple(axis for axis in axes if bits >> axis & 1) for bits in np.unique(sets).tolist()}
-        return [axes_of[bits] for bits in sets.tolist()]
+        axes_of: dict[int, Axes | None] = {
+            bits: tuple(axis for axis in axes if bits >> axis & 1) for bits in np.unique(sets).tolist()
+        }
+        tables = [axes_of[bits] for bits in sets.tolist()]
+        for each in self.restricted:
+            for statement in np.searchsorted(self.statement_offsets, each.first_queries).tolist():
+                tables[statement] = None
+        return tables
 
     def covered(self) -> NDArray[np.int64]:
         """For how many records of the universe each query is 1: int64[k], from what was asked and not cell by cell.
@@ -202,6 +226,8 @@ class CompiledWorkload:
         for marginal in self.marginals:
             span = self._range(marginal)
             result[span] = universe // (span.stop - span.start)
+        for each in self.restricted:
+            each.add_covered(selected, self.vectors, result)
         return result
 
     def supports(self) -> NDArray[np.int64]:
@@ -270,38 +296,38 @@ class CompiledWorkload:
         """Adds to `result`, [k], every query's sum over `cells`, [|X|], both of one type."""
         groups = {group.axes: group for group in self.groups}
         marginals = self._marginal_queries
-        for axes, table in marginal_tables(cells.reshape(self.schema_sizes), groups.keys() | marginals.keys()):
+        restricted: dict[Axes, list[RestrictedTables]] = defaultdict(list)
+        for each in self.restricted:
+            restricted[each.table_axes].append(each)
+        wanted = groups.keys() | marginals.keys() | restricted.keys()
+        for axes, table in marginal_tables(cells.reshape(self.schema_sizes), wanted):
             if axes in groups:
                 np.add.at(result, groups[axes].queries, groups[axes].counts(table, self.vectors))
             if axes in marginals:
                 result[marginals[axes]] = table
+            for each in restricted.get(axes, ()):
+                each.add_counts(table, self.vectors, result)
 
     def _combine(self, coefficients: Table, universe: Table) -> None:
         """Adds the combination of all queries, with coefficients [k], to `universe`, [|X|], both of one type."""
-        groups = {}
+        parts: Parts = defaultdict(list)
         for group in self.groups:
             weights = coefficients[group.queries] * group.coefficients
             rows = np.flatnonzero(weights)
-            groups[group.axes] = (group, rows, weights[rows])
-        marginals: dict[Axes, Table] = {
-            axes: coefficients[queries].sum(axis=0) for axes, queries in self._marginal_queries.items()
-        }
-        self._spread(groups, marginals, universe)
+            parts[group.axes].append(partial(group.table, rows, weights[rows], self.vectors))
+        for axes, queries in self._marginal_queries.items():
+            parts[axes].append(partial(coefficients[queries].sum, axis=0))
+        for each in self.restricted:
+            parts[each.table_axes].append(partial(each.table, coefficients, self.vectors))
+        self._spread(parts, universe)
 
-    def _spread(
-        self,
-        groups: dict[Axes, tuple[Terms, NDArray[np.int64], Table]],
-        marginals: dict[Axes, Table],
-        universe: Table,
-    ) -> None:
+    def _spread(self, parts: Parts, universe: Table) -> None:
+        """Adds tables, which are made as late as possible, to `universe`, [|X|]."""
+
         def table_of(axes: Axes) -> Table:
-            if axes not in groups:
-                return marginals[axes]
-            group, rows, weights = groups[axes]
-            table = group.table(rows, weights, self.vectors)
-            return table + marginals[axes] if axes in marginals else table
+            return functools.reduce(operator.add, (make() for make in parts[axes]))
 
-        spread(groups.keys() | marginals.keys(), table_of, universe.reshape(self.schema_sizes))
+        spread(parts.keys(), table_of, universe.reshape(self.schema_sizes))
 
 
 def _positions(axes: Axes, order: Axes) -> tuple[int, ...]:

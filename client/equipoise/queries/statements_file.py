@@ -2,6 +2,7 @@
 
     {"version": 1, "statements": [
       {"marginal": ["origin", "month"]},
+      {"marginal": ["month"], "where": {"among": {"attribute": "carrier", "categories": ["AA"]}}},
       {"among": {"attribute": "carrier", "categories": ["AA", "UA"]}},
       {"interval": {"attribute": "dep_delay", "low": 15, "high": null}},
       {"all": [{"among": {"attribute": "origin", "categories": ["JFK"]}},
@@ -83,6 +84,8 @@ def _write(statement: Any) -> dict[str, object]:
                 content[each.name] = [_write(condition) for condition in value]
             case "tuple[str, ...]":
                 content[each.name] = list(value)
+            case "Predicate | None":
+                content |= {} if value is None else {each.name: _write(value)}
             case "Edge":
                 content[each.name] = None if math.isinf(value) else value
             case _:
@@ -112,8 +115,10 @@ def _read(document: object, field: str, depth: int, *, conditions_only: bool) ->
     each = _CLASSES[key]
     if conditions_only and each not in CONDITION.forms:
         raise InvalidArgument(f"{field}.{key}", "is a statement of its own, not a condition")
-    first, *others = (part.name for part in fields(each))
+    types = {part.name: str(part.type) for part in fields(each)}
+    first, *others = types
     if _FORMS[each].flat:
+        others = [name for name in others if name in document or not types[name].endswith("| None")]
         _check_keys(document, {key, *others}, field)
         content = {first: document[key]} | {name: document[name] for name in others}
         paths = {first: f"{field}.{key}"} | {name: f"{field}.{name}" for name in others}
@@ -121,8 +126,7 @@ def _read(document: object, field: str, depth: int, *, conditions_only: bool) ->
         _check_keys(document, {key}, field)
         content = _check_keys(document[key], {first, *others}, f"{field}.{key}")
         paths = {name: f"{field}.{key}.{name}" for name in content}
-    types = {part.name: str(part.type) for part in fields(each)}
-    return each(**{name: _read_part(content[name], types[name], paths[name], depth) for name in types})
+    return each(**{name: _read_part(content[name], types[name], paths[name], depth) for name in content})
 
 
 def _read_part(content: object, kind: str, field: str, depth: int) -> object:
@@ -133,6 +137,8 @@ def _read_part(content: object, kind: str, field: str, depth: int) -> object:
             return tuple(_text(each, f"{field}[{i}]") for i, each in enumerate(_list(content, field)))
         case "Predicate":
             return _read(content, field, depth + 1, conditions_only=True)
+        case "Predicate | None":
+            return _read(content, field, depth, conditions_only=True)
         case "tuple[Predicate, ...]":
             return tuple(
                 _read(each, f"{field}[{i}]", depth + 1, conditions_only=True)

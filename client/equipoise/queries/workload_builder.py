@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.box_terms import Terms, Vectors
 from equipoise.queries.compiled_workload import MAX_WEIGHT, CompiledWorkload, MarginalRange
 from equipoise.queries.marginal_tables import Axes
-from equipoise.queries.predicate_compiler import Boxes
+from equipoise.queries.predicate_compiler import EVERYTHING, Boxes
+from equipoise.queries.restricted_tables import RestrictedTables
 
 MAX_QUERIES = 1 << 24  # of one workload
 MAX_VECTOR_BITS = 1 << 31  # of all different vectors of a workload: 256 MB
@@ -30,11 +32,26 @@ class WorkloadBuilder:
         self._marginals: list[MarginalRange] = []
         self._numbers: tuple[dict[int, int], ...] = tuple({} for _ in sizes)
         self._groups: dict[Axes, tuple[list[int], list[int], list[int]]] = {}
+        self._restricted: dict[tuple[Axes, Axes], tuple[list[int], list[int], list[int]]] = {}
         self._vector_bits = 0
 
     def add_table(self, axes: Axes) -> None:
         """Adds a query for each cell of the table over `axes`, the last of which varies fastest."""
         self._marginals.append(MarginalRange(self._queries, axes))
+        self._queries += math.prod(self._sizes[axis] for axis in axes)
+
+    def add_restricted_table(self, axes: Axes, boxes: Boxes, path: str) -> None:
+        """Adds the queries of `add_table`, each of them times a sum of boxes. Raises as `add_boxes`."""
+        if boxes == EVERYTHING:
+            self.add_table(axes)
+            return
+        check_weight(boxes, path)
+        for box, coefficient in boxes.items():
+            key = axes, tuple([axis for axis, _ in box])
+            first_queries, coefficients, vectors = self._restricted.setdefault(key, ([], [], []))
+            first_queries.append(self._queries)
+            coefficients.append(coefficient)
+            vectors.extend(self._numbers_of(box))
         self._queries += math.prod(self._sizes[axis] for axis in axes)
 
     def add_boxes(self, boxes: Boxes, path: str) -> None:
@@ -77,6 +94,17 @@ class WorkloadBuilder:
             tuple(self._marginals),
             groups,
             tuple(vectors),
+            tuple(
+                RestrictedTables(
+                    self._sizes,
+                    axes,
+                    box_axes,
+                    np.array(queries, dtype=np.int64),
+                    np.array(coefficients, dtype=np.int64),
+                    np.array(numbers, dtype=np.int32).reshape(len(queries), len(box_axes)),
+                )
+                for (axes, box_axes), (queries, coefficients, numbers) in self._restricted.items()
+            ),
         )
 
     def _numbers_of(self, box: Sequence[tuple[int, int]]) -> list[int]:
@@ -110,16 +138,20 @@ def concatenate(workloads: Sequence[CompiledWorkload]) -> CompiledWorkload:
     )
     shifts = np.concatenate([[0], np.cumsum([each.query_count for each in workloads])])
     found: dict[Axes, list[Terms]] = {}
+    restricted: dict[tuple[Axes, Axes], list[RestrictedTables]] = {}
     marginals: list[MarginalRange] = []
     for i, each in enumerate(workloads):
         shift = int(shifts[i])
         marginals.extend(MarginalRange(shift + part.first_query, part.axes) for part in each.marginals)
         for group in each.groups:
-            numbers = np.empty_like(group.vectors)
-            for place, axis in enumerate(group.axes):
-                numbers[:, place] = renumberings[axis][i][group.vectors[:, place]]
+            numbers = _renumbered(group.vectors, group.axes, renumberings, i)
             found.setdefault(group.axes, []).append(
                 Terms(group.axes, group.queries + shift, group.coefficients, numbers)
+            )
+        for table in each.restricted:
+            numbers = _renumbered(table.vectors, table.box_axes, renumberings, i)
+            restricted.setdefault((table.axes, table.box_axes), []).append(
+                replace(table, first_queries=table.first_queries + shift, vectors=numbers)
             )
     offsets = [each.statement_offsets[1:] + shift for each, shift in zip(workloads, shifts[:-1], strict=True)]
     return CompiledWorkload(
@@ -129,6 +161,15 @@ def concatenate(workloads: Sequence[CompiledWorkload]) -> CompiledWorkload:
         tuple(marginals),
         tuple(_one_group(groups) for groups in found.values()),
         vectors,
+        tuple(
+            replace(
+                tables[0],
+                first_queries=np.concatenate([each.first_queries for each in tables]),
+                coefficients=np.concatenate([each.coefficients for each in tables]),
+                vectors=np.concatenate([each.vectors for each in tables]),
+            )
+            for tables in restricted.values()
+        ),
     )
 
 
@@ -146,6 +187,18 @@ def some_statements(workload: CompiledWorkload, chosen: Sequence[int]) -> Compil
         if rows.size:
             queries = number[group.queries[rows]]
             groups.append(Terms(group.axes, queries, group.coefficients[rows], group.vectors[rows]))
+    restricted = []
+    for table in workload.restricted:
+        rows = np.flatnonzero(number[table.first_queries] >= 0)
+        if rows.size:
+            restricted.append(
+                replace(
+                    table,
+                    first_queries=number[table.first_queries[rows]],
+                    coefficients=table.coefficients[rows],
+                    vectors=table.vectors[rows],
+                )
+            )
     return CompiledWorkload(
         workload.schema_sizes,
         offsets,
@@ -157,7 +210,17 @@ def some_statements(workload: CompiledWorkload, chosen: Sequence[int]) -> Compil
         ),
         tuple(groups),
         workload.vectors,
+        tuple(restricted),
     )
+
+
+def _renumbered(
+    vectors: NDArray[np.int32], axes: Axes, renumberings: Sequence[list[NDArray[np.int64]]], part: int
+) -> NDArray[np.int32]:
+    numbers = np.empty_like(vectors)
+    for place, axis in enumerate(axes):
+        numbers[:, place] = renumberings[axis][part][vectors[:, place]]
+    return numbers
 
 
 def _joined(parts: list[Vectors]) -> tuple[Vectors, list[NDArray[np.int64]]]:

@@ -10,62 +10,38 @@ little endian.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import VerificationFailed
-from equipoise.records.canonical import canonical_json, from_base64, parse_canonical_json, read_object, to_base64
-from equipoise.records.evidence import Evidence
+from equipoise.records.codec import BASE64, Codec, canonical_object, codec_of, key, list_of, optional
+from equipoise.records.evidence import EVIDENCE, Evidence
 from equipoise.records.record import CELL_BYTES
 
 FORMAT = "equipoise-bundle"
 VERSION = 1
 
-_NULL = type(None)
-_TOP: Mapping[str, type | tuple[type, ...]] = {
-    "format": str, "version": int, "evidence": dict, "workload": (str, _NULL), "stream": list,
-    "synopsis": (str, _NULL),
-}  # fmt: skip
 
-
-@dataclass(frozen=True)
+@canonical_object
 class Bundle:
     """The parts. `workload` is None where the analyst's was not used, `synopsis` where none was released."""
 
-    evidence: Evidence
-    workload: bytes | None
-    stream: tuple[bytes, ...]
-    synopsis: bytes | None
+    evidence: Evidence = key("evidence", EVIDENCE)
+    workload: bytes | None = key("workload", optional(BASE64))
+    stream: tuple[bytes, ...] = key("stream", list_of(BASE64))
+    synopsis: bytes | None = key("synopsis", optional(BASE64))
 
     def to_bytes(self) -> bytes:
         """The file: canonical JSON."""
-        return canonical_json(
-            {
-                "format": FORMAT,
-                "version": VERSION,
-                "evidence": self.evidence.to_fields(),
-                "workload": None if self.workload is None else to_base64(self.workload),
-                "stream": [to_base64(chunk) for chunk in self.stream],
-                "synopsis": None if self.synopsis is None else to_base64(self.synopsis),
-            }
-        )
+        return BUNDLE.to_bytes(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Bundle:
         """The inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
-        fields = read_object(parse_canonical_json(data, "the bundle"), _TOP, "the bundle")
-        if (fields["format"], fields["version"]) != (FORMAT, VERSION):
-            raise VerificationFailed(f"the bundle is not of the format {FORMAT}, version {VERSION}")
-        workload, synopsis = fields["workload"], fields["synopsis"]
-        return cls(
-            evidence=Evidence.from_fields(fields["evidence"]),
-            workload=None if workload is None else from_base64(workload, "the workload"),
-            stream=tuple(from_base64(chunk, "a message of the stream") for chunk in fields["stream"]),
-            synopsis=None if synopsis is None else from_base64(synopsis, "the synopsis"),
-        )
+        return BUNDLE.from_bytes(data, "the bundle")
+
+
+BUNDLE: Codec[Bundle] = codec_of(Bundle, {"format": FORMAT, "version": VERSION})
 
 
 def synopsis_to_bytes(records: NDArray[np.int64], sizes: tuple[int, ...]) -> bytes:

@@ -13,65 +13,62 @@ has another form than the one that is written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 from equipoise.errors import VerificationFailed
-from equipoise.records.canonical import (
-    canonical_json,
-    from_base64,
-    from_hex,
-    parse_canonical_json,
-    read_object,
-    to_base64,
+from equipoise.records.codec import (
+    HASH,
+    INTEGER,
+    TEXT,
+    Codec,
+    base64_of,
+    bytes_in,
+    canonical_object,
+    codec_of,
+    key,
+    list_of,
+    optional,
 )
 from equipoise.records.envelopes import claimed_type, open_envelope
-from equipoise.records.merkle import HASH_BYTES
 from equipoise.records.record import SALT_BYTES
 from equipoise.records.signed_notes import VerifierKey, open_checkpoint
 
 FORMAT = "equipoise-evidence"
 VERSION = 1
-
-_NULL = type(None)
-_TOP: Mapping[str, type | tuple[type, ...]] = {
-    "format": str, "version": int, "deployment": str, "round": str, "analyst": str, "checkpoint": str, "keys": list,
-    "earlier": (dict, _NULL), "records": list, "receipt": (str, _NULL), "salt": (str, _NULL),
-}  # fmt: skip
-_RECORD = {"leaf": str, "index": int, "path": list, "items": list}
-_ITEM = {"position": int, "content": str, "salt": str, "path": list}
+EXACT: Codec[bytes] = bytes_in("utf-8")  # a string of exactly the bytes that were hashed or signed
+SALT: Codec[bytes] = base64_of(SALT_BYTES)
+PATH: Codec[tuple[bytes, ...]] = list_of(HASH)
 
 
-@dataclass(frozen=True)
+@canonical_object
 class OpenedItem:
     """An item of a record: `path` leads from its hash, at `position` of the record's tree, to the record's root."""
 
-    position: int
-    content: bytes
-    salt: bytes
-    path: tuple[bytes, ...]
+    position: int = key("position", INTEGER)
+    content: bytes = key("content", EXACT)
+    salt: bytes = key("salt", SALT)
+    path: tuple[bytes, ...] = key("path", PATH)
 
 
-@dataclass(frozen=True)
+@canonical_object
 class OpenedRecord:
     """A leaf of the log with the items that are opened. `path` leads from its hash to the checkpoint's root."""
 
-    leaf: bytes
-    index: int
-    path: tuple[bytes, ...]
-    items: tuple[OpenedItem, ...]
+    leaf: bytes = key("leaf", EXACT)
+    index: int = key("index", INTEGER)
+    path: tuple[bytes, ...] = key("path", PATH)
+    items: tuple[OpenedItem, ...] = key("items", list_of(codec_of(OpenedItem)))
 
 
-@dataclass(frozen=True)
+@canonical_object
 class Earlier:
     """A checkpoint from before, a signed note, and the proof that the log has only grown since."""
 
-    checkpoint: bytes
-    path: tuple[bytes, ...]
+    checkpoint: bytes = key("checkpoint", EXACT)
+    path: tuple[bytes, ...] = key("path", PATH)
 
 
-@dataclass(frozen=True)
+@canonical_object
 class Evidence:
     """All of it. `checkpoint`: a signed note; `keys`: verifier keys of all who signed any part, a line each.
 
@@ -79,69 +76,27 @@ class Evidence:
     was none; `salt`: that under which the workload is committed to, None likewise.
     """
 
-    deployment: str
-    round_id: str
-    analyst: str
-    checkpoint: bytes
-    keys: tuple[str, ...]
-    earlier: Earlier | None
-    records: tuple[OpenedRecord, ...]
-    receipt: bytes | None
-    salt: bytes | None
-
-    def to_fields(self) -> dict[str, Any]:
-        """The JSON object."""
-        earlier = self.earlier
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "deployment": self.deployment,
-            "round": self.round_id,
-            "analyst": self.analyst,
-            "checkpoint": self.checkpoint.decode(),
-            "keys": list(self.keys),
-            "earlier": None
-            if earlier is None
-            else {"checkpoint": earlier.checkpoint.decode(), "path": _hexes(earlier.path)},
-            "records": [_record_fields(record) for record in self.records],
-            "receipt": None if self.receipt is None else self.receipt.decode(),
-            "salt": None if self.salt is None else to_base64(self.salt),
-        }
+    deployment: str = key("deployment", TEXT)
+    round_id: str = key("round", TEXT)
+    analyst: str = key("analyst", TEXT)
+    checkpoint: bytes = key("checkpoint", EXACT)
+    keys: tuple[str, ...] = key("keys", list_of(TEXT))
+    earlier: Earlier | None = key("earlier", optional(codec_of(Earlier)))
+    records: tuple[OpenedRecord, ...] = key("records", list_of(codec_of(OpenedRecord)))
+    receipt: bytes | None = key("receipt", optional(EXACT))
+    salt: bytes | None = key("salt", optional(SALT))
 
     def to_bytes(self) -> bytes:
         """The canonical JSON."""
-        return canonical_json(self.to_fields())
-
-    @classmethod
-    def from_fields(cls, value: Any) -> Evidence:
-        """The evidence of a JSON value. Raises `VerificationFailed` for anything else."""
-        fields = read_object(value, _TOP, "the evidence")
-        if (fields["format"], fields["version"]) != (FORMAT, VERSION):
-            raise VerificationFailed(f"the evidence is not of the format {FORMAT}, version {VERSION}")
-        if fields["earlier"] is None:
-            earlier = None
-        else:
-            told = read_object(fields["earlier"], {"checkpoint": str, "path": list}, "the earlier checkpoint")
-            earlier = Earlier(_bytes(told["checkpoint"]), _hashes(told["path"]))
-        for key in fields["keys"]:
-            if type(key) is not str:
-                raise VerificationFailed("the evidence: a key is not a string")
-        return cls(
-            deployment=fields["deployment"],
-            round_id=fields["round"],
-            analyst=fields["analyst"],
-            checkpoint=_bytes(fields["checkpoint"]),
-            keys=tuple(fields["keys"]),
-            earlier=earlier,
-            records=tuple(_read_record(each) for each in fields["records"]),
-            receipt=None if fields["receipt"] is None else _bytes(fields["receipt"]),
-            salt=None if fields["salt"] is None else _salt(fields["salt"]),
-        )
+        return EVIDENCE.to_bytes(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Evidence:
         """The inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
-        return cls.from_fields(parse_canonical_json(data, "the evidence"))
+        return EVIDENCE.from_bytes(data, "the evidence")
+
+
+EVIDENCE: Codec[Evidence] = codec_of(Evidence, {"format": FORMAT, "version": VERSION})
 
 
 def log_origin(deployment: str) -> str:
@@ -164,53 +119,3 @@ def explained(keys: Sequence[VerifierKey], notes: Sequence[bytes], receipt: byte
     except VerificationFailed:
         return False
     return True
-
-
-def _record_fields(record: OpenedRecord) -> dict[str, Any]:
-    return {
-        "leaf": record.leaf.decode(),
-        "index": record.index,
-        "path": _hexes(record.path),
-        "items": [
-            {
-                "position": item.position,
-                "content": item.content.decode(),
-                "salt": to_base64(item.salt),
-                "path": _hexes(item.path),
-            }
-            for item in record.items
-        ],
-    }
-
-
-def _read_record(value: Any) -> OpenedRecord:
-    fields = read_object(value, _RECORD, "a record")
-    items = tuple(_read_item(each) for each in fields["items"])
-    return OpenedRecord(_bytes(fields["leaf"]), fields["index"], _hashes(fields["path"]), items)
-
-
-def _read_item(value: Any) -> OpenedItem:
-    fields = read_object(value, _ITEM, "an item")
-    return OpenedItem(fields["position"], _bytes(fields["content"]), _salt(fields["salt"]), _hashes(fields["path"]))
-
-
-def _hexes(path: Sequence[bytes]) -> list[str]:
-    return [each.hex() for each in path]
-
-
-def _hashes(path: Sequence[Any]) -> tuple[bytes, ...]:
-    return tuple(from_hex(each, HASH_BYTES, "a hash of a proof") for each in path)
-
-
-def _salt(text: str) -> bytes:
-    salt = from_base64(text, "a salt")
-    if len(salt) != SALT_BYTES:
-        raise VerificationFailed(f"a salt has not {SALT_BYTES} bytes")
-    return salt
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise VerificationFailed("the evidence holds half of a surrogate pair") from None

@@ -6,20 +6,30 @@ given the items that speak to all of the round, and its own.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.model.rounds import Share
 from equipoise.queries.schema import Schema
 from equipoise.records.canonical import canonical_json
 from equipoise.records.evidence import Evidence, OpenedRecord
-from equipoise.records.items import LAYOUTS, read_cost, read_item
+from equipoise.records.items import (
+    LAYOUTS,
+    NAMES,
+    AbortItem,
+    ChargeItem,
+    DatasetItem,
+    ReleaseItem,
+    ResultItem,
+    RoundItem,
+    SealItem,
+    ShareItem,
+    WorkloadItem,
+    read_item,
+)
 from equipoise.records.merkle import leaf_hash, verify_inclusion
 from equipoise.records.record import Kind, item_hash, read_leaf
 from equipoise.records.signed_notes import Checkpoint
@@ -29,15 +39,7 @@ STEPS = (
     (Kind.DATASET_REGISTERED, Kind.ROUND_OPENED, Kind.ROUND_SEALED, Kind.ROUND_ABORTED),
     (Kind.DATASET_REGISTERED, Kind.ROUND_OPENED, Kind.ROUND_ABORTED),
 )
-# In which item, and under which name, a record names the root of the one before it.
-LINKS = {
-    Kind.ROUND_OPENED: "dataset_root",
-    Kind.ROUND_SEALED: "opened_root",
-    Kind.ROUND_RELEASED: "sealed_root",
-    Kind.ROUND_ABORTED: "previous_root",
-}
-
-Fields = Mapping[str, Any]
+Found = dict[type, Any]  # items by their classes
 
 
 @dataclass(frozen=True)
@@ -47,44 +49,27 @@ class ProvenRound:
     of the shares is the analyst's, in their order, from 0.
     """
 
-    dataset: Fields
-    round: Fields
-    share: Fields
-    seal: Fields | None
-    workload: Fields | None
-    release: Fields | None
-    result: Fields | None
-    abort: Fields | None
-    charge: Fields | None
+    dataset: DatasetItem
+    round: RoundItem
+    share: ShareItem
+    seal: SealItem | None
+    workload: WorkloadItem | None
+    release: ReleaseItem | None
+    result: ResultItem | None
+    abort: AbortItem | None
+    charge: ChargeItem | None
     schema: Schema
     place: int
 
     @property
-    def own_share(self) -> Share:
-        """What the analyst may ask."""
-        names = ("statements", "queries", "sensitivity", "support")
-        return Share(self.share["analyst"], *(self.share[name] for name in names))
-
-    @property
-    def commitment(self) -> str | None:
-        """To the workload that was sealed, in hexadecimal; None: none was, or the round was not sealed."""
-        return None if self.workload is None else self.workload["commitment"]
-
-    @property
-    def session(self) -> Fields | None:
-        """What makes the round a session; None where it is none."""
-        return self.round.get("session")
-
-    @property
-    def announced_cost(self) -> Cost | None:
-        """What the round was to cost each analyst; None where it does not protect them."""
-        cost = self.round["analyst_cost"]
-        return None if cost is None else read_cost(cost)
+    def commitment(self) -> bytes | None:
+        """To the workload that was sealed; None: none was, or the round was not sealed."""
+        return None if self.workload is None else self.workload.commitment
 
     @property
     def announced_parts(self) -> str:
         """What that is made of, as `accounting.parts_from_json` reads it."""
-        return canonical_json(self.round["analyst_events"]).decode()
+        return canonical_json(self.round.analyst_events).decode()
 
 
 def check_inclusion(records: Sequence[OpenedRecord], checkpoint: Checkpoint) -> None:
@@ -114,50 +99,78 @@ def proven_round(evidence: Evidence) -> ProvenRound:
     kinds = tuple(leaf.kind for leaf in leaves)
     if kinds not in STEPS:
         raise VerificationFailed(f"these are not the steps of a round: {', '.join(kinds) or 'none'}")
-    found: dict[str, Fields] = {}
+    found: Found = {}
     places: set[int] = set()
     for record, kind in zip(evidence.records, kinds, strict=True):
         # What speaks to all, and what is about one share; between them stands what only auditors may open.
         layout = LAYOUTS[kind]
-        names = [layout.first[0], *filter(None, [layout.each])]
-        if len(record.items) != len(names):
-            raise VerificationFailed(f"{kind}: {len(record.items)} items are opened where {len(names)} must be")
-        for item, name in zip(record.items, names, strict=True):
-            found[name] = read_item(item.content, name)
+        classes = [layout.first[0], *([] if layout.each is None else [layout.each])]
+        if len(record.items) != len(classes):
+            raise VerificationFailed(f"{kind}: {len(record.items)} items are opened where {len(classes)} must be")
+        for item, cls in zip(record.items, classes, strict=True):
+            found[cls] = read_item(item.content, cls)
         if record.items[0].position != 0:
             raise VerificationFailed(f"{kind}: what speaks to all is not at the first place")
         places.update(item.position - len(layout.first) for item in record.items[1:])
     if len(places) != 1 or min(places) < 0:
         raise VerificationFailed("the analyst's items are not at the place of one and the same share")
     for before, leaf in itertools.pairwise(leaves):
-        if found[LAYOUTS[leaf.kind].first[0]][LINKS[leaf.kind]] != before.root.hex():
+        if _root_before(found[LAYOUTS[leaf.kind].first[0]]) != before.root:
             raise VerificationFailed(f"{leaf.kind} does not follow this {before.kind}")
     _check_names(found, evidence)
-    names = [each.name for each in dataclasses.fields(ProvenRound) if each.name not in ("schema", "place")]
     return ProvenRound(
-        schema=_schema(found["dataset"]["schema"]),
+        dataset=found[DatasetItem],
+        round=found[RoundItem],
+        share=found[ShareItem],
+        seal=found.get(SealItem),
+        workload=found.get(WorkloadItem),
+        release=found.get(ReleaseItem),
+        result=found.get(ResultItem),
+        abort=found.get(AbortItem),
+        charge=found.get(ChargeItem),
+        schema=_schema(found[DatasetItem].schema),
         place=min(places),
-        **{name: found.get(name) for name in names},  # type: ignore[arg-type]
     )
 
 
-def _check_names(found: Mapping[str, Fields], evidence: Evidence) -> None:
-    for name, fields in found.items():
-        for what, expected in (("round", evidence.round_id), ("analyst", evidence.analyst)):
-            if fields.get(what, expected) != expected:
-                raise VerificationFailed(f"the item {name} is of the {what} {fields[what]}, not {expected}")
-    dataset, shown = found["dataset"], found["round"]
+def _root_before(item: object) -> bytes | None:
+    """The root of the record before it that the first item of a record names."""
+    match item:
+        case RoundItem():
+            return item.dataset_root
+        case SealItem():
+            return item.opened_root
+        case ReleaseItem():
+            return item.sealed_root
+        case AbortItem():
+            return item.previous_root
+        case _:
+            return None
+
+
+def _check_names(found: Found, evidence: Evidence) -> None:
+    dataset, shown = found[DatasetItem], found[RoundItem]
+    for item in found.values():
+        if not isinstance(item, DatasetItem) and item.round_id != evidence.round_id:
+            problem = f"is of the round {item.round_id}, not {evidence.round_id}"
+            raise VerificationFailed(f"the item {NAMES[type(item)]} {problem}")
+        if (
+            isinstance(item, ShareItem | WorkloadItem | ResultItem | ChargeItem)
+            and item.analyst != evidence.analyst
+        ):
+            problem = f"is of the analyst {item.analyst}, not {evidence.analyst}"
+            raise VerificationFailed(f"the item {NAMES[type(item)]} {problem}")
     for what, one, other in (
-        ("dataset", dataset["dataset"], shown["dataset"]),
-        ("number of records", dataset["records"], shown["records"]),
-        ("size of the universe", _schema(dataset["schema"]).universe_size, shown["universe_size"]),
+        ("dataset", dataset.dataset, shown.dataset),
+        ("number of records", dataset.records, shown.records),
+        ("size of the universe", _schema(dataset.schema).universe_size, shown.universe_size),
     ):
         if one != other:
             raise VerificationFailed(f"dataset and round do not agree on the {what}: {one} and {other}")
 
 
-def _schema(document: Fields) -> Schema:
+def _schema(document: Mapping[str, Any]) -> Schema:
     try:
-        return Schema.from_json(json.dumps(document))
+        return Schema.from_json(json.dumps(dict(document)))
     except InvalidArgument as error:
         raise VerificationFailed(f"the dataset's {error.message}") from None

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from equipoise.errors import VerificationFailed
-from equipoise.records.canonical import canonical_json, from_hex, parse_canonical_json, read_object
+from equipoise.records.codec import COUNT, HASH, Codec, canonical_object, codec_of, key, name_of
 from equipoise.records.merkle import HASH_BYTES, inclusion_path, leaf_hash, root_of
 
 VERSION = 1
-SESSION_VERSION = 2  # of an item that says more, or less, where a round is a session
 SALT_BYTES = 32
 KEY_ID_DIGITS = 16
 CELL_BYTES = 4  # of one record of a synopsis
@@ -94,14 +91,6 @@ class Record:
         return inclusion_path(self.hashes, place)
 
 
-def make_item(
-    name: str, audience: Audience, fields: Mapping[str, Any], analyst: str = "", version: int = VERSION
-) -> Item:
-    """An item under a fresh salt. `fields`: JSON values, besides the item's name and the version."""
-    content = canonical_json({"item": name, "version": version, **fields})
-    return Item(content, secrets.token_bytes(SALT_BYTES), audience, analyst)
-
-
 def make_record(kind: Kind, items: Sequence[Item]) -> Record:
     """A record of these items, filled up with random hashes."""
     size = padded_size(len(items))
@@ -120,27 +109,26 @@ def item_hash(salt: bytes, content: bytes) -> bytes:
     return leaf_hash(salt + content)
 
 
+@canonical_object
+class Leaf:
+    """A leaf of the log: for which step it stands, its record's root, and the size of its record's tree."""
+
+    kind: Kind = key("kind", name_of(Kind))
+    root: bytes = key("root", HASH)
+    size: int = key("size", COUNT)
+
+
+LEAF: Codec[Leaf] = codec_of(Leaf, {"version": VERSION})
+
+
 def leaf_bytes(kind: Kind, root: bytes, size: int) -> bytes:
     """The exact bytes of a leaf of the log."""
-    return canonical_json({"kind": kind.value, "root": root.hex(), "size": size, "version": VERSION})
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """A leaf of the log, read: for which step it stands, its record's root, and the size of its record's tree."""
-
-    kind: Kind
-    root: bytes
-    size: int
+    return LEAF.to_bytes(Leaf(kind, root, size))
 
 
 def read_leaf(data: bytes, what: str) -> Leaf:
     """The inverse of `leaf_bytes`. Raises `VerificationFailed`, naming `what`, for bytes that it does not write."""
-    kinds = {"kind": str, "root": str, "size": int, "version": int}
-    fields = read_object(parse_canonical_json(data, what), kinds, what)
-    if fields["version"] != VERSION or fields["kind"] not in list(Kind):
-        raise VerificationFailed(f"{what} is of a kind or version that is not known: {fields['kind']!a}")
-    return Leaf(Kind(fields["kind"]), from_hex(fields["root"], HASH_BYTES, f"{what}: its root"), fields["size"])
+    return LEAF.from_bytes(data, what)
 
 
 def key_id(public: bytes) -> str:

@@ -155,7 +155,7 @@ def _open(data: bytes, papers: VerifierInputs, passed: Passed) -> _Opened:
         found(f"{sum(len(record.items) for record in evidence.records)} statements")
     with _numbered(Check.ROUND, passed) as found:
         proven = proven_round(evidence)
-        found(f"{evidence.analyst} in round {evidence.round_id} on {proven.dataset['dataset']}")
+        found(f"{evidence.analyst} in round {evidence.round_id} on {proven.dataset.dataset}")
     return _Opened(bundle, told, checkpoint, proven)
 
 
@@ -167,7 +167,7 @@ def _compare(opened: _Opened, papers: VerifierInputs, passed: Passed) -> None:
     workload: CompiledWorkload | None = None
     asked: AskedInSession | None = None
     with _numbered(Check.RECEIPT, passed) as found:
-        if proven.session is None:
+        if proven.round.session is None:
             receipt, said = check_receipt(*given)
         else:
             receipts, said = check_session_receipts(*given)

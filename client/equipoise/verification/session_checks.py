@@ -1,6 +1,6 @@
 """The checks of what was asked in a session: its receipts, its slots, and that what was told live is released.
 
-Every answer came with a receipt of all answers so far (`equipoise.records.session_receipts`). The custodian's copy
+Every answer came with a receipt of all answers so far (`equipoise.records.receipts`). The custodian's copy
 is the last one, the analyst's own the newest that it has kept, which may be older: each must be on the chain of
 what is released.
 """
@@ -16,8 +16,8 @@ from equipoise.records.bundle import Bundle
 from equipoise.records.envelopes import open_envelope
 from equipoise.records.evidence import Evidence
 from equipoise.records.proven_round import ProvenRound
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.record import workload_commitment
-from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Results
 from equipoise.wire.outline import asked_from_bytes
@@ -93,9 +93,9 @@ def check_asked(
         return None, "none"
     if salt is None or workload is None:
         raise VerificationFailed("there are answers, but not the statements, or not their salt")
-    if proven.seal is not None and workload_commitment(salt, workload).hex() != proven.commitment:
+    if proven.seal is not None and workload_commitment(salt, workload) != proven.commitment:
         raise VerificationFailed("the statements are others than those committed to")
-    share, answered = proven.own_share, receipts.last.sequence
+    share, answered = proven.share.share, receipts.last.sequence
     compiled = compile_asked(workload, proven.schema, share.statements)
     statements, slots = asked_from_bytes(workload)
     if len(statements) != answered:
@@ -143,9 +143,9 @@ def check_live_answers(
 
 def _check_slots(slots: Sequence[int], proven: ProvenRound) -> None:
     """Slots ascend (`compile_asked`), are within the session's length, and are of the analyst's own share."""
-    assert proven.session is not None
-    length, shares = proven.session["length"], proven.session["shares"]
-    slotted = proven.session["turn_seconds"] > 0
+    session = proven.round.session
+    assert session is not None
+    length, shares, slotted = session.length, session.shares, session.turn_seconds > 0
     if proven.place >= shares:
         raise VerificationFailed(f"the session has {shares} shares, but yours is number {proven.place + 1}")
     if slots[-1] >= length * (shares if slotted else 1):

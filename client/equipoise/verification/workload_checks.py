@@ -37,7 +37,7 @@ def check_receipt(
         raise VerificationFailed(f"{problem}: another workload was used than the one in your receipt")
     if receipt is None and own is not None and own.commitment is not None:
         raise VerificationFailed(f"you kept a receipt of {_shown(own)}, but the bundle has none")
-    committed = None if receipt is None or receipt.commitment is None else receipt.commitment.hex()
+    committed = None if receipt is None else receipt.commitment
     if proven.seal is not None and committed != proven.commitment:
         raise VerificationFailed("what was sealed is not what the receipt says")
     whose = "the custodian's copy, none of your own was given" if own is None else "the same as your own"
@@ -67,7 +67,7 @@ def check_workload(
     if own is not None and workload_to_bytes(own) != workload_to_bytes(statements):
         raise VerificationFailed("the workload is another than your statements")
     compiled = compile_workload(statements, proven.schema)
-    check_allowance(compiled, proven.own_share)
+    check_allowance(compiled, proven.share.share)
     if (compiled.statement_count, compiled.query_count) != (receipt.statements, receipt.queries):
         raise VerificationFailed("the receipt counts other statements or queries than the workload has")
     whose = "not compared with statements of your own" if own is None else "the same as your own"

@@ -1,95 +1,83 @@
-"""From a server's messages to the values of `equipoise.model.rounds`, and an operator's terms the other way.
-
-What a server sends is checked as far as it could disturb its reader: `DataLoss` where it cannot be understood.
-"""
+"""Rounds with their plans and their progress as messages, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import TypeVar
+from dataclasses import replace
 
-from google.protobuf.timestamp_pb2 import Timestamp
+from equipoise.model.rounds import Plan, Progress, Round, RoundDetail, RoundState
+from equipoise.v1 import types_pb2
+from equipoise.wire.accounts import budget_from_message, budget_to_message, cost_from_message, cost_to_message
+from equipoise.wire.scalars import Numbers, from_server, time_from_message, time_to_message
+from equipoise.wire.terms import terms_from_message, terms_to_message
 
-from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.model.rounds import (
-    Ending,
-    Plan,
-    Progress,
-    Round,
-    RoundDetail,
-    RoundState,
-    SessionTerms,
-    Share,
-    Terms,
+STATES = Numbers(
+    {
+        RoundState.OPEN: types_pb2.ROUND_STATE_OPEN,
+        RoundState.SEALED: types_pb2.ROUND_STATE_SEALED,
+        RoundState.RUNNING: types_pb2.ROUND_STATE_RUNNING,
+        RoundState.RELEASED: types_pb2.ROUND_STATE_RELEASED,
+        RoundState.ABORTED: types_pb2.ROUND_STATE_ABORTED,
+    }
 )
-from equipoise.v1 import operator_pb2, types_pb2
-from equipoise.wire.accounts import budget_from_message, budget_to_message, cost_from_message
-
-_UNITS = {"query": types_pb2.PROTECTION_UNIT_QUERY, "analyst": types_pb2.PROTECTION_UNIT_ANALYST}
-_UNIT_NAMES: dict[int, str] = {number: name for name, number in _UNITS.items()}
-_ENDINGS = {Ending.HYPOTHESIS: types_pb2.SESSION_ENDING_HYPOTHESIS, Ending.STOP: types_pb2.SESSION_ENDING_STOP}
-_ENDING_NAMES: dict[int, Ending] = {number: name for name, number in _ENDINGS.items()}
-_STATES: dict[int, RoundState] = {
-    types_pb2.ROUND_STATE_OPEN: RoundState.OPEN,
-    types_pb2.ROUND_STATE_SEALED: RoundState.SEALED,
-    types_pb2.ROUND_STATE_RUNNING: RoundState.RUNNING,
-    types_pb2.ROUND_STATE_RELEASED: RoundState.RELEASED,
-    types_pb2.ROUND_STATE_ABORTED: RoundState.ABORTED,
-}
-
-Meaning = TypeVar("Meaning")
 
 
-def round_shown(message: types_pb2.Round) -> Round:
-    """A round's public part."""
+def round_to_message(shown: Round) -> types_pb2.Round:
+    """The message of a round, with the shares that its terms name.
+
+    Without the mechanism's options, which may be megabytes: a plan's parameters say what became of them.
+    """
+    return types_pb2.Round(
+        id=shown.id,
+        terms=terms_to_message(replace(shown.terms, options={})),
+        state=STATES.write(shown.state, "state"),
+        mechanism=shown.mechanism,
+        open_time=time_to_message(shown.open_time),
+        release_time=None if shown.release_time is None else time_to_message(shown.release_time),
+        abort_reason=shown.abort_reason,
+        seed_commitment=shown.seed_commitment,
+        answered=shown.answered,
+    )
+
+
+@from_server
+def round_from_message(message: types_pb2.Round) -> Round:
+    """A round. Raises `DataLoss`."""
     return Round(
         id=message.id,
-        dataset=message.dataset,
-        state=_meant(_STATES, message.state, "state"),
-        unit=_meant(_UNIT_NAMES, message.unit, "unit"),
-        data_budget=budget_from_message(message.data_budget),
-        analyst_budget=budget_from_message(message.analyst_budget) if message.HasField("analyst_budget") else None,
-        beta=message.beta,
+        terms=terms_from_message(message.terms),
+        state=STATES.read(message.state, "state"),
         mechanism=message.mechanism,
-        share=_share(message.share) if message.HasField("share") else None,
-        open_time=_time(message.open_time),
-        release_time=_time(message.release_time) if message.HasField("release_time") else None,
+        open_time=time_from_message(message.open_time),
+        release_time=time_from_message(message.release_time) if message.HasField("release_time") else None,
         abort_reason=message.abort_reason,
         seed_commitment=message.seed_commitment,
-        close_time=_time(message.close_time) if message.HasField("close_time") else None,
-        release_grid_seconds=message.release_grid_seconds,
-        session=_session(message.session) if message.HasField("session") else None,
         answered=message.answered,
     )
 
 
-def round_detail(message: types_pb2.RoundDetail) -> RoundDetail:
-    """A round as operators and auditors see it."""
-    progress = message.progress
-    return RoundDetail(
-        round=round_shown(message.round),
-        shares=tuple(_share(share) for share in message.shares),
-        plan=plan(message.plan),
-        progress=Progress(
-            progress.phase,
-            progress.done,
-            progress.total,
-            progress.seconds_left,
-            progress.complete,
-            progress.peak_memory_bytes,
-        ),
-        requested_mechanism=message.requested_mechanism,
+def plan_to_message(plan: Plan) -> types_pb2.Plan:
+    """The message of a plan."""
+    return types_pb2.Plan(
+        mechanism=plan.mechanism,
+        parameters=plan.parameters,
+        data_cost=cost_to_message(plan.data_cost),
+        analyst_cost=None if plan.analyst_cost is None else cost_to_message(plan.analyst_cost),
+        data_budget=budget_to_message(plan.data_budget),
+        analyst_budget=None if plan.analyst_budget is None else budget_to_message(plan.analyst_budget),
+        promised_error=plan.promised_error,
+        uncertified_at_most=plan.uncertified_at_most,
+        seconds=plan.seconds,
+        memory_bytes=plan.memory_bytes,
     )
 
 
-def plan(message: types_pb2.Plan) -> Plan:
-    """What a mechanism would do."""
+def plan_from_message(message: types_pb2.Plan) -> Plan:
+    """A plan."""
     return Plan(
         mechanism=message.mechanism,
         parameters=message.parameters,
         data_cost=cost_from_message(message.data_cost),
-        analyst_cost=cost_from_message(message.analyst_cost),
+        analyst_cost=cost_from_message(message.analyst_cost) if message.HasField("analyst_cost") else None,
         data_budget=budget_from_message(message.data_budget),
         analyst_budget=budget_from_message(message.analyst_budget) if message.HasField("analyst_budget") else None,
         promised_error=message.promised_error,
@@ -99,76 +87,43 @@ def plan(message: types_pb2.Plan) -> Plan:
     )
 
 
-def terms_message(terms: Terms) -> operator_pb2.RoundTerms:
-    """The message of an operator's terms. Raises `InvalidArgument` for what no message can say."""
-    if terms.unit not in _UNITS:
-        raise InvalidArgument("terms.unit", "must be query or analyst")
-    if not 0 <= terms.release_grid_seconds < 1 << 32:
-        raise InvalidArgument("terms.release_grid_seconds", "must be a number of seconds, at least 0")
-    message = operator_pb2.RoundTerms(
-        dataset=terms.dataset,
-        unit=_UNITS[terms.unit],
-        data_budget=budget_to_message(terms.data_budget),
-        analyst_budget=None if terms.analyst_budget is None else budget_to_message(terms.analyst_budget),
-        beta=terms.beta,
-        mechanism=terms.mechanism,
-        shares=[_share_message(share, f"terms.shares[{i}]") for i, share in enumerate(terms.shares)],
-        options=terms.options,
-        release_grid_seconds=terms.release_grid_seconds,
-    )
-    if terms.close_time is not None:
-        if terms.close_time.tzinfo is None:
-            raise InvalidArgument("terms.close_time", "must say its time zone")
-        message.close_time.FromDatetime(terms.close_time)
-    return message
-
-
-def session_message(terms: Terms) -> types_pb2.SessionTerms | None:
-    """The message of what makes it a session; None where it is a round. Raises `InvalidArgument`."""
-    session = terms.session
-    if session is None:
-        return None
-    if session.ending not in _ENDINGS:
-        raise InvalidArgument("session.ending", f"must be {' or '.join(_ENDINGS)}")
-    for name, bits in (("length", 64), ("turn_seconds", 32)):
-        if not 0 <= getattr(session, name) < 1 << bits:
-            raise InvalidArgument(f"session.{name}", "must be a number, at least 0")
-    return types_pb2.SessionTerms(
-        length=session.length, turn_seconds=session.turn_seconds, ending=_ENDINGS[session.ending]
+def progress_to_message(progress: Progress) -> types_pb2.Progress:
+    """The message of how far a run has come."""
+    return types_pb2.Progress(
+        phase=progress.phase,
+        done=progress.done,
+        total=progress.total,
+        seconds_left=progress.seconds_left,
+        complete=progress.complete,
+        peak_memory_bytes=progress.peak_memory_bytes,
     )
 
 
-def _session(message: types_pb2.SessionTerms) -> SessionTerms:
-    return SessionTerms(
-        message.length, message.turn_seconds, _meant(_ENDING_NAMES, message.ending, "way of ending a session")
+def progress_from_message(message: types_pb2.Progress) -> Progress:
+    """How far a run has come."""
+    return Progress(
+        phase=message.phase,
+        done=message.done,
+        total=message.total,
+        seconds_left=message.seconds_left,
+        complete=message.complete,
+        peak_memory_bytes=message.peak_memory_bytes,
     )
 
 
-def _share(message: types_pb2.Share) -> Share:
-    return Share(message.analyst, message.statements, message.queries, message.sensitivity, message.support)
-
-
-def _share_message(share: Share, field: str) -> types_pb2.Share:
-    for name in ("statements", "queries", "sensitivity", "support"):
-        if not 0 <= getattr(share, name) < 1 << 64:
-            raise InvalidArgument(f"{field}.{name}", "must be a number, at least 0")
-    return types_pb2.Share(
-        analyst=share.analyst,
-        statements=share.statements,
-        queries=share.queries,
-        sensitivity=share.sensitivity,
-        support=share.support,
+def round_detail_to_message(detail: RoundDetail) -> types_pb2.RoundDetail:
+    """The message of a round as operators and auditors see it."""
+    return types_pb2.RoundDetail(
+        round=round_to_message(detail.round),
+        plan=plan_to_message(detail.plan),
+        progress=progress_to_message(detail.progress),
     )
 
 
-def _time(message: Timestamp) -> datetime:
-    try:
-        return message.ToDatetime(tzinfo=UTC)
-    except ValueError:
-        raise DataLoss("the server sent a time that is none") from None
-
-
-def _meant(meanings: Mapping[int, Meaning], number: int, what: str) -> Meaning:
-    if number not in meanings:
-        raise DataLoss(f"the server sent a {what} that this version does not know: {number}")
-    return meanings[number]
+def round_detail_from_message(message: types_pb2.RoundDetail) -> RoundDetail:
+    """A round as operators and auditors see it. Raises `DataLoss`."""
+    return RoundDetail(
+        round=round_from_message(message.round),
+        plan=plan_from_message(message.plan),
+        progress=progress_from_message(message.progress),
+    )

@@ -48,6 +48,8 @@ def write_statement(statement: Statement, target: types_pb2.Statement, path: str
     if isinstance(statement, Marginal):
         target.marginal.SetInParent()
         target.marginal.attributes.extend(checked_texts(statement.attributes, path, ".marginal.attributes"))
+        if statement.where is not None:
+            _write_predicate(statement.where, target.marginal.where, f"{path}.marginal.where", 1)
     elif isinstance(statement, Statistic):
         _write_statistic(statement, target.statistic, f"{path}.statistic")
     else:
@@ -98,7 +100,10 @@ def _statement_of(message: types_pb2.Statement) -> Statement:
         case "predicate":
             return _read_predicate(message.predicate, ".predicate", 1)
         case "marginal":
-            return Marginal(checked_texts(tuple(message.marginal.attributes), ".marginal", ".attributes"))
+            marginal = message.marginal
+            attributes = checked_texts(tuple(marginal.attributes), ".marginal", ".attributes")
+            where = marginal.HasField("where")
+            return Marginal(attributes, _read_predicate(marginal.where, ".marginal.where", 1) if where else None)
         case "statistic":
             return _read_statistic(message.statistic, ".statistic")
         case _:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod
-from equipoise.model.rounds import RoundDetail, Share
+from equipoise.model.rounds import RoundDetail
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.results import UNIT
@@ -24,7 +24,7 @@ from equipoise_lab.demo.table import SCHEMA
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_uniform_guess
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 
 
 @dataclass(frozen=True)
@@ -111,30 +111,20 @@ def _repaired_guess(
     detail: RoundDetail, histogram: NDArray[np.int64], compiled: Mapping[str, CompiledWorkload]
 ) -> NDArray[np.float64]:
     """The uniform guess after the round's own repair, with noise of its own: the round's seed is the server's."""
-    shown, plan = detail.round, detail.plan
-    if shown.analyst_budget is None:
+    terms = detail.round.terms
+    if terms.analyst_budget is None:
         raise ValueError("nothing is repaired in a session without protection of analysts")
     setting = PublicParameters(
         records=int(histogram.sum()),
         universe_size=SCHEMA.universe_size,
-        shares=tuple(Share(s.analyst, s.statements, s.queries, s.sensitivity, s.support) for s in detail.shares),
-        unit=shown.unit,
-        data_budget=Budget(shown.data_budget.epsilon, shown.data_budget.delta),
-        analyst_budget=Budget(shown.analyst_budget.epsilon, shown.analyst_budget.delta),
-        beta=shown.beta,
+        shares=terms.shares,
+        unit=terms.unit,
+        data_budget=terms.data_budget,
+        analyst_budget=terms.analyst_budget,
+        beta=terms.beta,
         options={},
     )
-    same_plan = Plan(
-        mechanism=plan.mechanism,
-        parameters=plan.parameters,
-        data_cost=plan.data_cost,
-        analyst_cost=plan.analyst_cost,
-        promised_error=plan.promised_error,
-        uncertified_at_most=plan.uncertified_at_most,
-        seconds=plan.seconds,
-        memory_bytes=plan.memory_bytes,
-    )
-    answers = repair_uniform_guess(setting, same_plan, histogram, compiled, secrets.token_bytes(32))
+    answers = repair_uniform_guess(setting, detail.plan, histogram, compiled, secrets.token_bytes(32))
     return np.concatenate([answers[airline].values for airline in compiled]) * UNIT
 
 

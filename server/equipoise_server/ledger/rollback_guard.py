@@ -35,15 +35,17 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
 from sqlalchemy import Connection, func, select
 
 from equipoise.accounting import Cost
-from equipoise.errors import DataLoss, Unavailable
-from equipoise.records.merkle import HASH_BYTES
+from equipoise.errors import DataLoss, Unavailable, VerificationFailed
+from equipoise.records.canonical import parse_canonical_json
+from equipoise.records.codec import COUNT, HASH, REAL, Codec, mapping_of, object_codec
+from equipoise.records.public_facts import COST
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.guard_counter import AnswerCount, split, with_places
 from equipoise_server.storage import tree_heads
@@ -77,6 +79,22 @@ class Snapshot:
     requests: int = 0
     log: TreeHead = EMPTY
     answered: int = 0
+
+
+LOG: Codec[TreeHead] = object_codec(TreeHead, {"size": ("size", COUNT), "root": ("root", HASH)})
+SNAPSHOT: Codec[Snapshot] = object_codec(
+    Snapshot,
+    {
+        "sequence": ("sequence", COUNT),
+        "digest": ("digest", HASH),
+        "committed": ("committed", mapping_of(COST)),
+        "orders": ("orders", mapping_of(REAL)),
+        "requests": ("requests", COUNT),
+        "log": ("log", LOG),
+        "answered": ("answered", COUNT),
+    },
+    {"version": VERSION},
+)
 
 
 class Finding(StrEnum):
@@ -142,25 +160,23 @@ class Guard:
         """What the file says; None where there is no file. Raises `DataLoss` for one that is damaged."""
         try:
             document, counted = split(self.path.read_bytes())
-            fields = json.loads(document)
-            if fields["version"] != VERSION:
-                raise DataLoss(
-                    f"the guard {self.path} has version {fields['version']}, this server knows {VERSION}"
-                )
-            committed = {name: Cost(*amounts) for name, amounts in fields["committed"].items()}
-            orders = {name: float(order) for name, order in fields["orders"].items()}
-            requests, answered = int(fields["requests"]), max(int(fields["answered"]), counted)
-            sequence, digest = int(fields["sequence"]), bytes.fromhex(fields["digest"])
-            log = TreeHead(int(fields["log_size"]), bytes.fromhex(fields["log_root"]))
-            if log.size < 0 or len(log.root) != HASH_BYTES:
-                raise ValueError("not a tree head")
-            return Snapshot(sequence, digest, committed, orders, requests, log, answered)
+            version = self._version(document)
+            if version != VERSION:
+                raise DataLoss(f"the guard {self.path} has version {version}, this server knows {VERSION}")
+            mark = SNAPSHOT.from_bytes(document, "it")
+            return replace(mark, answered=max(mark.answered, counted))
         except FileNotFoundError:
             return None
         except OSError as error:
             raise Unavailable(f"the guard {self.path} cannot be read: {error.strerror}") from None
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise DataLoss(f"the guard {self.path} is damaged; {REPAIR}") from None
+        except VerificationFailed as error:
+            raise DataLoss(f"the guard {self.path} is damaged: {error.message}; {REPAIR}") from None
+
+    def _version(self, document: bytes) -> int:
+        """The version that a document says it is of; this server's, where it says none and is damaged anyway."""
+        fields = parse_canonical_json(document, "it")
+        told = fields.get("version") if isinstance(fields, dict) else None
+        return told if type(told) is int else VERSION
 
     def _problem(self, connection: Connection, mark: Snapshot | None, finding: Finding) -> str:
         head, log = journal.head(connection), tree_heads.newest(connection)
@@ -209,22 +225,11 @@ class Guard:
         self._settle()
 
     def _write(self, mark: Snapshot) -> None:
-        fields = {
-            "version": VERSION,
-            "sequence": mark.sequence,
-            "digest": mark.digest.hex(),
-            "committed": {name: list(astuple(cost)) for name, cost in mark.committed.items()},
-            "orders": dict(mark.orders),
-            "requests": mark.requests,
-            "log_size": mark.log.size,
-            "log_root": mark.log.root.hex(),
-            "answered": mark.answered,
-        }
         prepared = self.path.with_name(f"{self.path.name}.new")
         try:
             descriptor = os.open(prepared, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(with_places(json.dumps(fields, sort_keys=True).encode()))
+                file.write(with_places(SNAPSHOT.to_bytes(mark)))
                 file.flush()
                 os.fsync(file.fileno())
             reached(CrashPoint.GUARD_PREPARED)

@@ -6,9 +6,7 @@ number of queries nor who asks them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -20,6 +18,7 @@ from equipoise.queries.box_terms import EXACT
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import FRACTION, canonical_object, key
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.budget_rounding import sampler_delta
 from equipoise_server.mechanisms.calibration import (
@@ -30,12 +29,8 @@ from equipoise_server.mechanisms.calibration import (
 )
 from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
-from equipoise_server.mechanisms.noise_calibration import (
-    MAX_MOVED,
-    AnswerNoise,
-    NoiseDistribution,
-    noise_from_fields,
-)
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISE, AnswerNoise, NoiseDistribution
+from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds, drawing_seconds
 from equipoise_server.mechanisms.weighted_noise_tail import sum_reach
 from equipoise_server.randomness.stream import KeyedStream
@@ -44,22 +39,12 @@ METHOD = 7  # the wire's AnswerMethod
 BEYOND = Fraction(1, 2**160)  # probability that the noise of one cell is cut, so that sums of all stay exact
 
 
-@dataclass(frozen=True)
-class HistogramParameters:
+@canonical_object
+class HistogramParameters(Parameters):
     """`noise` of counts that move by 1 in sum (the cells move by 2); `chance` that one answer's bound fails."""
 
-    noise: AnswerNoise
-    chance: Fraction
-
-    def to_json(self) -> str:
-        """Canonical JSON; fractions as `numerator/denominator`."""
-        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
-
-    @staticmethod
-    def from_json(text: str) -> HistogramParameters:
-        """What `to_json` wrote."""
-        fields = json.loads(text)
-        return HistogramParameters(noise_from_fields(fields["noise"]), Fraction(fields["chance"]))
+    noise: AnswerNoise = key("noise", NOISE)
+    chance: Fraction = key("chance", FRACTION)
 
 
 class Histogram:

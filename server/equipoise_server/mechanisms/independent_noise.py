@@ -6,9 +6,8 @@ sensitivities. So tables cost as many as they are, not as many as they have cell
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +18,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import COUNT, canonical_object, key
 from equipoise_server.mechanisms.budget_rounding import sampler_delta
 from equipoise_server.mechanisms.calibration import (
     Calibration,
@@ -28,32 +28,23 @@ from equipoise_server.mechanisms.calibration import (
 )
 from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
-from equipoise_server.mechanisms.noise_calibration import AnswerNoise, noise_from_fields
+from equipoise_server.mechanisms.noise_calibration import NOISE, AnswerNoise
+from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds, drawing_seconds
 from equipoise_server.randomness.stream import KeyedStream
 
 
-@dataclass(frozen=True)
-class NoiseParameters:
+@canonical_object
+class NoiseParameters(Parameters):
     """`noise` of counts that move by 1 in sum; `moved`: by how much all counts of the round together may move.
 
     `bound`: the error of every answer, in units of 2^-40.
     """
 
-    noise: AnswerNoise
-    moved: int
-    bound: int
-
-    def to_json(self) -> str:
-        """Canonical JSON; fractions as `numerator/denominator`."""
-        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
-
-    @staticmethod
-    def from_json(text: str) -> NoiseParameters:
-        """What `to_json` wrote."""
-        fields = json.loads(text)
-        return NoiseParameters(noise_from_fields(fields["noise"]), fields["moved"], fields["bound"])
+    noise: AnswerNoise = key("noise", NOISE)
+    moved: int = key("l1_sensitivity", COUNT)
+    bound: int = key("bound", COUNT)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import PlanNumbers, Share
 from equipoise.queries import fixed_point
 from equipoise.queries.workload_compiler import CompiledWorkload
 
@@ -74,23 +74,9 @@ class PublicParameters:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a mechanism will do. `parameters` is canonical JSON, enough to run it again.
+class Plan(PlanNumbers):
+    """What a mechanism will do, with the parts of either cost, as `accounting.parts_to_json` writes them."""
 
-    `promised_error` is the largest bound of any certified answer; 1, which says nothing, where none is certified.
-    `analyst_cost` is None where the setting does not protect the analysts: nothing bounds what they lose.
-    `data_events`, `analyst_events`: the parts of either cost, as `accounting.parts_to_json` writes them. `seconds`:
-    of `run` on one ordinary core, good to a factor of 3 where shares are used up; fewer where they are not.
-    """
-
-    mechanism: str
-    parameters: str
-    data_cost: Cost
-    analyst_cost: Cost | None
-    promised_error: float
-    uncertified_at_most: int
-    seconds: float
-    memory_bytes: int
     data_events: str = NO_PARTS
     analyst_events: str = NO_PARTS
 

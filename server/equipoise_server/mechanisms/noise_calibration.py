@@ -8,7 +8,6 @@ calibrated to one cost for all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol
@@ -19,12 +18,14 @@ from numpy.typing import NDArray
 from equipoise import accounting
 from equipoise.accounting import PrivacyEvent, PureDpEvent, ZcdpEvent
 from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.statements import MAX_STATEMENT_SENSITIVITY
+from equipoise.records.codec import COUNT, FRACTION, Codec, converted, either, list_of, object_codec
 from equipoise_server.mechanisms.budget_rounding import epsilon_within
 from equipoise_server.randomness.discrete_gaussian import MIN_VARIANCE, DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
-MAX_MOVED = 2  # a marginal
+MAX_MOVED = MAX_STATEMENT_SENSITIVITY
 VARIANCE_BITS = 20  # variances are rounded up to units of 2^-20
 
 
@@ -112,8 +113,21 @@ def fresh_answers(
     return on_grid(np.clip(noisy, 0, records), records)
 
 
-def noise_from_fields(fields: Mapping[str, str]) -> AnswerNoise:
-    """The noise whose fields were written as JSON."""
-    if fields["name"] == LaplaceNoise.name:
-        return LaplaceNoise(Fraction(fields["epsilon"]))
-    return GaussianNoise(Fraction(fields["variance"]))
+LAPLACE_NOISE: Codec[LaplaceNoise] = object_codec(
+    LaplaceNoise, {"epsilon": ("epsilon", FRACTION)}, {"name": "laplace"}
+)
+GAUSSIAN_NOISE: Codec[GaussianNoise] = object_codec(
+    GaussianNoise, {"variance": ("variance", FRACTION)}, {"name": "gaussian"}
+)
+NOISE: Codec[AnswerNoise] = either(
+    "name", {"laplace": (LaplaceNoise, LAPLACE_NOISE), "gaussian": (GaussianNoise, GAUSSIAN_NOISE)}
+)
+
+
+def _pair(values: tuple[int, ...]) -> tuple[int, int]:
+    one, other = values
+    return one, other
+
+
+# Of predicates and of marginals.
+NOISE_BOUNDS: Codec[tuple[int, int]] = converted(list_of(COUNT), lambda pair: pair, _pair)

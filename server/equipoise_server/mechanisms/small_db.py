@@ -7,10 +7,8 @@ tiny universes only: there are about `|X|^m` databases of `m` records, no polyno
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -29,9 +27,11 @@ from equipoise.accounting import exponential_mechanism_rho as draws_rho
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import COUNT, FRACTION, canonical_object, key
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
 from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds
 from equipoise_server.randomness.exponential import UNIT_BITS
 from equipoise_server.randomness.stream import KeyedStream
@@ -46,23 +46,13 @@ SCORE_SECONDS = 4e-9  # of one query on one database, for each of its records an
 RECORD_SECONDS = 3e-8  # of listing a database, for each of its records
 
 
-@dataclass(frozen=True)
-class SmallDatabaseParameters:
+@canonical_object
+class SmallDatabaseParameters(Parameters):
     """`size`: records of each database (m). `epsilon`: of each analyst's draw. `bound`: in units of 2^-40."""
 
-    size: int
-    epsilon: Fraction
-    bound: int
-
-    def to_json(self) -> str:
-        """Canonical JSON; fractions as `numerator/denominator`."""
-        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
-
-    @staticmethod
-    def from_json(text: str) -> SmallDatabaseParameters:
-        """What `to_json` wrote."""
-        fields = json.loads(text)
-        return SmallDatabaseParameters(fields["size"], Fraction(fields["epsilon"]), fields["bound"])
+    size: int = key("size", COUNT)
+    epsilon: Fraction = key("epsilon", FRACTION)
+    bound: int = key("bound", COUNT)
 
 
 class SmallDatabase:

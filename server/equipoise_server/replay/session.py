@@ -12,7 +12,7 @@ import numpy as np
 
 from equipoise.errors import DataLoss, EquipoiseError, VerificationFailed
 from equipoise.profile.receipt_store import read_session_receipt
-from equipoise.records.session_receipts import SessionReceiptPayload, chain_start, chain_step
+from equipoise.records.receipts import SessionReceiptPayload, chain_start, chain_step
 from equipoise.results import Results
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.results import answers_from_chunk, chunk_from_bytes

@@ -2,7 +2,7 @@
 
 From then on a session is a round: each analyst's statements are its workload, with the slots they had, committed to
 under its salt; and what it was told is bound by the chain of its last receipt
-(`equipoise.records.session_receipts`).
+(`equipoise.records.receipts`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 from equipoise.errors import DataLoss
 from equipoise.model.rounds import Share
 from equipoise.queries.session_workload import SessionWorkload
-from equipoise.records.session_receipts import chain_start, chain_step
+from equipoise.records.receipts import chain_start, chain_step
 from equipoise.wire.outline import asked_from_bytes, asked_to_bytes
 from equipoise.wire.results import answers_from_chunk
 from equipoise_server.mechanisms.interface import Answers

@@ -21,7 +21,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from equipoise.errors import WrongState
-from equipoise.model.rounds import RoundState
+from equipoise.model.rounds import RoundState, Terms
 
 
 class Action(StrEnum):
@@ -88,6 +88,11 @@ class Lifecycle:
 
 ROUND = Lifecycle("round", (), ROUND_STEPS)
 SESSION = Lifecycle("session", (Settlement.RESERVE, Settlement.START), SESSION_STEPS)
+
+
+def lifecycle_of(terms: Terms) -> Lifecycle:
+    """The life cycle of a round, or of a session, with these terms."""
+    return ROUND if terms.session is None else SESSION
 
 
 def closed(close_time: datetime | None, now: datetime) -> bool:

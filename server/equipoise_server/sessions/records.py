@@ -10,7 +10,7 @@ class AnsweredRecord:
     """One answer as it was stored before it was sent. `chunk`: `equipoise.wire.results.answers_to_chunk`.
 
     `sequence` counts the analyst's statements from 1; `slot` is the place in the session's one order; `envelope` is
-    the signed receipt of everything up to it, `equipoise.records.session_receipts`.
+    the signed receipt of everything up to it, `equipoise.records.receipts`.
     """
 
     sequence: int

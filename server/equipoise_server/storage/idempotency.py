@@ -29,10 +29,14 @@ class Request:
 
 
 def make_request(caller: str, request_id: str, method: str, *parts: bytes | str) -> Request:
-    """A request of `caller`. Raises `InvalidArgument` for an empty or overlong `request_id`."""
+    """A request of `caller`. Raises `InvalidArgument` for an empty or overlong `request_id`.
+
+    `parts`: all that the request asks for, names and exact bytes, objects as canonical JSON with keys of their own:
+    nothing in them follows from how an attribute is called (`equipoise.records.codec`).
+    """
     if not request_id or len(request_id) > MAX_ID:
         raise InvalidArgument("request_id", f"must have 1 to {MAX_ID} characters")
-    content = hashlib.sha256()
+    content = hashlib.sha256(b"equipoise request v1\n")
     for part in (method, *parts):
         encoded = part.encode() if isinstance(part, str) else part
         content.update(len(encoded).to_bytes(8, "big") + encoded)

@@ -6,13 +6,13 @@ signatures. How much there is of it, and when, follows from public things and th
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from equipoise.errors import DataLoss, OutOfRange
 from equipoise.records.evidence import Earlier, Evidence, OpenedItem, OpenedRecord, needed_keys
+from equipoise.records.items import RoundItem, read_item
 from equipoise.records.merkle import inclusion_path
 from equipoise.records.record import Audience, Kind
 from equipoise_server.storage.tables import record_items, records, submissions
@@ -88,10 +88,10 @@ def _steps(connection: Connection, round_id: str) -> list[_Step]:
     opened = select(record_items.c.content).where(
         record_items.c.record == steps[0].position, record_items.c.audience == Audience.ROUND.value
     )
-    told = json.loads(connection.execute(opened).scalar_one())
+    told = read_item(connection.execute(opened).scalar_one(), RoundItem)
     # By name, too: there is an index on it, and there may be very many records.
-    dataset = (records.c.dataset == told["dataset"]) & (records.c.kind == Kind.DATASET_REGISTERED.value)
-    return [*_found(connection, dataset & (records.c.root == bytes.fromhex(told["dataset_root"]))), *steps]
+    dataset = (records.c.dataset == told.dataset) & (records.c.kind == Kind.DATASET_REGISTERED.value)
+    return [*_found(connection, dataset & (records.c.root == told.dataset_root)), *steps]
 
 
 def _found(connection: Connection, which: ColumnElement[bool]) -> list[_Step]:

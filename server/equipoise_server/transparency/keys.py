@@ -6,7 +6,6 @@ to every active auditor key, so nobody loses access.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +16,8 @@ from sqlalchemy import Connection, Row, bindparam, select
 
 from equipoise.errors import AlreadyExists, NotFound, WrongState
 from equipoise.model.times import from_microseconds, to_microseconds
-from equipoise.records.record import Audience, Item, Kind, key_id, make_item
+from equipoise.records.items import KeyItem, make_item, read_item
+from equipoise.records.record import Audience, Item, Kind, key_id
 from equipoise_server.storage.tables import keys, record_items, records
 from equipoise_server.transparency.record_writer import record
 
@@ -68,9 +68,9 @@ def in_force_at(connection: Connection, purpose: Purpose, size: int) -> list[Pub
     query = query.where(records.c.log_index < size, record_items.c.content.is_not(None))
     standing: dict[str, PublicKey] = {}
     for row in connection.execute(query.order_by(records.c.log_index, record_items.c.place)):
-        fields = json.loads(row.content)
-        if fields["purpose"] == purpose.value:
-            key = PublicKey(purpose, bytes.fromhex(fields["public"]), from_microseconds(fields["time"]))
+        item = read_item(row.content, KeyItem)
+        if item.purpose == purpose.value:
+            key = PublicKey(purpose, item.public, from_microseconds(item.time))
             if row.kind == Kind.KEY_RETIRED.value:
                 standing.pop(key.id, None)
             else:
@@ -132,8 +132,8 @@ def _insert(connection: Connection, key: PublicKey) -> None:
 
 
 def _item(key: PublicKey, time: datetime) -> Item:
-    fields = {"purpose": key.purpose.value, "public": key.public.hex(), "id": key.id, "time": to_microseconds(time)}
-    return make_item("key", Audience.ROUND, fields)
+    item = KeyItem(key.purpose.value, key.public, bytes.fromhex(key.id), to_microseconds(time))
+    return make_item(item, Audience.ROUND)
 
 
 def _key(row: Row[Any]) -> PublicKey:

@@ -13,7 +13,8 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from equipoise.model.times import to_microseconds
-from equipoise.records.record import Audience, Kind, make_item
+from equipoise.records.items import RestorationItem, make_item
+from equipoise.records.record import Audience, Kind
 from equipoise_server.storage import tree_heads
 from equipoise_server.storage.tables import records
 from equipoise_server.storage.tree_heads import TreeHead
@@ -29,9 +30,9 @@ def go_on_beyond(connection: Connection, known: TreeHead, now: datetime) -> int:
     if tree_heads.root_at(connection, known.size) == known.root:
         return 0
     missing = max(0, known.size - tree_heads.newest(connection).size) + 1
-    lost = {"lost_size": known.size, "lost_root": known.root.hex(), "time": to_microseconds(now)}
+    lost = RestorationItem(known.size, known.root, to_microseconds(now))
     for _ in range(missing):
-        record(connection, Kind.LOG_RESTORED, [make_item("restoration", Audience.ROUND, lost)], now=now)
+        record(connection, Kind.LOG_RESTORED, [make_item(lost, Audience.ROUND)], now=now)
     restored = (records.c.kind == Kind.LOG_RESTORED.value) & records.c.log_index.is_(None)
     query = select(records.c.position, records.c.leaf).where(restored).order_by(records.c.position)
     due = dict(due_records(connection, now))

@@ -13,10 +13,11 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from equipoise.errors import DataLoss
+from equipoise.errors import DataLoss, VerificationFailed
+from equipoise.model.log import ItemOpening
 from equipoise.model.times import to_microseconds
-from equipoise.records.merkle import root_of
-from equipoise.records.record import Audience, Item, Kind, Record, item_hash, leaf_bytes, make_record
+from equipoise.records.opened_records import check_hashes
+from equipoise.records.record import Audience, Item, Kind, Record, make_record
 from equipoise_server.storage.tables import record_items, records
 
 
@@ -67,29 +68,38 @@ def record(
     return made
 
 
+def stored_openings(connection: Connection, position: int) -> tuple[tuple[ItemOpening, ...], tuple[bytes, ...]]:
+    """The items of a record, in their order, and the hashes that fill it up. What was removed is empty."""
+    query = select(record_items).where(record_items.c.record == position).order_by(record_items.c.place)
+    rows = connection.execute(query).all()
+    items = tuple(ItemOpening(row.content or b"", row.salt or b"", row.hash) for row in rows if row.audience)
+    return items, tuple(row.hash for row in rows if not row.audience)
+
+
 def check_records(connection: Connection) -> int:
     """Compute every record's root and leaf from its items again; how many there are. Raises `DataLoss`."""
     query = select(records.c.position, records.c.kind, records.c.root, records.c.leaf).order_by(records.c.position)
     count = 0
     for row in connection.execute(query):
         count += 1
-        hashes = []
-        damaged = f"record {row.position}, {row.kind}, is damaged"
-        mine = select(record_items).where(record_items.c.record == row.position).order_by(record_items.c.place)
-        for item in connection.execute(mine):
-            hashes.append(item.hash)
-            if item.content is None:
-                continue
-            if item_hash(item.salt, item.content) != item.hash:
-                raise DataLoss(f"{damaged}: item {len(hashes) - 1} is another")
-            # Whom the hash is of, and who is shown the item, is one and the same.
-            shown_to = item.analyst if item.audience == Audience.ANALYST else None
-            if json.loads(item.content).get("analyst") != shown_to:
-                raise DataLoss(f"{damaged}: item {len(hashes) - 1} would be shown to another")
-        root = root_of(hashes)
-        if row.kind not in {*Kind} or (row.root, row.leaf) != (root, leaf_bytes(Kind(row.kind), root, len(hashes))):
-            raise DataLoss(f"{damaged}: its root is not that of its items")
+        what = f"record {row.position}, {row.kind}, is damaged"
+        try:
+            leaf = check_hashes(row.leaf, *stored_openings(connection, row.position), what)
+        except VerificationFailed as error:
+            raise DataLoss(error.message) from None
+        if (row.kind, row.root) != (leaf.kind.value, leaf.root):
+            raise DataLoss(f"{what}: its root is not that of its items")
+        _check_audiences(connection, row.position, what)
     return count
+
+
+def _check_audiences(connection: Connection, position: int, what: str) -> None:
+    """Whom the content of an item is about, and who is shown it, is one and the same."""
+    mine = (record_items.c.record == position) & record_items.c.content.is_not(None)
+    for item in connection.execute(select(record_items).where(mine).order_by(record_items.c.place)):
+        shown_to = item.analyst if item.audience == Audience.ANALYST else None
+        if json.loads(item.content).get("analyst") != shown_to:
+            raise DataLoss(f"{what}: item {item.place} would be shown to another")
 
 
 def record_root(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> bytes:

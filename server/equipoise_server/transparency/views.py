@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from equipoise.errors import NotFound
-from equipoise.model.log import ItemOpening, RecordOpening
+from equipoise.model.log import RecordOpening
 from equipoise_server.storage.paging import cut_page, page_limit, page_number
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import record_items, records
 from equipoise_server.transparency import log
+from equipoise_server.transparency.record_writer import stored_openings
 
 PAGE_BYTES = 1 << 20  # of contents, unless one record alone has more
 
@@ -76,16 +77,6 @@ def _sizes(connection: Connection, first: int, end: int) -> dict[int, int]:
 
 
 def _opened(connection: Connection, entry: log.Entry) -> RecordOpening:
-    query = (
-        select(record_items)
-        .join(records, record_items.c.record == records.c.position)
-        .where(records.c.log_index == entry.index)
-        .order_by(record_items.c.place)
-    )
-    rows = list(connection.execute(query))
-    return RecordOpening(
-        entry.index,
-        entry.leaf,
-        tuple(ItemOpening(row.content or b"", row.salt or b"", row.hash) for row in rows if row.audience),
-        tuple(row.hash for row in rows if not row.audience),
-    )
+    query = select(records.c.position).where(records.c.log_index == entry.index)
+    items, padding = stored_openings(connection, connection.execute(query).scalar_one())
+    return RecordOpening(entry.index, entry.leaf, items, padding)

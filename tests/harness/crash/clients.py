@@ -41,7 +41,7 @@ EACH = 3, 12  # statements and queries of a share
 SHARES = tuple(Share(name, *EACH) for name in ANALYSTS)
 DATA_BUDGET, ANALYST_BUDGET = Budget(8.0, 1e-4), Budget(8.0, 1e-4)
 CAP_STEP, CAP_DELTA = 20.0, 1e-3  # an account is full after a few rounds, and gets so much more
-OPTIONS = '{"rounds": 2}'
+OPTIONS = {"rounds": 2}
 OPEN_SECONDS = 3  # of rounds that close by themselves
 
 Workloads = Sequence[list[Statement] | None]

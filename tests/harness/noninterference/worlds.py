@@ -82,12 +82,12 @@ class RoundOf:
         """What the test calls it."""
         return f"{self.mechanism}, unit = {self.unit}"
 
-    def terms(self, begin: datetime) -> operator_pb2.RoundTerms:
+    def terms(self, begin: datetime) -> types_pb2.RoundTerms:
         """What the operator opens."""
         close = Timestamp()
         close.FromDatetime(begin + timedelta(seconds=CLOSING_SECONDS))
         share = {"statements": STATEMENTS, "queries": QUERIES, "sensitivity": SENSITIVITY}
-        return operator_pb2.RoundTerms(
+        return types_pb2.RoundTerms(
             dataset="shop",
             unit=types_pb2.ProtectionUnit.Value(f"PROTECTION_UNIT_{self.unit.upper()}"),
             data_budget=types_pb2.Budget(epsilon=1.0, delta=1e-4),

@@ -32,7 +32,7 @@ from harness.server_process import Refusal
 
 from equipoise.model.identities import Role
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
-from equipoise.wire.rounds import terms_message
+from equipoise.wire.terms import terms_to_message
 from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 from equipoise_server.identity.policy import POLICY
 
@@ -90,6 +90,10 @@ def marginal(*attributes: str) -> bytes:
     return workload(Statement(marginal=types_pb2.Marginal(attributes=attributes)))
 
 
+def restricted(where: Predicate) -> Statement:
+    return Statement(marginal=types_pb2.Marginal(attributes=["price"], where=where))
+
+
 def field(number: int, content: bytes) -> bytes:
     """A length-delimited field of a message, of whatever content."""
     length, encoded = len(content), bytearray()
@@ -99,12 +103,17 @@ def field(number: int, content: bytes) -> bytes:
     return bytes([number << 3 | 2]) + bytes(encoded) + bytes([length]) + content
 
 
-def nested(depth: int, number: int = 5) -> bytes:
+def nested_predicate(depth: int, number: int = 5) -> bytes:
     """A predicate under so many negations (5), alls (3) or anys (4)."""
     content = among("colour", "red").predicate.SerializeToString()
     for _ in range(depth):
         content = field(number, content if number == 5 else field(1, content))
-    return b"\x08\x01" + field(2, field(1, content))
+    return content
+
+
+def nested(depth: int, number: int = 5) -> bytes:
+    """The workload of such a predicate."""
+    return b"\x08\x01" + field(2, field(1, nested_predicate(depth, number)))
 
 
 INVALID = ("INVALID_ARGUMENT", "INVALID")
@@ -136,6 +145,21 @@ WORKLOADS: dict[str, tuple[bytes, tuple[str, str]]] = {
     "an empty category": (workload(among("colour", "")), INVALID),
     "no attribute": (workload(among("", "red")), INVALID),
     "no attributes": (marginal(), INVALID),
+    "where nothing is said": (workload(restricted(Predicate())), INVALID),
+    "where there is no such category": (
+        workload(
+            Statement(marginal=types_pb2.Marginal(attributes=["price"], where=among("colour", "x").predicate))
+        ),
+        INVALID,
+    ),
+    "where it is nested too deeply": (
+        b"\x08\x01" + field(2, field(2, field(1, b"price") + field(2, nested_predicate(32)))),
+        INVALID,
+    ),
+    "where a stack would not reach": (
+        b"\x08\x01" + field(2, field(2, field(1, b"price") + field(2, nested_predicate(20_000)))),
+        INVALID,
+    ),
     "an attribute twice": (marginal("colour", "colour"), INVALID),
     "bins as categories": (workload(among("price", "0.0")), INVALID),
     "categories as bins": (workload(Statement(predicate=Predicate(interval=BIN))), INVALID),
@@ -262,7 +286,7 @@ def test_request_ids_are_any_short_text(here: Place) -> None:
 
 
 def open_with(**changed: object) -> bytes:
-    asked = terms_message(terms("ann"))
+    asked = terms_to_message(terms("ann"))
     for name, value in changed.items():
         if isinstance(value, list):
             asked.ClearField(name)  # type: ignore[arg-type]
@@ -349,7 +373,7 @@ TERMS: dict[str, bytes] = {
     "no mechanism": open_with(mechanism=""),
     "no dataset": open_with(dataset=""),
     "nothing": b"",
-    "no request_id": operator_pb2.OpenRoundRequest(terms=terms_message(terms("ann"))).SerializeToString(),
+    "no request_id": operator_pb2.OpenRoundRequest(terms=terms_to_message(terms("ann"))).SerializeToString(),
 }
 
 

@@ -14,6 +14,7 @@ import pytest
 from google.protobuf.message import DecodeError, Message
 from harness.mutations import nearly
 from harness.server_process import signing_request
+from harness.shown_rounds import shown_round
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from equipoise.accounting import Cost
 from equipoise.auditing.ledger_export import exported
 from equipoise.errors import DataLoss, InvalidArgument, NotFound
 from equipoise.model.accounts import JournalEntry
+from equipoise.model.rounds import RoundState
 from equipoise.profile.enrolment import Bundle
 from equipoise.profile.profile import Profile
 from equipoise.queries.schema import Attribute, Schema
@@ -188,20 +190,11 @@ def test_damaged_statements_are_refused(content: bytes) -> None:
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("[0, 1)", "[1, 2)"), (0.0, 1.0, 2.0))))
 BUDGET = types_pb2.Budget(epsilon=1.0, delta=1e-6)
-SHOWN = types_pb2.Round(
-    id="a",
-    dataset="shop",
-    state=types_pb2.ROUND_STATE_OPEN,
-    unit=types_pb2.PROTECTION_UNIT_QUERY,
-    data_budget=BUDGET,
-    analyst_budget=BUDGET,
-    beta=0.05,
-    mechanism="gaussian",
-)
+SHOWN = shown_round("a", RoundState.OPEN)
 RECEIVED: tuple[tuple[Callable[[Any], object], Message], ...] = (
     (dataset_from_message, types_pb2.Dataset(name="shop", schema=workloads.schema_to_message(SCHEMA), records=4)),
-    (rounds.round_shown, SHOWN),
-    (rounds.round_detail, types_pb2.RoundDetail(round=SHOWN, requested_mechanism="auto")),
+    (rounds.round_from_message, SHOWN),
+    (rounds.round_detail_from_message, types_pb2.RoundDetail(round=SHOWN)),
     (receipt_from_message, analyst_pb2.Receipt(round_id="a", statements=1, queries=1)),
     (account_from_message, types_pb2.Account(name="data/shop", cap=BUDGET)),
     (journal_entry_from_message, types_pb2.JournalEntry(sequence=1, action="open-account", events="{}")),

@@ -28,8 +28,9 @@ from equipoise.model.rounds import SessionTerms as RecordedSession
 from equipoise.model.rounds import Share, Terms
 from equipoise.model.rounds import Share as RecordedShare
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
-from equipoise.wire import rounds as client_messages
+from equipoise.wire.terms import terms_to_message
 from equipoise.wire.workloads import schema_to_message, workload_to_bytes
+from equipoise_server.identity.admission import Admission
 from equipoise_server.identity.authority import Authority, new_key
 from equipoise_server.identity.policy import POLICY
 from equipoise_server.identity.registry import Registry
@@ -95,29 +96,33 @@ class Served:
         self.round_id = bench.opened(replace(TERMS, mechanism="gaussian", options={}))
         self.session_id = bench.sessions.open(SESSION_TERMS, "a session").id
         rounds, now = bench.rounds, bench.clock
-        registry = Registry(bench.store)
+        admission = Admission(Registry(rounds.operations), Authority.create("here", now()), 10)
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)
-        uploads = Uploads(10_000, 2**20, registry.count, self._shared)
+        uploads = Uploads(10_000, 2**20, admission.registry.count, self._shared)
         asking = Asking(bench.sessions, threads, asyncio.Event(), AskingLimits(4, 1e6, 1e6, STALL_SECONDS))
         operators = OperatorMethods(
             rounds,
             bench.sessions,
-            registry,
-            Authority.create("here", now()),
+            admission,
             lambda: "",
-            10,
-            now,
             threads,
             stopping,
         )
         implementations = {
             analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"]: AnalystMethods(
-                rounds, asking, Synopses(rounds, bench.store), uploads, threads, stopping
+                rounds.datasets,
+                rounds.submissions,
+                rounds.analyst_views,
+                asking,
+                Synopses(rounds.analyst_views, rounds.datasets, bench.store),
+                uploads,
+                threads,
+                stopping,
             ),
             operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]: operators,
             auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]: AuditorMethods(
-                rounds, LogViews(bench.store)
+                rounds.views, rounds.budgets, rounds.seeds, LogViews(bench.store)
             ),
         }
         self._services = bind(implementations, Serving(threads, STALL_SECONDS))
@@ -170,7 +175,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 CAP = types_pb2.Budget(epsilon=1.0, delta=1e-6)
 BUDGET = Budget(1.0, 1e-6)
-TERMS_MESSAGE = client_messages.terms_message(
+TERMS_MESSAGE = terms_to_message(
     Terms(
         "shop",
         (Share("ann", 4, 12), Share("bob", 4, 12)),
@@ -179,9 +184,10 @@ TERMS_MESSAGE = client_messages.terms_message(
         mechanism="laplace",
     )
 )
-SESSION_MESSAGE = operator_pb2.RoundTerms()
+SESSION_MESSAGE = types_pb2.RoundTerms()
 SESSION_MESSAGE.CopyFrom(TERMS_MESSAGE)
 SESSION_MESSAGE.mechanism = "online_private"
+SESSION_MESSAGE.session.CopyFrom(types_pb2.SessionTerms(length=3, turn_seconds=1))
 HALF_A_PAIR = operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE)
 HALF_A_PAIR.terms.options = '{"\\ud800": 1}'
 CSR = signing_request(new_key())
@@ -219,9 +225,7 @@ def templates(round_id: str) -> dict[str, Message]:
         f"{OPERATOR}/ListAnalysts": operator_pb2.ListAnalystsRequest(page_size=1, page_token="ann"),
         f"{OPERATOR}/PlanRound": operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE),
         f"{OPERATOR}/OpenRound": operator_pb2.OpenRoundRequest(terms=TERMS_MESSAGE, request_id="a"),
-        f"{OPERATOR}/OpenSession": operator_pb2.OpenSessionRequest(
-            terms=SESSION_MESSAGE, session=types_pb2.SessionTerms(length=3, turn_seconds=1), request_id="a"
-        ),
+        f"{OPERATOR}/OpenSession": operator_pb2.OpenSessionRequest(terms=SESSION_MESSAGE, request_id="a"),
         f"{OPERATOR}/CloseSession": operator_pb2.CloseSessionRequest(session_id=round_id, request_id="a"),
         f"{OPERATOR}/ListRounds": operator_pb2.ListRoundsRequest(page_size=1, page_token=round_id),
         f"{OPERATOR}/GetRound": operator_pb2.GetRoundRequest(round_id=round_id),

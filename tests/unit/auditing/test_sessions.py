@@ -11,7 +11,7 @@ from harness.custodian import SESSION, Custodian
 from equipoise.accounting import Cost
 from equipoise.auditing.report import as_json, as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
-from equipoise.records.session_receipts import SessionReceiptPayload
+from equipoise.records.receipts import SessionReceiptPayload
 
 HELD = "aa"
 

@@ -12,6 +12,7 @@ import grpc
 import numpy as np
 import pytest
 from harness.fake_server import connected, refuse
+from harness.shown_rounds import shown_round
 
 from equipoise.clients import connection as connection_module
 from equipoise.clients.analyst import PIECE_BYTES, Client
@@ -150,7 +151,7 @@ RECORDS = np.stack(np.unravel_index(np.arange(10) * 7 % 6, (2, 3)), axis=1)
 
 
 def synopsis_server(pages: Callable[[Any, Any], Iterator[Any]]) -> dict[str, Callable[[Any, Any], Any]]:
-    shown = types_pb2.Round(id=ROUND, state=types_pb2.ROUND_STATE_RELEASED, unit=types_pb2.PROTECTION_UNIT_QUERY)
+    shown = shown_round(ROUND, RoundState.RELEASED)
     dataset = types_pb2.Dataset(name="t", schema=schema_to_message(SCHEMA))
     return {
         "GetAnalystRound": lambda *_: analyst_pb2.GetAnalystRoundResponse(round=shown),
@@ -301,9 +302,7 @@ def test_nobody_there() -> None:
 def test_all_pages_are_listed() -> None:
     def page(request: Any, _: Any) -> Any:
         number = int(request.page_token or 0)
-        shown = types_pb2.Round(
-            id=str(number), state=types_pb2.ROUND_STATE_OPEN, unit=types_pb2.PROTECTION_UNIT_QUERY
-        )
+        shown = shown_round(str(number), RoundState.OPEN)
         following = str(number + 1) if number < 2 else ""
         return analyst_pb2.ListAnalystRoundsResponse(rounds=[shown], next_page_token=following)
 
@@ -312,10 +311,10 @@ def test_all_pages_are_listed() -> None:
 
 
 def test_waiting_outlives_a_broken_watch() -> None:
-    states = [types_pb2.ROUND_STATE_OPEN, types_pb2.ROUND_STATE_SEALED, types_pb2.ROUND_STATE_RELEASED]
+    states = [RoundState.OPEN, RoundState.SEALED, RoundState.RELEASED]
 
     def watch(_: Any, context: Any) -> Iterator[Any]:
-        shown = types_pb2.Round(id=ROUND, state=states.pop(0), unit=types_pb2.PROTECTION_UNIT_QUERY)
+        shown = shown_round(ROUND, states.pop(0))
         yield analyst_pb2.WatchAnalystRoundResponse(round=shown)
         if states:
             context.abort(grpc.StatusCode.UNAVAILABLE, "the server is stopping")

@@ -12,6 +12,7 @@ import grpc
 import numpy as np
 import pytest
 from harness.fake_server import connected, refuse
+from harness.shown_rounds import shown_round
 from harness.small_custodian import DEPLOYMENT, SCHEMA, signing_key
 
 from equipoise.clients import connection as connection_module
@@ -29,12 +30,13 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import Ending, RoundState, SessionTerms
 from equipoise.profile.profile import LOG_KEYS
 from equipoise.profile.receipt_store import ReceiptStore, read_session_receipt
 from equipoise.queries.predicates import attribute
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.records.envelopes import sign
-from equipoise.records.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.results import answers_to_chunk
 from equipoise.wire.workloads import schema_to_message
@@ -127,9 +129,7 @@ class Store:
 
 def handlers(ask: Handler) -> dict[str, Callable[[Any, Any], Any]]:
     def shown(_: Any, __: Any) -> Any:
-        state, unit = types_pb2.ROUND_STATE_OPEN, types_pb2.PROTECTION_UNIT_QUERY
-        session = types_pb2.SessionTerms(length=100, ending=types_pb2.SESSION_ENDING_STOP)
-        shown = types_pb2.Round(id=SESSION, dataset="shop", state=state, unit=unit, session=session)
+        shown = shown_round(SESSION, RoundState.OPEN, session=SessionTerms(100, ending=Ending.STOP))
         return analyst_pb2.GetAnalystRoundResponse(round=shown)
 
     def dataset(_: Any, __: Any) -> Any:

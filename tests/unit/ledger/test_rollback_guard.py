@@ -15,6 +15,7 @@ from harness.stores import back_up, restore
 
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, Unavailable
+from equipoise.records.canonical import canonical_json
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.adjustments import write_off
 from equipoise_server.ledger.caps import Cap, Composition
@@ -205,18 +206,23 @@ def test_a_damaged_guard_is_refused(store: Store, guard: Guard, content: str) ->
 
 def test_a_guard_with_a_field_that_is_missing_or_damaged_is_refused(store: Store, guard: Guard) -> None:
     fields = document(guard)
-    damaged = [{"log_size": -1}, {"log_root": "00"}, {"log_size": "x"}, {"log_root": None}]
+    log = fields["log"]
+    changes = [{"size": -1}, {"root": "00"}, {"size": "x"}, {"root": None}]
+    damaged = [{"log": log | change} for change in changes] + [{"committed": {"data/flights": [0, 0, 0, 0]}}]
     missing = [{name: value for name, value in fields.items() if name != left_out} for left_out in fields]
     for changed in [fields | change for change in damaged] + missing:
-        guard.path.write_text(json.dumps(changed))
+        guard.path.write_bytes(canonical_json(changed))
         with pytest.raises(DataLoss, match="is damaged"):
             guard.advance(store)
-    guard.path.write_text(json.dumps(fields))
+    guard.path.write_text(json.dumps(fields))  # with white space: not the bytes that a guard writes
+    with pytest.raises(DataLoss, match="is damaged"):
+        guard.advance(store)
+    guard.path.write_bytes(canonical_json(fields))
     guard.advance(store)
 
 
 def test_a_newer_guard_is_refused(store: Store, guard: Guard) -> None:
-    guard.path.write_text(json.dumps(document(guard) | {"version": 2}))
+    guard.path.write_bytes(canonical_json(document(guard) | {"version": 2, "more": 1}))
     with pytest.raises(DataLoss, match="has version 2"):
         guard.advance(store)
 

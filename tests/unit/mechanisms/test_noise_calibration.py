@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,10 +17,10 @@ from equipoise_server.conversion import ORDERS, epsilon_for, event_of
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.noise_calibration import (
+    NOISE,
     AnswerNoise,
     GaussianNoise,
     LaplaceNoise,
-    noise_from_fields,
 )
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
@@ -44,8 +44,7 @@ def test_noise_costs_what_it_may(rho: Fraction) -> None:
 
 @pytest.mark.parametrize("noise", [LaplaceNoise(Fraction(3, 2**40)), GaussianNoise(Fraction(7, 2**20))])
 def test_noise_reads_back(noise: AnswerNoise) -> None:
-    fields = asdict(noise)
-    assert noise_from_fields({key: str(value) for key, value in fields.items()}) == noise
+    assert NOISE.from_text(NOISE.to_text(noise), "the noise") == noise
 
 
 def test_the_law_that_reaches_less_far_is_chosen() -> None:

@@ -13,6 +13,7 @@ import grpc
 import numpy as np
 import pytest
 from harness.fake_server import connected
+from harness.shown_rounds import shown_round
 from harness.small_custodian import DEPLOYMENT, ROUND, SALT, SCHEMA, STATEMENTS, Custodian, Told, signing_key
 from harness.verifying import KEY, found, log_of, papers
 
@@ -20,11 +21,11 @@ from equipoise.clients import connection as connection_module
 from equipoise.clients.analyst import Client
 from equipoise.commands.verification import bundle
 from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.model.rounds import RoundState
 from equipoise.profile.receipt_store import ReceiptStore, check_answered
 from equipoise.records.bundle import Bundle
-from equipoise.records.receipts import ReceiptPayload
+from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload
 from equipoise.records.record import workload_commitment
-from equipoise.records.session_receipts import SessionReceiptPayload
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 
@@ -203,10 +204,7 @@ def test_a_bundle_is_downloaded_whole_over_broken_streams() -> None:
         yield analyst_pb2.DownloadSynopsisResponse(cells=numbers.ravel().tolist(), records=len(cells))
 
     def shown(_: Any, __: Any) -> Any:
-        state, unit = types_pb2.ROUND_STATE_RELEASED, types_pb2.PROTECTION_UNIT_QUERY
-        return analyst_pb2.GetAnalystRoundResponse(
-            round=types_pb2.Round(id=ROUND, dataset="shop", state=state, unit=unit)
-        )
+        return analyst_pb2.GetAnalystRoundResponse(round=shown_round(ROUND, RoundState.RELEASED))
 
     def dataset(_: Any, __: Any) -> Any:
         return analyst_pb2.GetDatasetResponse(

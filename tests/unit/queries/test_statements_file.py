@@ -28,7 +28,7 @@ CONDITIONS: st.SearchStrategy[Predicate] = st.recursive(
     max_leaves=6,
 )
 OTHERS: st.SearchStrategy[Statement] = (
-    st.builds(Marginal, LISTS)
+    st.builds(Marginal, LISTS, st.none() | CONDITIONS)
     | st.builds(Quantile, NAMES, EDGES, EDGES)
     | st.builds(Variance, NAMES)
     | st.builds(CountDistinct, LISTS)
@@ -49,6 +49,12 @@ AMONG: dict[str, object] = {"among": {"attribute": "a", "categories": ["x"]}}
     [
         ({"marginal": []}, "statements[0].marginal"),
         ({"marginal": ["a", 1]}, "statements[0].marginal[1]"),
+        ({"marginal": ["a"], "where": None}, "statements[0].where"),
+        ({"marginal": ["a"], "where": {"marginal": ["a"]}}, "statements[0].where.marginal"),
+        ({"marginal": ["a"], "where": {"all": []}}, "statements[0].where.all"),
+        ({"marginal": ["a"], "when": AMONG}, "statements[0]"),
+        ({"where": AMONG}, "statements[0].where"),
+        ({**AMONG, "where": AMONG}, "statements[0]"),
         ({"among": {"attribute": "a"}}, "statements[0].among"),
         ({"among": {"attribute": 1, "categories": ["x"]}}, "statements[0].among.attribute"),
         ({"interval": {"attribute": "a", "low": "x", "high": None}}, "statements[0].interval.low"),
@@ -100,5 +106,6 @@ def test_nesting_has_an_end() -> None:
     statement: dict[str, object] = AMONG
     for _ in range(70):
         statement = {"not": statement}
-    with pytest.raises(InvalidArgument, match="nested deeper"):
-        statements_from_json(json.dumps({"version": 1, "statements": [statement]}))
+    for deep in (statement, {"marginal": ["a"], "where": statement}):
+        with pytest.raises(InvalidArgument, match="nested deeper"):
+            statements_from_json(json.dumps({"version": 1, "statements": [deep]}))

@@ -10,8 +10,7 @@ import pytest
 
 from equipoise.errors import VerificationFailed
 from equipoise.records.canonical import canonical_json
-from equipoise.records.receipts import ReceiptPayload
-from equipoise.records.session_receipts import SessionReceiptPayload, chain_start, chain_step
+from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload, chain_start, chain_step
 
 TAKEN = ReceiptPayload("d", "r" * 32, "ann", bytes(range(32)), 2, 9, 1_700_000_000_000_000)
 WITHDRAWN = replace(TAKEN, commitment=None, statements=0, queries=0)

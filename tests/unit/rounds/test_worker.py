@@ -29,7 +29,7 @@ from equipoise_server.rounds.worker import (
     Advance,
     Failed,
     Job,
-    PrivacyEvent,
+    StreamPart,
     compute_round,
     peak_memory_bytes,
     stream_parts,
@@ -53,7 +53,7 @@ def silent(*_: object) -> None:
     """Hears no progress."""
 
 
-def parts(job: Job, outcome: Outcome) -> list[PrivacyEvent]:
+def parts(job: Job, outcome: Outcome) -> list[StreamPart]:
     """What the worker sends of an outcome."""
     return list(stream_parts(job, outcome, silent))
 
@@ -161,8 +161,7 @@ def told(job: Job) -> list[object]:
 
 
 def test_an_unexpected_error_is_told_without_its_text(job: Job) -> None:
-    parameters = job.plan.parameters.replace('"game":{', '"game":{"vermilion":17,')
-    odd = replace(job, plan=replace(job.plan, parameters=parameters))
+    odd = replace(job, setting=replace(job.setting, beta="vermilion"))  # type: ignore[arg-type]
     with pytest.raises(Exception, match="vermilion"):
         compute_round(odd, silent)
     (*_, failed) = told(odd)

@@ -72,12 +72,10 @@ async def test_a_request_is_parsed_answered_and_serialized_inside_the_handler(se
     ("message", "field"),
     [
         (operator_pb2.GetRoundRequest(round_id="a\0"), "round_id"),
-        (operator_pb2.OpenRoundRequest(terms=operator_pb2.RoundTerms(dataset="\0")), "terms.dataset"),
+        (operator_pb2.OpenRoundRequest(terms=types_pb2.RoundTerms(dataset="\0")), "terms.dataset"),
         (
             operator_pb2.OpenRoundRequest(
-                terms=operator_pb2.RoundTerms(
-                    shares=[types_pb2.Share(analyst="ann"), types_pb2.Share(analyst="b\0b")]
-                )
+                terms=types_pb2.RoundTerms(shares=[types_pb2.Share(analyst="ann"), types_pb2.Share(analyst="b\0b")])
             ),
             "terms.shares.analyst",
         ),

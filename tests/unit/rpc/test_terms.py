@@ -9,14 +9,13 @@ import pytest
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
-from equipoise.v1 import operator_pb2, types_pb2
-from equipoise_server.rounds.records import Terms
-from equipoise_server.rpc.terms import MAX_COUNT, terms_from_message
+from equipoise.model.rounds import Share, Terms
+from equipoise.v1 import types_pb2
+from equipoise.wire.terms import MAX_COUNT, terms_from_message
 
 
-def message() -> operator_pb2.RoundTerms:
-    return operator_pb2.RoundTerms(
+def message() -> types_pb2.RoundTerms:
+    return types_pb2.RoundTerms(
         dataset="flights",
         unit=types_pb2.PROTECTION_UNIT_QUERY,
         data_budget=types_pb2.Budget(epsilon=1.0, delta=1e-11),
@@ -41,11 +40,11 @@ def test_well_formed_terms() -> None:
     )
 
 
-Change = Callable[[operator_pb2.RoundTerms], None]
+Change = Callable[[types_pb2.RoundTerms], None]
 
 
 def setting(path: str, value: object) -> Change:
-    def change(terms: operator_pb2.RoundTerms) -> None:
+    def change(terms: types_pb2.RoundTerms) -> None:
         owner, _, name = path.rpartition(".")
         setattr(getattr(terms, owner) if owner else terms, name, value)
 

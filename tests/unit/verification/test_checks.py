@@ -157,7 +157,7 @@ ALTERED: dict[str, tuple[Callable[[Bundle], Bundle], Check]] = {
         lambda b: edited(b, 3, 1, charge=NOTHING),
         Check.ITEMS,
     ),
-    "another reservation of the plan": (lambda b: edited(b, 1, 0, promised_error=1.0), Check.ITEMS),
+    "another reservation of the plan": (lambda b: edited(b, 1, 0, error_bound=1.0), Check.ITEMS),
     "a dropped item": (lambda b: with_record(b, 3, items=b.evidence.records[3].items[:1]), Check.ROUND),
     "a dropped record": (lambda b: with_evidence(b, records=b.evidence.records[:3]), Check.ROUND),
     "a dropped first record": (lambda b: with_evidence(b, records=b.evidence.records[1:]), Check.ROUND),

@@ -34,7 +34,7 @@ LIES: dict[str, tuple[Told, Check]] = {
     "a larger bound": (Told(bounds={2: BOUND + 1}), Check.BOUNDS),
     "an uncertified answer with a bound": (Told(methods={2: AnswerMethod.UNCERTIFIED}), Check.BOUNDS),
     "a certified answer without": (Told(bounds={2: NO_BOUND}), Check.BOUNDS),
-    "more uncertified than promised": (Told(items={"round": {"uncertified_at_most": 0}}), Check.BOUNDS),
+    "more uncertified than promised": (Told(items={"round": {"max_uncertified": 0}}), Check.BOUNDS),
     "an answer that the synopsis does not give": (Told(values={4: 12345}), Check.ANSWERS),
     "a synopsis answer without a synopsis": (
         Told(synopsis=False, methods={1: AnswerMethod.SYNOPSIS}),

@@ -11,7 +11,7 @@ from harness.verifying import found, log_of, papers, with_evidence
 
 from equipoise.model.results import AnswerMethod
 from equipoise.queries.predicates import attribute
-from equipoise.records.session_receipts import SessionReceiptPayload
+from equipoise.records.receipts import SessionReceiptPayload
 from equipoise.verification.checks import Check
 
 NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
@@ -74,7 +74,7 @@ LIES: dict[str, tuple[Told, Check]] = {
         replace(AT_ONCE, items={"round": {"session": {"ending": "", "length": 9, "turn_seconds": 0, "shares": 3}}}),
         Check.ROUND,
     ),
-    "a session by the first version": (replace(AT_ONCE, items={"round": {"version": 1}}), Check.ROUND),
+    "a session that says that it is none": (replace(AT_ONCE, items={"round": {"session": None}}), Check.RECEIPT),
 }
 
 

@@ -14,7 +14,16 @@ from equipoise.model.results import NO_BOUND
 from equipoise.queries.predicate_compiler import MAX_DEPTH
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
 from equipoise.queries.schema import Attribute, Schema, bin_labels
-from equipoise.queries.statements import CappedSum, CountDistinct, Marginal, Quantile, Statement, Variance
+from equipoise.queries.statements import (
+    KINDS,
+    CappedSum,
+    CountDistinct,
+    Marginal,
+    Quantile,
+    Statement,
+    Variance,
+    kind_of,
+)
 from equipoise.v1 import types_pb2
 from equipoise.wire.results import ANSWERS_IN_CHUNK, chunk_from_bytes, results_to_chunks
 from equipoise.wire.workloads import schema_from_message, schema_to_message, workload_from_bytes, workload_to_bytes
@@ -68,12 +77,18 @@ STATEMENTS: tuple[Statement, ...] = (
     AMONG,
     Interval("delay", -math.inf, 0.1),
     Marginal(("delay", "carrier")),
+    Marginal(("delay",), Not(AMONG)),
     AnyOf((AllOf((AMONG, Not(Among("carrier", ("Ü", "other"))))), Interval("delay", 0.0, math.inf))),
     Quantile("delay", 0.25, 0.1),
     Variance("delay"),
     CountDistinct(("delay", "carrier")),
     CappedSum("delay", 12.5),
 )
+
+
+def test_every_kind_of_statement_travels() -> None:
+    kinds = [kind_of(each) for each in STATEMENTS]
+    assert [kind for kind in KINDS if kind not in kinds] == []
 
 
 def test_workloads_come_back() -> None:
@@ -93,8 +108,12 @@ def nested(levels: int, kind: Callable[[Predicate], Predicate]) -> Predicate:
 def test_the_deepest_nesting_travels(kind: Callable[[Predicate], Predicate]) -> None:
     deepest = nested(MAX_DEPTH, kind)
     assert workload_from_bytes(workload_to_bytes([deepest])) == (deepest,)
-    with pytest.raises(InvalidArgument, match="nested deeper"):
-        workload_to_bytes([nested(MAX_DEPTH + 1, kind)])
+    restricted = Marginal(("delay",), deepest)
+    assert workload_from_bytes(workload_to_bytes([restricted])) == (restricted,)
+    deeper = nested(MAX_DEPTH + 1, kind)
+    for refused in (deeper, Marginal(("delay",), deeper)):
+        with pytest.raises(InvalidArgument, match="nested deeper"):
+            workload_to_bytes([refused])
 
 
 @pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 60, 5000])
@@ -102,8 +121,9 @@ def test_deeper_nesting_is_refused(levels: int) -> None:
     data = field(1, field(1, b"carrier") + field(2, b"AA"))
     for _ in range(levels - 1):
         data = field(5, data)
-    with pytest.raises(InvalidArgument, match="nested"):
-        workload_from_bytes(b"\x08\x01" + field(2, field(1, data)))
+    for statement in (field(1, data), field(2, field(1, b"delay") + field(2, data))):
+        with pytest.raises(InvalidArgument, match="nested"):
+            workload_from_bytes(b"\x08\x01" + field(2, statement))
 
 
 def field(number: int, content: bytes) -> bytes:
@@ -134,6 +154,8 @@ def field(number: int, content: bytes) -> bytes:
         ([AllOf(wrong((AMONG, None)))], "statements[0].predicate.all.conditions[1]"),
         ([Marginal(())], "statements[0].marginal.attributes"),
         ([Marginal(wrong(7))], "statements[0].marginal.attributes"),
+        ([Marginal(("delay",), wrong("AA"))], "statements[0].marginal.where"),
+        ([Marginal(("delay",), AllOf(()))], "statements[0].marginal.where.all.conditions"),
         ([AMONG, Quantile("", 0.5, 0.1)], "statements[1].statistic.quantile.attribute"),
         ([Quantile("delay", math.nan, 0.1)], "statements[0].statistic.quantile.level"),
         ([Quantile("delay", 0.5, wrong("0.1"))], "statements[0].statistic.quantile.window"),
@@ -189,6 +211,11 @@ def statistic(**parts: object) -> dict[str, object]:
         (workload(**predicate(negation={})), "statements[1].predicate.negation"),
         (workload(statements=[{"marginal": {}}]), "statements[1].marginal.attributes"),
         (workload(statements=[{"marginal": {"attributes": [""]}}]), "statements[1].marginal.attributes[0]"),
+        (
+            workload(statements=[{"marginal": {"attributes": ["delay"], "where": {}}}]),
+            "statements[1].marginal.where",
+        ),
+        (workload(statements=[{"marginal": {"where": {}}}]), "statements[1].marginal.attributes"),
         (workload(**statistic()), "statements[1].statistic"),
         (workload(**statistic(quantile={"level": 0.5})), "statements[1].statistic.quantile.attribute"),
         (
@@ -228,6 +255,7 @@ def test_malformed_workloads_name_the_field(message: types_pb2.Workload, at: str
             b"\x08\x01" + field(2, field(1, field(3, field(1, b"\x78\x01")))),
             "statements[0].predicate.all.conditions[0]",
         ),
+        (b"\x08\x01" + field(2, field(2, field(2, b"\x78\x01"))), "statements[0].marginal.where"),
         (b"\x08\x01" + field(2, field(3, b"\x78\x01")), "statements[0].statistic"),
         (b"\x08\x01" + field(2, field(3, field(2, b"\x78\x01"))), "statements[0].statistic.variance"),
         (workload().SerializeToString()[:-1], "workload"),

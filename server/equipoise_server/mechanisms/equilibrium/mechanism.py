@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.results import NO_BOUND
+from equipoise.model.rounds import PlanNumbers
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_builder import WorkloadBuilder, concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
@@ -159,7 +160,7 @@ def repair_all(
 
 def repair_uniform_guess(
     setting: PublicParameters,
-    plan: Plan,
+    plan: PlanNumbers,
     histogram: NDArray[np.int64],
     workloads: Mapping[str, CompiledWorkload],
     seed: bytes,

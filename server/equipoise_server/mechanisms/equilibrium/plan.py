@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from equipoise.accounting import (
@@ -20,6 +18,16 @@ from equipoise.accounting import (
     rounded_up,
 )
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.records.codec import (
+    COUNT,
+    REAL,
+    Codec,
+    canonical_object,
+    key,
+    object_codec,
+    one_of,
+    optional,
+)
 from equipoise_server.conversion import mixture_delta
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.budget_rounding import sampler_delta, usable_rho
@@ -30,37 +38,31 @@ from equipoise_server.mechanisms.equilibrium.forecast import predicted_memory, p
 from equipoise_server.mechanisms.equilibrium.options import check_options
 from equipoise_server.mechanisms.equilibrium.selection import choose
 from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
+from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
-from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
+from equipoise_server.mechanisms.repair.parameters import REPAIR, Repair
+
+GAME: Codec[GameParameters] = object_codec(
+    GameParameters,
+    {
+        "play": ("play", one_of("mixed", "sampled")),
+        "rounds": ("rounds", COUNT),
+        "batch": ("batch", COUNT),
+        "draws": ("draws", COUNT),
+        "density": ("density", REAL),
+        "query_step": ("query_step", COUNT),
+        "data_step": ("data_step", COUNT),
+    },
+)
 
 
-@dataclass(frozen=True)
-class EquilibriumParameters:
+@canonical_object
+class EquilibriumParameters(Parameters):
     """All public parameters of one run. `repair` is None where the game has the whole data budget."""
 
-    game: GameParameters
-    repair: RepairParameters | AnalystRepairParameters | None
-
-    def to_json(self) -> str:
-        """Canonical JSON; fractions as `numerator/denominator`."""
-        return json.dumps(
-            {"game": asdict(self.game), "repair": None if self.repair is None else asdict(self.repair)},
-            default=str,
-            sort_keys=True,
-            separators=(",", ":"),
-        )
-
-    @staticmethod
-    def from_json(text: str) -> EquilibriumParameters:
-        """What `to_json` wrote."""
-        fields = json.loads(text)
-        game, repair = GameParameters(**fields["game"]), fields["repair"]
-        if repair is None:
-            return EquilibriumParameters(game, None)
-        if "places" in repair:
-            return EquilibriumParameters(game, AnalystRepairParameters.from_fields(repair))
-        return EquilibriumParameters(game, RepairParameters.from_fields(repair))
+    game: GameParameters = key("game", GAME)
+    repair: Repair | None = key("repair", optional(REPAIR))
 
 
 def plan_equilibrium(name: str, setting: PublicParameters) -> Plan:

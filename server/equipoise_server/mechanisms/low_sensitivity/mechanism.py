@@ -7,9 +7,8 @@ the data. Where none does, statements are answered afresh, while there are place
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from equipoise.errors import InvalidArgument
 from equipoise.queries.statistics import Databases, grid_units
 from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.candidates import read_candidates
 from equipoise_server.mechanisms.low_sensitivity.database_question import (
@@ -32,6 +32,7 @@ from equipoise_server.mechanisms.online_private.epochs import EpochParameters, E
 from equipoise_server.mechanisms.online_private.mechanism import session_plan, statements_asked
 from equipoise_server.mechanisms.online_private.plan import check_options, plan_epochs
 from equipoise_server.mechanisms.online_private.question import Scale
+from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.projection import check_enumerable
 from equipoise_server.mechanisms.running_time import CELL_BYTES
 
@@ -40,24 +41,13 @@ ENTRY_BYTES = 100  # of what is made of each of these cells at once
 _FRACTION = re.compile(r"[0-9]{1,15}(\.[0-9]{1,30}|/[1-9][0-9]{0,14})?")
 
 
-@dataclass(frozen=True)
-class LowSensitivityParameters:
+@canonical_object
+class LowSensitivityParameters(Parameters):
     """Public. `sensitivity`: the largest Delta that statements may have, on a table of `table_records`."""
 
-    sensitivity: Fraction
-    table_records: int
-    epochs: EpochParameters
-
-    def to_json(self) -> str:
-        """Canonical JSON; fractions as `numerator/denominator`."""
-        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
-
-    @staticmethod
-    def from_json(text: str) -> LowSensitivityParameters:
-        """What `to_json` wrote."""
-        fields = json.loads(text)
-        epochs = EpochParameters.from_json(json.dumps(fields["epochs"]))
-        return LowSensitivityParameters(Fraction(fields["sensitivity"]), fields["table_records"], epochs)
+    sensitivity: Fraction = key("sensitivity", FRACTION)
+    table_records: int = key("table_records", COUNT)
+    epochs: EpochParameters = key("epochs", codec_of(EpochParameters))
 
 
 class LowSensitivity:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 
 from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, PureDpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.records.codec import BOOLEAN, COUNT, FRACTION, INTEGER, canonical_object, key
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
 from equipoise_server.mechanisms.equilibrium.options import WORDS, real, whole
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
-from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, AnswerNoise, noise_from_fields
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISE, NOISE_BOUNDS, AnswerNoise
 from equipoise_server.mechanisms.online.interface import session_length
+from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.projection import check_enumerable
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
@@ -31,8 +32,8 @@ FALSE_POSITIVES = Fraction(1, 4)  # of all updates, where the hypothesis is righ
 UPWARD = 1 + 1e-9
 
 
-@dataclass(frozen=True)
-class OnlineParameters:
+@canonical_object
+class OnlineParameters(Parameters):
     """Public parameters of a session.
 
     `updates`: positives, after which nothing is learnt. `test_epsilon`: of one AboveThreshold; `threshold`: a score
@@ -42,14 +43,14 @@ class OnlineParameters:
     once, in units of 2^-40. `proven`: whether no more updates can happen than there are.
     """
 
-    updates: int
-    test_epsilon: Fraction
-    threshold: int
-    noise: AnswerNoise
-    reach: int
-    certified_bound: int
-    noise_bounds: tuple[int, int]
-    proven: bool
+    updates: int = key("updates", COUNT)
+    test_epsilon: Fraction = key("test_epsilon", FRACTION)
+    threshold: int = key("threshold", INTEGER)
+    noise: AnswerNoise = key("noise", NOISE)
+    reach: int = key("reach", COUNT)
+    certified_bound: int = key("certified_bound", COUNT)
+    noise_bounds: tuple[int, int] = key("noise_bounds", NOISE_BOUNDS)
+    proven: bool = key("proven", BOOLEAN)
 
     @property
     def vector(self) -> SparseVector:
@@ -60,21 +61,6 @@ class OnlineParameters:
     def promise(self) -> int:
         """The largest bound of a certified answer, in units of 2^-40."""
         return max(self.certified_bound, *self.noise_bounds)
-
-    def to_json(self) -> str:
-        """Canonical JSON; fractions as `numerator/denominator`."""
-        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
-
-    @staticmethod
-    def from_json(text: str) -> OnlineParameters:
-        """What `to_json` wrote."""
-        fields = json.loads(text)
-        read = {
-            "test_epsilon": Fraction(fields["test_epsilon"]),
-            "noise": noise_from_fields(fields["noise"]),
-            "noise_bounds": tuple(fields["noise_bounds"]),
-        }
-        return OnlineParameters(**fields | read)
 
 
 @dataclass(frozen=True)
@@ -98,7 +84,7 @@ class Division:
     def with_threshold(self, setting: PublicParameters, length: int, threshold: int) -> OnlineParameters:
         """The parameters that have this threshold."""
         reach = self.reach(setting)
-        certified = bound_on_grid(max(0, threshold + self.tested + SCORE_ROUNDING), setting.records << SCORE_BITS)
+        certified = bound_on_grid(threshold + self.tested + SCORE_ROUNDING, setting.records << SCORE_BITS)
         return OnlineParameters(
             updates=self.updates,
             test_epsilon=self.test_epsilon,

@@ -13,8 +13,6 @@ function of its seed and of what was asked, however often it was interrupted.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -22,10 +20,12 @@ from numpy.typing import NDArray
 
 from equipoise.model.results import NO_BOUND
 from equipoise.queries.fixed_point import on_grid
+from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, codec_of, key, list_of
 from equipoise_server.mechanisms.interface import Answers
-from equipoise_server.mechanisms.noise_calibration import GaussianNoise, NoiseDistribution
+from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, GaussianNoise, NoiseDistribution
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, alike
 from equipoise_server.mechanisms.online_private.question import Question, Scale
+from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair.private_weights import answer_scores
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, UNCERTIFIED
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -35,8 +35,8 @@ from equipoise_server.randomness.weighted import draw_exponential
 BLOCK = 1 << 8  # slots whose count noise is drawn together
 
 
-@dataclass(frozen=True)
-class EpochParameters:
+@canonical_object
+class EpochParameters(Parameters):
     """Public.
 
     `scale`: of true answers. `epochs`, at most, with `target` statements answered afresh in each, up to noise of
@@ -47,19 +47,19 @@ class EpochParameters:
     units of 2^-40, of answers from a hypothesis; `noise_bounds`: of those with noise, by how much they move.
     """
 
-    scale: Scale
-    epochs: int
-    target: int
-    cap: int
-    ending_epsilon: Fraction
-    records: int
-    step: int
-    threshold: int
-    test_epsilon: Fraction
-    noise: GaussianNoise
-    guard: int
-    certified_bound: int
-    noise_bounds: tuple[int, ...]
+    scale: Scale = key("scale", codec_of(Scale))
+    epochs: int = key("epochs", COUNT)
+    target: int = key("target", COUNT)
+    cap: int = key("cap", COUNT)
+    ending_epsilon: Fraction = key("ending_epsilon", FRACTION)
+    records: int = key("records", COUNT)
+    step: int = key("step", COUNT)
+    threshold: int = key("threshold", INTEGER)
+    test_epsilon: Fraction = key("test_epsilon", FRACTION)
+    noise: GaussianNoise = key("noise", GAUSSIAN_NOISE)
+    guard: int = key("guard", COUNT)
+    certified_bound: int = key("certified_bound", COUNT)
+    noise_bounds: tuple[int, ...] = key("noise_bounds", list_of(COUNT))
 
     @property
     def test_noise(self) -> DiscreteLaplace:
@@ -70,23 +70,6 @@ class EpochParameters:
     def count_noise(self) -> DiscreteLaplace:
         """The law of the noise on counts and targets."""
         return DiscreteLaplace(self.ending_epsilon)
-
-    def to_json(self) -> str:
-        """Canonical JSON; fractions as `numerator/denominator`."""
-        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
-
-    @staticmethod
-    def from_json(text: str) -> EpochParameters:
-        """What `to_json` wrote."""
-        fields = json.loads(text)
-        read = {
-            "scale": Scale(**fields["scale"]),
-            "ending_epsilon": Fraction(fields["ending_epsilon"]),
-            "test_epsilon": Fraction(fields["test_epsilon"]),
-            "noise": GaussianNoise(Fraction(fields["noise"]["variance"])),
-            "noise_bounds": tuple(fields["noise_bounds"]),
-        }
-        return EpochParameters(**fields | read)
 
     def answer_noise(self, moved: int) -> NoiseDistribution:
         """The law of the noise on each cell of a statement whose squared moves add up to `moved`."""

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import COUNT, canonical_object, key
 
 DIRECTION_BITS = 16  # a direction's unit is 2^-16
 
 
-@dataclass(frozen=True)
+@canonical_object
 class Scale:
     """In what a session's true answers are counted, the same for all its statements and public.
 
@@ -26,8 +27,8 @@ class Scale:
     which is at most 2^12, so that noise of every scale can be drawn.
     """
 
-    units: int
-    sensitivity: int
+    units: int = key("units", COUNT)
+    sensitivity: int = key("sensitivity", COUNT)
 
 
 class Question(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -15,20 +14,21 @@ from equipoise.errors import BudgetExhausted
 from equipoise.model.accounts import Budget
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import COUNT, INTEGER, canonical_object, key, optional
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, sampler_delta, usable_rho
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import (
+    NOISE,
     AnswerNoise,
     GaussianNoise,
     LaplaceNoise,
-    noise_from_fields,
 )
 from equipoise_server.randomness.stream import KeyedStream
 
 USUAL = Fraction(1, 100)  # the chance at which two laws of noise are compared
 
 
-@dataclass(frozen=True)
+@canonical_object
 class Demand:
     """Public: by how much one unit may move all votes together, the noise on each count, and what is left out.
 
@@ -41,17 +41,9 @@ class Demand:
     sampler.
     """
 
-    moved: int
-    noise: AnswerNoise | None
-    least: int
-
-    @staticmethod
-    def from_fields(fields: dict[str, object]) -> Demand:
-        """What `dataclasses.asdict` gave, with fractions as text."""
-        noise, moved, least = fields["noise"], fields["moved"], fields["least"]
-        if not isinstance(moved, int) or not isinstance(least, int) or not isinstance(noise, dict | None):
-            raise ValueError("moved and least must be whole numbers, noise an object or nothing")
-        return Demand(moved, None if noise is None else noise_from_fields(noise), least)
+    moved: int = key("l1_sensitivity", COUNT)
+    noise: AnswerNoise | None = key("noise", optional(NOISE))
+    least: int = key("min_count", INTEGER)
 
     def noisy(self, votes: NDArray[np.int64], stream: KeyedStream) -> NDArray[np.int64]:
         """The counts with noise: int64[sets]. As many draws whatever was voted for."""

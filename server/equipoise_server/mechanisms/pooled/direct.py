@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from equipoise.queries.box_terms import Terms
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import REAL, canonical_object, key
 from equipoise_server.mechanisms.pooled.measured import TableEstimate
 
 EXACT_BITS = 52  # integer sums of estimates stay within 2^53
@@ -33,12 +34,12 @@ class DirectAnswers:
     reach: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@canonical_object
 class Chances:
     """Public: with which probability one cell's, and one predicate's, estimate may err beyond its reach."""
 
-    cell: float
-    predicate: float
+    cell: float = key("cell", REAL)
+    predicate: float = key("predicate", REAL)
 
 
 def direct_answers(

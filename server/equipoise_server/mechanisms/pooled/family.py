@@ -9,24 +9,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeGuard
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.marginal_tables import Axes
+from equipoise.records.codec import COUNT, canonical_object, key, list_of
 
 MAX_SETS = 512
 MAX_TABLE = 1 << 20  # cells
 
 
-@dataclass(frozen=True)
+@canonical_object
 class Family:
     """All sets of 1 to `ways` attributes whose table has at most `cells` cells. `sizes`: the schema's."""
 
-    sizes: tuple[int, ...]
-    ways: int
-    cells: int
+    sizes: tuple[int, ...] = key("sizes", list_of(COUNT))
+    ways: int = key("ways", COUNT)
+    cells: int = key("cells", COUNT)
 
     @cached_property
     def sets(self) -> tuple[Axes, ...]:

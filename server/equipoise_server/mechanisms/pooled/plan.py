@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any
 
 from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, ZcdpEvent, charge_of, events_to_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.marginal_tables import Axes
+from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key, optional
 from equipoise_server.mechanisms.budget_rounding import sampler_delta, usable_rho
 from equipoise_server.mechanisms.checking import check_costs, check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoise
+from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.pooled.allocation import shares_of
 from equipoise_server.mechanisms.pooled.demand import Demand, demand_parts, plan_demand
 from equipoise_server.mechanisms.pooled.direct import Chances
@@ -23,7 +22,6 @@ from equipoise_server.mechanisms.pooled.family import Family, table_cells
 from equipoise_server.mechanisms.pooled.measured import estimated_variance, reach
 from equipoise_server.mechanisms.pooled.options import MAX_UNIVERSE, Options, read_options
 from equipoise_server.mechanisms.pooled.outside import (
-    Repair,
     budget_beside,
     places_for,
     plan_repair,
@@ -32,8 +30,7 @@ from equipoise_server.mechanisms.pooled.outside import (
     repair_promise,
     uncertified_outside,
 )
-from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
-from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
+from equipoise_server.mechanisms.repair.parameters import REPAIR, Repair
 from equipoise_server.mechanisms.running_time import PROCESS_BYTES, counting_seconds
 
 SLACK = 1 + 1e-5  # on promises: more than doubles and the units of answers can err
@@ -47,8 +44,8 @@ FITTED_BYTES = 80
 ANSWER_BYTES = 140
 
 
-@dataclass(frozen=True)
-class PooledParameters:
+@canonical_object
+class PooledParameters(Parameters):
     """All public parameters of one run.
 
     `rho`: of all tables together, in units of 10^-12. `floor`: the part of it that each of the family's largest
@@ -57,32 +54,14 @@ class PooledParameters:
     statements outside the family are answered; None where they are refused.
     """
 
-    family: Family
-    demand: Demand
-    rho: int
-    floor: Fraction
-    chances: Chances
-    certified: int
-    synopsis: int
-    repair: Repair | None
-
-    def to_json(self) -> str:
-        """Canonical JSON; fractions as `numerator/denominator`."""
-        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
-
-    @staticmethod
-    def from_json(text: str) -> PooledParameters:
-        """What `to_json` wrote."""
-        fields: dict[str, Any] = json.loads(text)
-        family = fields["family"]
-        read = {
-            "family": Family(tuple(family["sizes"]), family["ways"], family["cells"]),
-            "demand": Demand.from_fields(fields["demand"]),
-            "floor": Fraction(fields["floor"]),
-            "chances": Chances(**fields["chances"]),
-            "repair": None if fields["repair"] is None else repair_from_fields(fields["repair"]),
-        }
-        return PooledParameters(**(fields | read))
+    family: Family = key("family", codec_of(Family))
+    demand: Demand = key("demand", codec_of(Demand))
+    rho: int = key("rho", COUNT)
+    floor: Fraction = key("floor", FRACTION)
+    chances: Chances = key("chances", codec_of(Chances))
+    certified: int = key("certified_bound", COUNT)
+    synopsis: int = key("synopsis_records", COUNT)
+    repair: Repair | None = key("repair", optional(REPAIR))
 
     def rhos(self, noisy_demand: Sequence[int]) -> dict[Axes, Fraction]:
         """The rho of every table that is measured, given the demand for each set; they add up to at most `rho`."""
@@ -165,11 +144,6 @@ def analyst_parts(parameters: PooledParameters, setting: PublicParameters) -> li
         return []
     parts = demand_parts(parameters.demand, len(parameters.family.sets), setting.analyst_budget.epsilon)
     return parts if parameters.repair is None else [*parts, *repair_analyst_parts(setting, parameters.repair)]
-
-
-def repair_from_fields(fields: dict[str, Any]) -> Repair:
-    """What `dataclasses.asdict` and JSON made of either kind of repair."""
-    return (AnalystRepairParameters if "places" in fields else RepairParameters).from_fields(fields)
 
 
 def uncertified_predicates(setting: PublicParameters, family: Family, options: Options) -> int:

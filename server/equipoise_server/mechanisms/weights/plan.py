@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from fractions import Fraction
 
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, PureDpEvent, ZcdpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, key
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
-from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoise
-from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error, selection_step
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
+from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, MAX_MOVED, GaussianNoise
+from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.repair.private_weights import rounding_error, selection_step
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.mechanisms.weights.hypothesis import gain_slack
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.exponential import UNIT_BITS
@@ -28,8 +29,8 @@ MAX_ROUNDS = 512
 UPWARD = 1 + 1e-9
 
 
-@dataclass(frozen=True)
-class WeightsParameters:
+@canonical_object
+class WeightsParameters(Parameters):
     """Public parameters, the same for every analyst.
 
     `select_epsilon`: of one selection; `noise`: of one measured statement; `certify_epsilon`: of the final test.
@@ -38,35 +39,18 @@ class WeightsParameters:
     true one.
     """
 
-    rounds: int
-    select_epsilon: Fraction
-    noise: GaussianNoise
-    certify_epsilon: Fraction
-    reach: int
-    proven: int
-    margin: int
+    rounds: int = key("rounds", COUNT)
+    select_epsilon: Fraction = key("select_epsilon", FRACTION)
+    noise: GaussianNoise = key("noise", GAUSSIAN_NOISE)
+    certify_epsilon: Fraction = key("certify_epsilon", FRACTION)
+    reach: int = key("reach", COUNT)
+    proven: int = key("proven_bound", COUNT)
+    margin: int = key("margin", INTEGER)
 
     @property
     def certify_noise(self) -> DiscreteLaplace:
         """The law of the noise on the largest score of the final answers."""
         return DiscreteLaplace(self.certify_epsilon / (1 << SCORE_BITS))
-
-    def to_json(self) -> str:
-        """Canonical JSON; fractions as `numerator/denominator`."""
-        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
-
-    @staticmethod
-    def from_json(text: str) -> WeightsParameters:
-        """What `to_json` wrote."""
-        fields = json.loads(text)
-        return WeightsParameters(
-            **fields
-            | {
-                "select_epsilon": Fraction(fields["select_epsilon"]),
-                "noise": GaussianNoise(Fraction(fields["noise"]["variance"])),
-                "certify_epsilon": Fraction(fields["certify_epsilon"]),
-            }
-        )
 
 
 def plan_weights(setting: PublicParameters) -> WeightsParameters:
@@ -110,18 +94,13 @@ def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
         margin=0,
     )
     margin = parameters.certify_noise.quantile(part / analysts)
-    return WeightsParameters(**{**parameters.__dict__, "margin": margin})
+    return replace(parameters, margin=margin)
 
 
 def affordable(setting: PublicParameters, rounds: int) -> bool:
     """Whether so many rounds leave each an epsilon that samplers can draw."""
     each = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
     return epsilon_within(SELECT_SHARE * each / rounds) >= MIN_EPSILON
-
-
-def tested_bound(parameters: WeightsParameters, noisy: int, records: int) -> int:
-    """The bound that a noisy largest score gives, in units of 2^-40, at most 1."""
-    return bound_on_grid(max(0, noisy + parameters.margin + SCORE_ROUNDING), records << SCORE_BITS)
 
 
 def data_parts(setting: PublicParameters, parameters: WeightsParameters) -> list[PrivacyEvent]:

@@ -2,73 +2,87 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
 
-from equipoise.accounting import Cost
-from equipoise.errors import DataLoss, InvalidArgument, NotFound
-from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Ending, RoundState, SessionTerms, Share
+from equipoise.errors import DataLoss, InvalidArgument, NotFound, VerificationFailed
+from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import from_microseconds
 from equipoise.queries.schema import Schema
+from equipoise.records.canonical import canonical_json
+from equipoise.records.codec import Codec, object_codec
+from equipoise.records.public_facts import PLAN_KEYS, TERMS, RecordedPlan, RecordedTerms
 from equipoise_server.mechanisms.interface import Plan
-from equipoise_server.rounds.records import DatasetRecord, RoundRecord, Terms
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.storage.tables import datasets, rounds, sessions, shares, submissions
 
-FIRST_GRID_SECONDS = 60  # of rounds that were opened before a round had a grid of its own
 NO_DATASET = "there is no such dataset"
 NO_ROUND = "there is no such round"  # the same words whether it does not exist or is not the caller's
 IS_SESSION = rounds.c.id.in_(select(sessions.c.round_id))
 
 
+PLAN: Codec[Plan] = object_codec(Plan, PLAN_KEYS)
+
+
 def canonical(value: object) -> str:
     """JSON with one spelling: sorted keys, no spaces, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return canonical_json(value).decode("ascii")
+
+
+def recorded_terms(terms: Terms) -> RecordedTerms:
+    """Everything of the terms but the dataset, the shares and the closing time, as it is recorded."""
+    return RecordedTerms(
+        unit=terms.unit,
+        data_budget=terms.data_budget,
+        analyst_budget=terms.analyst_budget,
+        beta=terms.beta,
+        mechanism=terms.mechanism,
+        options=terms.options,
+        release_grid_seconds=terms.release_grid_seconds,
+        session=terms.session,
+    )
+
+
+def recorded_plan(plan: Plan) -> RecordedPlan:
+    """A plan, as it is recorded."""
+    return RecordedPlan(
+        mechanism=plan.mechanism,
+        parameters=plan.parameters,
+        data_cost=plan.data_cost,
+        analyst_cost=plan.analyst_cost,
+        data_events=plan.data_events,
+        analyst_events=plan.analyst_events,
+        promised_error=plan.promised_error,
+        uncertified_at_most=plan.uncertified_at_most,
+        seconds=plan.seconds,
+        memory_bytes=plan.memory_bytes,
+    )
 
 
 def terms_to_json(terms: Terms) -> str:
-    """Everything of the terms but the shares, which have a table of their own, and the closing time.
-
-    Of a round that is no session the same bytes as before there were any.
-    """
-    fields: dict[str, object] = {
-        "unit": terms.unit,
-        "data_budget": asdict(terms.data_budget),
-        "analyst_budget": None if terms.analyst_budget is None else asdict(terms.analyst_budget),
-        "beta": terms.beta,
-        "mechanism": terms.mechanism,
-        "options": dict(terms.options),
-        "release_grid_seconds": terms.release_grid_seconds,
-    }
-    if terms.session is not None:
-        fields["session"] = asdict(terms.session)
-    return canonical(fields)
+    """Everything of the terms but the shares, which have a table of their own, the dataset and the closing time."""
+    return TERMS.to_text(recorded_terms(terms))
 
 
 def unit_from_json(text: str) -> str:
     """The protected unit among the terms that `terms_to_json` wrote."""
-    return str(json.loads(text)["unit"])
+    return TERMS.from_text(text, "the terms").unit
 
 
 def session_from_json(text: str) -> SessionTerms | None:
     """What makes it a session among the terms that `terms_to_json` wrote; None for any other round."""
-    return _session(json.loads(text))
+    return TERMS.from_text(text, "the terms").session
 
 
 def plan_to_json(plan: Plan) -> str:
     """A plan, whole; floats are written so that they read back the same."""
-    return canonical(asdict(plan))
+    return PLAN.to_text(plan)
 
 
 def plan_from_json(text: str) -> Plan:
-    """The inverse of `plan_to_json`."""
-    fields: dict[str, Any] = json.loads(text)
-    costs = {name: Cost(**fields[name]) for name in ("data_cost", "analyst_cost") if fields[name] is not None}
-    return Plan(**{**fields, **costs})
+    """The inverse of `plan_to_json`. Raises `VerificationFailed` for anything else."""
+    return PLAN.from_text(text, "the plan")
 
 
 def read_dataset(connection: Connection, name: str) -> DatasetRecord:
@@ -178,29 +192,31 @@ def _round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
     """A row of `rounds`. Raises `DataLoss` for one that nothing here has written."""
     try:
         return _read_round(row, held)
-    except (KeyError, TypeError, ValueError):
+    except (VerificationFailed, ValueError):
         raise DataLoss(f"the round {row.id} is damaged") from None
 
 
 def _read_round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
-    terms: Mapping[str, Any] = json.loads(row.terms)
+    terms = TERMS.from_text(row.terms, "the terms")
+    plan = plan_from_json(row.plan)
     return RoundRecord(
         id=row.id,
         terms=Terms(
             dataset=row.dataset,
-            unit=terms["unit"],
-            data_budget=Budget(**terms["data_budget"]),
-            analyst_budget=None if terms["analyst_budget"] is None else Budget(**terms["analyst_budget"]),
-            beta=terms["beta"],
-            mechanism=terms["mechanism"],
+            unit=terms.unit,
+            data_budget=terms.data_budget,
+            analyst_budget=terms.analyst_budget,
+            beta=terms.beta,
+            mechanism=terms.mechanism,
             shares=held,
-            options=terms["options"],
+            options=terms.options,
             close_time=None if row.close_time is None else from_microseconds(row.close_time),
-            release_grid_seconds=terms.get("release_grid_seconds", FIRST_GRID_SECONDS),
-            session=_session(terms),
+            release_grid_seconds=terms.release_grid_seconds,
+            session=terms.session,
         ),
         state=RoundState(row.state),
-        plan=plan_from_json(row.plan),
+        mechanism=plan.mechanism,
+        plan=plan,
         records=row.records,
         universe_size=row.universe_size,
         open_time=from_microseconds(row.open_time),
@@ -208,8 +224,3 @@ def _read_round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
         abort_reason=row.abort_reason,
         seed_commitment=row.seed_commitment,
     )
-
-
-def _session(terms: Mapping[str, Any]) -> SessionTerms | None:
-    told = terms.get("session")
-    return None if told is None else SessionTerms(**{**told, "ending": Ending(told["ending"])})

@@ -6,13 +6,12 @@ import math
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import SessionTerms
+from equipoise.model.rounds import SessionTerms, Terms
 from equipoise_server.ledger.accounts import analyst_account, data_account, holder
 from equipoise_server.ledger.caps import Composition
 from equipoise_server.ledger.charges import Charge
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import MAX_SESSION
-from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.store.rounds import canonical
 
 UNITS = {"query": Composition.PARALLEL, "analyst": Composition.SEQUENTIAL}

@@ -8,10 +8,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from equipoise.errors import InvalidArgument
-from equipoise.model.rounds import SessionTerms
+from equipoise.model.rounds import SessionTerms, Terms
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.mechanisms.registry import mechanism, session_mechanism
-from equipoise_server.rounds.records import DatasetRecord, Terms
+from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.terms.checks import setting_of
 
 HARDEST = 32  # times as long as planned for a usual one: a condition of many parts, on a busy machine

@@ -269,6 +269,16 @@ def test_a_statement_is_one_statement() -> None:
     assert caught.value.field == "statement"
 
 
+def test_a_marginal_of_some_records_is_answered_within_its_bound() -> None:
+    statement = compile_alone(Marginal(("a",), where=Among("b", ("0",))), SCHEMA)
+    public, histogram = setting(asked(10)), skewed()
+    answers = ONLINE.start(public, ONLINE.plan(public), histogram, SEED).answer(3, statement)
+    truth = statement.counts(histogram) / public.records
+    bounds = answers.bounds / 2.0**40
+    assert (answers.bounds != NO_BOUND).all()
+    assert (np.abs(answers.values / 2.0**40 - truth) <= bounds).all()
+
+
 def test_slots_ascend() -> None:
     public = setting(asked(10))
     session = ONLINE.start(public, ONLINE.plan(public), skewed(), SEED)

@@ -96,6 +96,18 @@ def parameters_of(plan: Plan) -> PooledParameters:
     return PooledParameters.from_json(plan.parameters)
 
 
+def test_a_marginal_of_some_records_is_refused_by_name_unless_repair_is_planned() -> None:
+    asked = asking(ana=NARROW, ben=[NARROW[1], Marginal(("b", "a"), where=attribute("a") == "1")])
+    plan = Pooled().plan(small(asked))
+    with pytest.raises(InvalidArgument, match="is not told by one table") as refused:
+        check_workload(plan, asked["ben"])
+    assert refused.value.field == "statements[1]"
+    check_workload(Pooled().plan(small(asked, repair_share=0.5)), asked["ben"])
+    # What holds for all records is the whole table, which the family tells.
+    everything = (attribute("a") == "1") | ~(attribute("a") == "1")
+    check_workload(plan, asking(ben=[Marginal(("b", "a"), where=everything)])["ben"])
+
+
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 @pytest.mark.parametrize("share", [0, 0.3])
 def test_parameters_are_read_back_as_they_were_written(unit: str, share: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -10,10 +11,9 @@ import pytest
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import Share, Terms
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.opening import open_request
-from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.store.rounds import canonical, plan_from_json, plan_to_json, terms_to_json
 from equipoise_server.rounds.terms.checks import charges_of, check_reason, check_terms, setting_of
 from equipoise_server.storage.idempotency import make_request
@@ -42,13 +42,19 @@ PLAN = Plan(
 )
 
 
-def test_what_a_share_does_not_declare_leaves_an_opening_the_request_that_it_was() -> None:
-    """So that a server of a later version knows what it was sent before."""
-    shares = (Share("ann", 3, 5), Share("bob", 2, 5, 4), Share("cyd", 2, 5, 4, 9), Share("dee", 2, 5, 0, 9))
+def test_an_opening_is_the_request_that_its_terms_ask_for() -> None:
+    shares = (Share("ann", 3, 5), Share("bob", 2, 5, 4, 9))
     terms = replace(TERMS, shares=shares)
-    told = [["ann", 3, 5], ["bob", 2, 5, 4], ["cyd", 2, 5, 4, 9], ["dee", 2, 5, 0, 9]]
-    parts = terms_to_json(terms), canonical(["flights", told, None])
-    assert open_request(terms, "olga", "once") == make_request("olga", "once", "open", *parts)
+    content = {
+        "dataset": "flights",
+        "terms": json.loads(terms_to_json(terms)),
+        "shares": [
+            {"analyst": "ann", "statements": 3, "queries": 5, "sensitivity": 0, "support": 0},
+            {"analyst": "bob", "statements": 2, "queries": 5, "sensitivity": 4, "support": 9},
+        ],
+        "close_time": None,
+    }
+    assert open_request(terms, "olga", "once") == make_request("olga", "once", "open", canonical(content))
 
 
 def test_good_terms_pass() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import SessionTerms, Share
+from equipoise.model.rounds import SessionTerms, Share, Terms
 from equipoise.queries.schema import Attribute, Schema
-from equipoise_server.rounds.records import DatasetRecord, Terms
+from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.terms.defaults import make_plan
 
 SIZE = 1 << 10

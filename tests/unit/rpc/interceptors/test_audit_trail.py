@@ -42,7 +42,7 @@ def logged_of(
         ([operator_pb2.AddAnalystRequest(name="bob", signing_request=b"x")], {"name": "bob"}),
         (
             [
-                operator_pb2.OpenRoundRequest(terms=operator_pb2.RoundTerms(dataset="shop", options=SECRET)),
+                operator_pb2.OpenRoundRequest(terms=types_pb2.RoundTerms(dataset="shop", options=SECRET)),
                 operator_pb2.OpenRoundResponse(detail=types_pb2.RoundDetail(round=types_pb2.Round(id="r"))),
             ],
             {"dataset": "shop", "round_id": "r"},

@@ -76,7 +76,7 @@ async def test_anything_else_becomes_a_reference(error: Exception) -> None:
     (entry,) = logged
     assert entry["reference"] == reference[1]
     assert entry["kind"] == type(error).__name__
-    assert any("test_shield.py" in place for place in entry["places"])
+    assert any("test_error_translation.py" in place for place in entry["places"])
 
 
 async def test_the_log_has_the_text_of_an_operators_error_but_never_of_an_analysts() -> None:
