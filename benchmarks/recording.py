@@ -35,10 +35,10 @@ from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds import datasets, opening, submissions, transitions
-from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rounds.round_job import read_job
 from equipoise_server.rounds.seeds import bound_seed
-from equipoise_server.rounds.worker import Digests, Job, PrivacyEvent
+from equipoise_server.rounds.services import round_services
+from equipoise_server.rounds.worker import Digests, Job, StreamPart
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import identities
 from equipoise_server.transparency import seed_encryption
@@ -121,8 +121,10 @@ def lived(place: Path, case: Case) -> tuple[int, float, float]:
     names = [f"a{i:04d}" for i in range(case.analysts)]
     store, clock, guard = open_store(f"sqlite:///{place / 'equipoise.db'}"), HandClock(), Guard(place / "guard")
     sequencer = log_of(place, store, guard, clock())
-    service = Rounds(store, place, KEY, clock=clock, guard=guard, sequencer=sequencer, deployment=DEPLOYMENT)
-    service.recover()
+    service = round_services(
+        store, place, KEY, clock=clock, guard=guard, sequencer=sequencer, deployment=DEPLOYMENT
+    )
+    service.lifecycle.recover()
     with store.write() as connection:
         rows = [{"name": name, "role": "analyst", "created": 0} for name in names]
         connection.execute(identities.insert(), rows)
@@ -131,26 +133,26 @@ def lived(place: Path, case: Case) -> tuple[int, float, float]:
     terms = Terms("t", shares, budget, budget, mechanism=case.mechanism, options=case.options)
     workload = workload_to_bytes(asked)
     begin = processor_seconds()
-    service.register_dataset("t", "table.csv", schema, Budget(20.0, 1e-3), Budget(20.0, 1e-3), "register")
-    round_id = service.open(terms, "open").id
-    service.keep_schedule()
+    service.datasets.register("t", "table.csv", schema, Budget(20.0, 1e-3), Budget(20.0, 1e-3), "register")
+    round_id = service.opening.open(terms, "open").id
+    service.schedule.keep()
     for name in names:
-        service.submit(name, round_id, "submit", workload, SALT)
-    service.seal(round_id, "seal")
-    service.keep_schedule()
-    service.run(round_id, "run")
+        service.submissions.submit(name, round_id, "submit", workload, SALT)
+    service.lifecycle.seal(round_id, "seal")
+    service.schedule.keep()
+    service.lifecycle.run(round_id, "run")
     with store.read() as connection:
-        job = read_job(connection, service.foundation, round_id)
-    while not (progress := service.progress(round_id)).complete:
+        job = read_job(connection, service.context, round_id)
+    while not (progress := service.views.progress(round_id)).complete:
         assert not progress.phase.startswith("failed"), progress.phase
         time.sleep(POLL_SECONDS)
-    service.release(round_id, "release")
+    service.lifecycle.release(round_id, "release")
     clock.move(60)
-    service.keep_schedule()
+    service.schedule.keep()
     assert job is not None
-    service.close()
+    service.lifecycle.close()
     seconds = processor_seconds() - begin
-    parts = [PrivacyEvent(name, 1, service.results(name, round_id, 0, 1 << 30)) for name in names]
+    parts = [StreamPart(name, 1, service.analyst_views.results(name, round_id, 0, 1 << 30)) for name in names]
     store.close()
     return compiled.query_count * case.analysts, seconds, seconds_of_worker(job, parts)
 
@@ -160,7 +162,7 @@ def processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def seconds_of_worker(job: Job, parts: Sequence[PrivacyEvent]) -> float:
+def seconds_of_worker(job: Job, parts: Sequence[StreamPart]) -> float:
     """What the worker does for the records, done again."""
     histogram = load_histogram(job.table, Schema.from_json(job.schema)).histogram
     begin = time.thread_time()

@@ -112,31 +112,31 @@ def _held(bench: Bench) -> tuple[Values, Values]:
     (bench.directory / "data" / "values.csv").write_text(table_file())
     cap = Budget(30.0, 1e-3)
     for name, counting in (("rhos-and-pairs", Counting()), ("renyi-orders", Counting(0, 0))):
-        bench.rounds.register_dataset(
+        bench.rounds.datasets.register(
             name, "values.csv", SCHEMA, cap, cap, name, counting=counting, new_budgets=name == "renyi-orders"
         )
     accounts: Values = {"when nothing was asked": account_values(bench)}
     session_id = bench.sessions.open(replace(TERMS, **SESSION_HELD), "session").id
     rounds = {}
     for name, changes in HELD.items():
-        rounds[name] = bench.rounds.open(replace(TERMS, **changes), name).id
+        rounds[name] = bench.rounds.opening.open(replace(TERMS, **changes), name).id
         for analyst in ("ann", "cyd"):  # bob has a share, and does not ask
             workload = workload_to_bytes(ASKED[analyst])
-            bench.rounds.submit(analyst, rounds[name], f"{analyst} {name}", workload, SALT)
-        bench.rounds.seal(rounds[name], f"seal {name}")
+            bench.rounds.submissions.submit(analyst, rounds[name], f"{analyst} {name}", workload, SALT)
+        bench.rounds.lifecycle.seal(rounds[name], f"seal {name}")
     accounts["when all is sealed"] = account_values(bench)
     for name, round_id in rounds.items():
-        bench.rounds.run(round_id, f"run {name}")
+        bench.rounds.lifecycle.run(round_id, f"run {name}")
     answered = asked_by_turns(bench, session_id)
     release_sessions(bench, [session_id])
     for name, round_id in rounds.items():
         assert bench.wait(round_id).complete
-        bench.rounds.release(round_id, f"release {name}")
-    aborted = bench.rounds.open(replace(TERMS, mechanism="laplace"), "aborted").id
-    bench.rounds.seal(aborted, "seal the aborted")
-    bench.rounds.abort(aborted, "not needed", "abort")
+        bench.rounds.lifecycle.release(round_id, f"release {name}")
+    aborted = bench.rounds.opening.open(replace(TERMS, mechanism="laplace"), "aborted").id
+    bench.rounds.lifecycle.seal(aborted, "seal the aborted")
+    bench.rounds.lifecycle.abort(aborted, "not needed", "abort")
     bench.clock.move(60)
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     accounts["when all is released"] = account_values(bench)
     names = {round_id: name for name, round_id in rounds.items()} | {session_id: "session", aborted: "aborted"}
     accounts["journal"] = journal_values(bench, names)
@@ -160,7 +160,7 @@ def asked_by_turns(bench: Bench, session_id: str) -> Values:
         }
         stored += len(waiting)
         bench.clock.move(TURN_SECONDS)
-        while bench.sessions.progress(bench.rounds.get(session_id)).done < stored:
+        while bench.sessions.progress(bench.rounds.views.get(session_id)).done < stored:
             assert time.monotonic() < end
             time.sleep(0.02)
         bench.clock.move(TURN_SECONDS)
@@ -179,7 +179,7 @@ def held_values(
     bench: Bench, round_id: str, analysts: Sequence[str], asked: Mapping[str, Sequence[Statement]]
 ) -> Values:
     """What one round or session shows of itself, delivers, and proves."""
-    record = bench.rounds.get(round_id)
+    record = bench.rounds.views.get(round_id)
     analyst_delta = record.terms.analyst_budget.delta if record.terms.analyst_budget else 0.0
     found: Values = {
         "state": str(record.state),
@@ -191,7 +191,7 @@ def held_values(
     synopsis = released_synopsis(bench, round_id)
     found["synopsis"] = None if synopsis is None else synopsis_values(np.frombuffer(synopsis, "<u4").tolist())
     for analyst in analysts:
-        chunks = [chunk_from_bytes(each) for each in bench.rounds.results(analyst, round_id, 0, 100)]
+        chunks = [chunk_from_bytes(each) for each in bench.rounds.analyst_views.results(analyst, round_id, 0, 100)]
         labels = Labels(SCHEMA, tuple(asked[analyst]))
         found[f"answers of {analyst}"] = result_rows(Results.collect(round_id, chunks, labels))
         found[f"bundle of {analyst}"] = bundle_values(bench, round_id, analyst, asked[analyst])
@@ -206,11 +206,11 @@ def released_synopsis(bench: Bench, round_id: str) -> bytes | None:
 
 def bundle_values(bench: Bench, round_id: str, analyst: str, asked: Sequence[Statement] | None = None) -> Values:
     """Which of its numbered checks the bundle of an analyst passes, and at which each way of altering it fails."""
-    told = bench.rounds.evidence(analyst, round_id, 0)
+    told = bench.rounds.analyst_views.evidence(analyst, round_id, 0)
     assert told is not None
     evidence = Evidence.from_bytes(told)
-    workload = bench.rounds.submitted(analyst, round_id, 0, 1 << 20) if asked else None
-    stream = tuple(bench.rounds.results(analyst, round_id, 0, 100)) if asked else ()
+    workload = bench.rounds.analyst_views.submitted(analyst, round_id, 0, 1 << 20) if asked else None
+    stream = tuple(bench.rounds.analyst_views.results(analyst, round_id, 0, 100)) if asked else ()
     synopsis = released_synopsis(bench, round_id) if asked else None
     bundle = Bundle(evidence, workload, stream, synopsis)
     papers = VerifierInputs([VerifierKey.from_text(key) for key in evidence.keys], statements=asked)
@@ -250,7 +250,7 @@ def account_values(bench: Bench) -> Values:
     """Every account of both datasets: its cap, what is spent, and what is spent or reserved."""
     found: Values = {}
     for dataset in ("rhos-and-pairs", "renyi-orders"):
-        for account in bench.rounds.accounts(dataset)[0]:
+        for account in bench.rounds.budgets.accounts(dataset)[0]:
             found[account.name] = {
                 "cap": [account.cap.epsilon, account.cap.delta],
                 "spent": [account.spent.epsilon, account.spent.delta],
@@ -264,7 +264,7 @@ def account_values(bench: Bench) -> Values:
 def journal_values(bench: Bench, names: Mapping[str, str]) -> list[list[Any]]:
     """Action, account, round, and the charge as rho, epsilon, delta and divergence, an entry a row."""
     rows: list[list[Any]] = []
-    for entry in bench.rounds.journal(1000)[0]:
+    for entry in bench.rounds.budgets.journal(1000)[0]:
         if "/shop" not in entry.account:
             cost, name = entry.cost, names.get(entry.round_id, "")
             rows.append([entry.action, entry.account, name, cost.rho, cost.epsilon, cost.delta, cost.divergence])

@@ -27,9 +27,9 @@ def all_pages(page: Callable[[int, str], tuple[list[Part], str]]) -> tuple[Part,
 
 def audited(bench: Bench) -> Audit:
     """Everything as an auditor finds it now."""
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     views = LogViews(bench.store)
-    rounds = all_pages(bench.rounds.list)
+    rounds = all_pages(bench.rounds.views.page)
     archive = Archive(
         time=bench.clock(),
         checkpoint=views.checkpoint(),
@@ -46,7 +46,7 @@ def audited(bench: Bench) -> Audit:
             )
             for each in rounds
         ),
-        journal=all_pages(bench.rounds.journal),
+        journal=all_pages(bench.rounds.budgets.journal),
     )
     with bench.store.read() as connection:
         signer = log_of(bench.directory, bench.store, bench.guard, bench.clock()).signer

@@ -85,14 +85,16 @@ def release(place: Path, names: Iterable[str]) -> Released:
             terms = replace(TERMS, mechanism=name, options=OPTIONS[name], data_budget=Budget(2.0, 1e-4))
             rounds[name] = bench.opened(terms)
             if name == "equilibrium":
-                bench.rounds.set_audit_nonce(rounds[name], NONCE, "nonce")
+                bench.rounds.seeds.set_nonce(rounds[name], NONCE, "nonce")
             for analyst, asked in (("ann", ANN), ("bob", BOB)):
-                bench.rounds.submit(analyst, rounds[name], f"{analyst} {name}", workload_to_bytes(asked), SALT)
-            bench.rounds.seal(rounds[name], f"seal {name}")
-            bench.rounds.run(rounds[name], f"run {name}")
+                bench.rounds.submissions.submit(
+                    analyst, rounds[name], f"{analyst} {name}", workload_to_bytes(asked), SALT
+                )
+            bench.rounds.lifecycle.seal(rounds[name], f"seal {name}")
+            bench.rounds.lifecycle.run(rounds[name], f"run {name}")
         for name, round_id in rounds.items():
             bench.wait(round_id)
-            bench.rounds.release(round_id, f"release {name}")
+            bench.rounds.lifecycle.release(round_id, f"release {name}")
     return Released(bench.directory, rounds, key)
 
 

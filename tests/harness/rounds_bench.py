@@ -21,8 +21,8 @@ from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.config import CONFIG_FILE, load_config
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting
-from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rounds.records import RoundRecord, StreamDigest
+from equipoise_server.rounds.services import round_services
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store
@@ -106,12 +106,12 @@ class Bench:
         (self.directory / "data").mkdir(exist_ok=True)
         write_table(self.directory / "data")
         self.start()
-        self.rounds.recover()
+        self.rounds.lifecycle.recover()
         with self.store.write() as connection:
             connection.execute(
                 identities.insert(), [{"name": name, "role": "analyst", "created": 0} for name in ANALYSTS]
             )
-        self.rounds.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register", counting=self.counting)
+        self.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "register", counting=self.counting)
 
     def start(self) -> None:
         """Open the store and the service."""
@@ -119,55 +119,55 @@ class Bench:
         self.guard = Guard(self.directory / "guard")
         sequencer = log_of(self.directory, self.store, self.guard, self.clock())
         self.signer = sequencer.signer
-        self.rounds = Rounds(
+        self.rounds = round_services(
             self.store,
             self.directory / "data",
             KEY,
             clock=self.clock,
-            seeds=lambda: self.seed,
+            seed_source=lambda: self.seed,
             guard=self.guard,
             sequencer=sequencer,
             deployment=self.signer.origin.removeprefix("equipoise/"),
             retention_days=30,
             audit_window_days=self.audit_window_days,
         )
-        self.sessions = Sessions(self.rounds)
+        self.sessions = Sessions(self.rounds.context, self.rounds.opening, self.rounds.lifecycle, self.guard)
 
     def stop(self) -> None:
         """Close both."""
         self.sessions.stop()
-        self.rounds.close()
+        self.rounds.lifecycle.close()
         self.store.close()
 
     def restart(self) -> None:
         """What a new server does after a crash."""
         self.stop()
         self.start()
-        self.rounds.recover()
+        self.rounds.lifecycle.recover()
 
     def opened(self, terms: Terms = TERMS) -> str:
         """The id of a new round."""
-        return self.rounds.open(terms, f"open-{time.monotonic_ns()}").id
+        return self.rounds.opening.open(terms, f"open-{time.monotonic_ns()}").id
 
     def sealed(self, terms: Terms = TERMS) -> str:
         """The id of a new round to which ann and bob have submitted."""
         round_id = self.opened(terms)
-        self.rounds.submit("ann", round_id, f"ann-{round_id}", workload_to_bytes(ANN), SALT)
-        self.rounds.submit("bob", round_id, f"bob-{round_id}", workload_to_bytes(BOB), SALT)
-        self.rounds.seal(round_id, f"seal-{round_id}")
+        self.rounds.submissions.submit("ann", round_id, f"ann-{round_id}", workload_to_bytes(ANN), SALT)
+        self.rounds.submissions.submit("bob", round_id, f"bob-{round_id}", workload_to_bytes(BOB), SALT)
+        self.rounds.lifecycle.seal(round_id, f"seal-{round_id}")
         return round_id
 
     def completed(self, terms: Terms = TERMS) -> str:
         """The id of a new round that waits for its release."""
         round_id = self.sealed(terms)
-        self.rounds.run(round_id, f"run-{round_id}")
+        self.rounds.lifecycle.run(round_id, f"run-{round_id}")
         self.wait(round_id)
         return round_id
 
     def released(self, terms: Terms = TERMS) -> RoundRecord:
         """A new released round whose streams are open."""
         round_id = self.completed(terms)
-        record = self.rounds.release(round_id, f"release-{round_id}")
+        record = self.rounds.lifecycle.release(round_id, f"release-{round_id}")
         self.clock.move(60)
         return record
 
@@ -175,7 +175,7 @@ class Bench:
         """Wait for the worker's end, good or bad."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            progress = self.rounds.progress(round_id)
+            progress = self.rounds.views.progress(round_id)
             if progress.complete or progress.phase.startswith("failed"):
                 return progress
             time.sleep(0.02)
@@ -183,11 +183,11 @@ class Bench:
 
     def state(self, round_id: str) -> RoundState:
         """Where the round stands."""
-        return self.rounds.get(round_id).state
+        return self.rounds.views.get(round_id).state
 
     def charged(self) -> dict[str, tuple[float, float]]:
         """Epsilon spent, and epsilon spent or reserved, by account."""
-        records, _ = self.rounds.accounts("shop")
+        records, _ = self.rounds.budgets.accounts("shop")
         return {record.name: (record.spent.epsilon, record.committed.epsilon) for record in records}
 
 

@@ -45,7 +45,7 @@ COUNTED: dict[str, list[Statement]] = {
 }
 ASKED: dict[str, list[Statement]] = {
     "ann": [COLOUR == "red", Marginal(("colour", "size")), SIZE.isin(["s", "m"])],
-    "bob": [Marginal(("size",)), (COLOUR == "red") | (SIZE == "xl")],
+    "bob": [Marginal(("size",), where=COLOUR == "red"), (COLOUR == "red") | (SIZE == "xl")],
 }
 
 
@@ -88,12 +88,12 @@ def release(bench: Bench, session_ids: Iterable[str]) -> None:
     """Closed, run and released, their results and records open."""
     for session_id in session_ids:
         bench.sessions.close(session_id, f"close {session_id}")
-        bench.rounds.run(session_id, f"run {session_id}")
+        bench.rounds.lifecycle.run(session_id, f"run {session_id}")
     for session_id in session_ids:
         assert bench.wait(session_id).complete
-        bench.rounds.release(session_id, f"release {session_id}")
+        bench.rounds.lifecycle.release(session_id, f"release {session_id}")
     bench.clock.move(60)
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
 
 
 def answered(bench: Bench) -> list[tuple[str, int, bytes]]:

@@ -11,6 +11,7 @@ from harness.audited_rounds import audited, problems
 from harness.rounds_bench import TERMS, Bench
 
 from equipoise.model.accounts import Budget
+from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.datasets import Counting
 
 NOISE = replace(TERMS, mechanism="gaussian", options={})
@@ -24,12 +25,12 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def test_rounds_of_every_end_are_in_order(bench: Bench) -> None:
-    bench.rounds.abort(bench.opened(), "not wanted", "first")
-    bench.rounds.abort(bench.sealed(), "not wanted", "second")
-    bench.rounds.set_cap("data/shop", Budget(30.0, 1e-3), "cap")
-    bench.rounds.abort(bench.completed(NOISE), "not wanted", "third")
+    bench.rounds.lifecycle.abort(bench.opened(), "not wanted", "first")
+    bench.rounds.lifecycle.abort(bench.sealed(), "not wanted", "second")
+    bench.rounds.budgets.set_cap("data/shop", Budget(30.0, 1e-3), "cap")
+    bench.rounds.lifecycle.abort(bench.completed(NOISE), "not wanted", "third")
     waiting = bench.completed()
-    bench.rounds.release(waiting, "release")
+    bench.rounds.lifecycle.release(waiting, "release")
     audit = audited(bench)
     assert problems(audit) == []
     assert audit.recorded is not None
@@ -43,7 +44,7 @@ def test_rounds_of_every_end_are_in_order(bench: Bench) -> None:
     assert problems(audit) == []
     assert audit.recorded is not None
     assert audit.recorded.rounds[waiting].state == "released"
-    bench.rounds.delete_analyst("ann", "delete")
+    delete_analyst(bench.rounds.operations, "ann", "delete")
     audit = audited(bench)
     assert problems(audit) == []
     removed, raised = audit.remarks

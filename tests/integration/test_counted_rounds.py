@@ -30,9 +30,9 @@ def test_a_round_of_sampled_play_is_counted_by_its_mixture(tmp_path: Path, store
     order = at_order("cap", Cap(CAP.epsilon, CAP.delta), 0).order
     assert order is not None
     round_id = bench.opened(PLAYED)
-    bench.rounds.submit("ann", round_id, "s", workload_to_bytes(ANN), SALT)
-    bench.rounds.seal(round_id, "seal")
-    plan = bench.rounds.get(round_id).plan
+    bench.rounds.submissions.submit("ann", round_id, "s", workload_to_bytes(ANN), SALT)
+    bench.rounds.lifecycle.seal(round_id, "seal")
+    plan = bench.rounds.views.get(round_id).plan
     parts = events_from_json(plan.analyst_events)
     assert any(isinstance(part, Mixture) for part in parts)
     assert charge_of(parts) == plan.analyst_cost
@@ -41,11 +41,11 @@ def test_a_round_of_sampled_play_is_counted_by_its_mixture(tmp_path: Path, store
     assert on_analyst.cap == Cap(CAP.epsilon, CAP.delta, order)
     assert on_analyst.committed == charge_at(parts, order)
     assert (on_data.cap.order, on_data.committed) == (None, plan.data_cost)
-    shown = {each.name: each for each in bench.rounds.accounts("shop")[0]}
+    shown = {each.name: each for each in bench.rounds.budgets.accounts("shop")[0]}
     assert (shown[WHOLE].order, shown["data/shop"].order) == (order, None)
     assert 0 < shown[WHOLE].divergence < shown[WHOLE].most_divergence
     bench.restart()
-    bench.rounds.abort(round_id, "tried enough", "abort")
+    bench.rounds.lifecycle.abort(round_id, "tried enough", "abort")
     with bench.store.read() as connection:
         assert account(connection, WHOLE).committed.divergence == 0
     bench.stop()
@@ -53,7 +53,7 @@ def test_a_round_of_sampled_play_is_counted_by_its_mixture(tmp_path: Path, store
 
 def test_how_accounts_count_is_a_part_of_the_request(tmp_path: Path, store_url: str) -> None:
     bench = Bench(tmp_path, store_url, counting=Counting(8.0))
-    ask = bench.rounds.register_dataset
+    ask = bench.rounds.datasets.register
     assert ask("shop", "shop.csv", SCHEMA, CAP, CAP, "register", counting=Counting(8.0)).name == "shop"
     with pytest.raises(AlreadyExists):
         ask("shop", "shop.csv", SCHEMA, CAP, CAP, "register")

@@ -129,6 +129,34 @@ def test_every_analyst_can_verify_whatever_became_of_the_round(tmp_path: Path) -
         evidence_of_one_is_of_no_use_to_another(place, released)
 
 
+def test_a_marginal_of_some_records_is_answered_and_verified_like_all_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = (Marginal(("size",), where=COLOUR == "red"), Marginal(("size",)))
+    monkeypatch.setitem(STATEMENTS, "bob", asked)
+    monkeypatch.setitem(STATEMENTS, "ann", asked[:1])
+    with a_place(tmp_path) as place:
+        round_id, bob = place.opened("gaussian"), place.clients["bob"]
+        counted = bob.dry_run(round_id, asked)
+        assert (counted.statements, counted.queries, counted.sensitivity) == (2, 8, 4)
+        place.operator.seal(round_id)
+        place.operator.run_to_completion(round_id)
+        place.operator.release(round_id)
+        bob.wait(round_id)
+        answers = list(bob.results(round_id, asked))
+        assert [(each.statement, *each.cell) for each in answers[:5]] == [
+            *((0, size) for size in ("s", "m", "l", "xl")),
+            (1, "s"),
+        ]
+        for red, all_of_size in zip(answers[:4], answers[4:], strict=True):
+            assert red.value <= all_of_size.value + red.bound + all_of_size.bound
+        for name in ("ann", "bob"):
+            bundle, papers = place.clients[name].bundle(round_id), place.papers(name, round_id)
+            assert failing(bundle, papers) is None
+        whole = replace(papers, statements=(asked[1], asked[1]))
+        assert failing(bundle, whole) is Check.WORKLOAD
+
+
 def refusal_of_eve(place: Place, round_id: str) -> str:
     with pytest.raises(NotFound) as refused:
         place.clients["eve"].evidence(round_id)

@@ -33,6 +33,7 @@ from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.ledger import charges
+from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.recovery import RESTORED, write_off_losses
 from equipoise_server.storage.tables import record_items, records, rounds, submissions
 from equipoise_server.transparency import keys
@@ -90,16 +91,16 @@ def digest_of_table(bench: Bench) -> str:
 
 def test_a_released_round_can_be_followed_from_its_end_to_its_table(bench: Bench) -> None:
     """Cyd, who has the second share, submits nothing: its items are there like ann's."""
-    opened = bench.rounds.open(
+    opened = bench.rounds.opening.open(
         replace(TERMS, shares=(TERMS.shares[0], replace(TERMS.shares[1], analyst="cyd"))), "1"
     )
     asked = workload_to_bytes(ANN)
-    bench.rounds.submit("ann", opened.id, "first", workload_to_bytes(BOB), bytes(32))
-    bench.rounds.submit("ann", opened.id, "second", asked, SALT)
-    bench.rounds.set_audit_nonce(opened.id, b"n" * 32, "nonce", "auditor")
-    bench.rounds.seal(opened.id, "seal")
+    bench.rounds.submissions.submit("ann", opened.id, "first", workload_to_bytes(BOB), bytes(32))
+    bench.rounds.submissions.submit("ann", opened.id, "second", asked, SALT)
+    bench.rounds.seeds.set_nonce(opened.id, b"n" * 32, "nonce", "auditor")
+    bench.rounds.lifecycle.seal(opened.id, "seal")
     compute(bench, opened.id, ("ann",))
-    released = bench.rounds.release(opened.id, "release")
+    released = bench.rounds.lifecycle.release(opened.id, "release")
     found = recorded(bench)
 
     dataset, data, registered = found[Kind.DATASET_REGISTERED]
@@ -148,7 +149,7 @@ def test_a_released_round_can_be_followed_from_its_end_to_its_table(bench: Bench
 def test_an_item_that_would_be_shown_to_another_is_found(
     bench: Bench, damage: dict[str, object], problem: str
 ) -> None:
-    bench.rounds.open(TERMS, "1")
+    bench.rounds.opening.open(TERMS, "1")
     with bench.store.write() as connection:
         check_records(connection)
         connection.execute(record_items.update().where(record_items.c.analyst == "ann").values(damage))
@@ -161,9 +162,9 @@ def test_the_log_does_not_tell_which_round_was_computed_first(bench: Bench) -> N
     first, second = bench.sealed(), bench.sealed()
     for round_id in (second, first):
         compute(bench, round_id)
-        bench.rounds.release(round_id, f"release {round_id}")
+        bench.rounds.lifecycle.release(round_id, f"release {round_id}")
     bench.clock.move(60)
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     with bench.store.read() as connection:
         query = select(records.c.round_id).where(records.c.kind == Kind.ROUND_RELEASED.value)
         assert connection.execute(query.order_by(records.c.log_index)).scalars().all() == [first, second]
@@ -171,17 +172,17 @@ def test_the_log_does_not_tell_which_round_was_computed_first(bench: Bench) -> N
 
 def test_aborted_rounds_say_what_became_of_their_charges(bench: Bench) -> None:
     opened = bench.opened()
-    bench.rounds.abort(opened, "nobody came", "abort")
+    bench.rounds.lifecycle.abort(opened, "nobody came", "abort")
     abort, settlement, ann, _, _ = recorded(bench)[Kind.ROUND_ABORTED]
     opening = recorded(bench)[Kind.ROUND_OPENED][-1]
     assert (abort["previous_root"], abort["reason"]) == (opening["root"], "nobody came")
     assert (settlement["charges"], ann["state"], Cost(**ann["charge"])) == ([], "none", Cost())
     sealed = bench.sealed()
-    bench.rounds.abort(sealed, "too late", "abort again")
+    bench.rounds.lifecycle.abort(sealed, "too late", "abort again")
     abort, settlement, ann, bob, _ = recorded(bench)[Kind.ROUND_ABORTED]
     assert abort["previous_root"] == recorded(bench)[Kind.ROUND_SEALED][-1]["root"]
     assert [each["state"] for each in settlement["charges"]] == ["released"] * 3
-    cost = bench.rounds.get(sealed).plan.charged_analyst_cost
+    cost = bench.rounds.views.get(sealed).plan.charged_analyst_cost
     assert [(each["state"], Cost(**each["charge"])) for each in (ann, bob)] == [("released", cost)] * 2
 
 
@@ -205,8 +206,8 @@ def recorded_but_log(bench: Bench) -> dict[str, Any]:
 def test_receipts_are_signed_and_the_same_bytes_for_the_same_request(bench: Bench) -> None:
     round_id, asked = bench.opened(), workload_to_bytes(ANN)
     with pytest.raises(InvalidArgument, match=r"^commitment_salt: "):
-        bench.rounds.submit("ann", round_id, "1", asked, SALT[:-1])
-    receipt = bench.rounds.submit("ann", round_id, "1", asked, SALT)
+        bench.rounds.submissions.submit("ann", round_id, "1", asked, SALT[:-1])
+    receipt = bench.rounds.submissions.submit("ann", round_id, "1", asked, SALT)
     signer = Signer(bench.directory, "equipoise/bench")
     with bench.store.read() as connection:
         trusted = signer.verifier_keys(connection)
@@ -216,12 +217,12 @@ def test_receipts_are_signed_and_the_same_bytes_for_the_same_request(bench: Benc
     assert told == ReceiptPayload("bench", round_id, "ann", commitment, 3, receipt.queries, time)
     bench.clock.move(10)
     # Who asks again after a crash has drawn another salt, and is told the one that counts.
-    assert bench.rounds.submit("ann", round_id, "1", asked, bytes(32)) == receipt
-    envelope = bench.rounds.withdraw("ann", round_id, "2")
+    assert bench.rounds.submissions.submit("ann", round_id, "1", asked, bytes(32)) == receipt
+    envelope = bench.rounds.submissions.withdraw("ann", round_id, "2")
     gone = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted))
     assert gone == ReceiptPayload("bench", round_id, "ann", None, 0, 0, time + 10_000_000)
     bench.clock.move(10)
-    assert bench.rounds.withdraw("ann", round_id, "2") == envelope
+    assert bench.rounds.submissions.withdraw("ann", round_id, "2") == envelope
     with pytest.raises(VerificationFailed):
         open_envelope(envelope.replace(b"receipt", b"receipT"), RECEIPT_TYPE, trusted)
 
@@ -229,14 +230,14 @@ def test_receipts_are_signed_and_the_same_bytes_for_the_same_request(bench: Benc
 def test_no_two_receipts_of_one_analyst_have_one_time(bench: Bench) -> None:
     """The newest counts: also where the clock stands still, or is set back."""
     round_id, asked = bench.opened(), workload_to_bytes(ANN)
-    first = bench.rounds.submit("ann", round_id, "1", asked, SALT)
-    second = bench.rounds.submit("ann", round_id, "2", workload_to_bytes(BOB), SALT)
+    first = bench.rounds.submissions.submit("ann", round_id, "1", asked, SALT)
+    second = bench.rounds.submissions.submit("ann", round_id, "2", workload_to_bytes(BOB), SALT)
     bench.clock.move(-3600)
     gone = ReceiptPayload.from_bytes(
-        from_base64(json.loads(bench.rounds.withdraw("ann", round_id, "3"))["payload"], "")
+        from_base64(json.loads(bench.rounds.submissions.withdraw("ann", round_id, "3"))["payload"], "")
     )
-    last = bench.rounds.submit("ann", round_id, "4", asked, SALT)
-    others = bench.rounds.submit("bob", round_id, "1", asked, SALT)
+    last = bench.rounds.submissions.submit("ann", round_id, "4", asked, SALT)
+    others = bench.rounds.submissions.submit("bob", round_id, "1", asked, SALT)
     times = [first.accept_time, second.accept_time, from_microseconds(gone.accept_time), last.accept_time]
     assert times == sorted(set(times))
     assert others.accept_time == bench.clock()
@@ -248,18 +249,18 @@ def test_a_receipt_that_cannot_be_signed_is_no_receipt(bench: Bench) -> None:
     with bench.store.write() as connection:
         keys.add(connection, PublicKey(Purpose.LOG, bytes(range(32)), bench.clock()))
     with pytest.raises(Unavailable, match="receipts cannot be signed now"):
-        bench.rounds.submit("ann", round_id, "1", workload_to_bytes(ANN), SALT)
+        bench.rounds.submissions.submit("ann", round_id, "1", workload_to_bytes(ANN), SALT)
     with bench.store.read() as connection:
         assert connection.execute(select(submissions)).first() is None
 
 
 def test_only_hashes_stay_of_what_was_recorded_about_a_deleted_analyst(bench: Bench) -> None:
     sealed = bench.sealed()
-    bench.rounds.abort(sealed, "enough", "abort")
+    bench.rounds.lifecycle.abort(sealed, "enough", "abort")
     in_order = record_items.c.record, record_items.c.place
     with bench.store.read() as connection:
         before = connection.execute(select(record_items.c.hash).order_by(*in_order)).scalars().all()
-    bench.rounds.delete_analyst("ann", "delete")
+    delete_analyst(bench.rounds.operations, "ann", "delete")
     with bench.store.read() as connection:
         rows = connection.execute(select(record_items).order_by(*in_order)).all()
         roots = connection.execute(select(records.c.position, records.c.root)).all()

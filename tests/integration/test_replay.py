@@ -128,9 +128,12 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
         "analyst bob, the workload's commitment",
     ),
     "the plan": (
-        sql("""UPDATE rounds SET plan = replace(plan, '"seconds":', '"seconds":1') WHERE id = :round"""),
+        sql(
+            """UPDATE rounds SET plan = replace(plan, '"max_uncertified":', '"max_uncertified":1') """
+            "WHERE id = :round"
+        ),
         "plan",
-        "plan.seconds",
+        "plan.max_uncertified",
     ),
     "the terms": (
         sql("""UPDATE rounds SET terms = replace(terms, '"beta":0.05', '"beta":0.06') WHERE id = :round"""),

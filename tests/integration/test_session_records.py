@@ -71,7 +71,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Held:
         aborted = bench.sessions.open(replace(ONLINE, session=SessionTerms(length=4)), "aborted").id
         ask_all(bench, rounds["online"])
         ask(attached(bench, "ann", aborted), 1, ASKED["ann"][0])
-        bench.rounds.abort(aborted, "not needed", "abort")
+        bench.rounds.lifecycle.abort(aborted, "not needed", "abort")
         ask_by_turns(bench, {rounds["online_private"]: ASKED, rounds["low_sensitivity"]: COUNTED})
         release(bench, rounds.values())
         with bench.store.read() as connection:
@@ -107,14 +107,16 @@ def sessions(held: Held) -> Released:
 
 
 def bundle(bench: Bench, analyst: str, session_id: str) -> Bundle:
-    told = bench.rounds.evidence(analyst, session_id, 0)
+    told = bench.rounds.analyst_views.evidence(analyst, session_id, 0)
     assert told is not None
     evidence = Evidence.from_bytes(told)
     released = evidence.records[-1].leaf.count(b"round-released")
     with bench.store.read() as connection:
         synopsis = read_synopsis(connection, session_id) or None if released else None
-    stream = tuple(bench.rounds.results(analyst, session_id, 0, 1000)) if released else ()
-    return Bundle(evidence, bench.rounds.submitted(analyst, session_id, 0, 1 << 20) or None, stream, synopsis)
+    stream = tuple(bench.rounds.analyst_views.results(analyst, session_id, 0, 1000)) if released else ()
+    return Bundle(
+        evidence, bench.rounds.analyst_views.submitted(analyst, session_id, 0, 1 << 20) or None, stream, synopsis
+    )
 
 
 def found(bundle: Bundle, papers: VerifierInputs) -> Check | None:

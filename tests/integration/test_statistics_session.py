@@ -64,11 +64,11 @@ def test_a_session_answers_statistics_and_is_released_as_it_was_answered(bench: 
     assert bench.charged() == charged
 
     bench.sessions.close(session_id, "close")
-    bench.rounds.run(session_id, "run")
+    bench.rounds.lifecycle.run(session_id, "run")
     assert bench.wait(session_id).complete
-    bench.rounds.release(session_id, "release")
+    bench.rounds.lifecycle.release(session_id, "release")
     bench.clock.move(60)
-    (released,) = (chunk_from_bytes(each) for each in bench.rounds.results("ann", session_id, 0, 10))
+    (released,) = (chunk_from_bytes(each) for each in bench.rounds.analyst_views.results("ann", session_id, 0, 10))
     for column in ("values", "methods", "bounds"):
         assert getattr(released, column).tolist() == [int(getattr(each, column)[0]) for each in told]
 

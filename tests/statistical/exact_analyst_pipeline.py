@@ -176,10 +176,10 @@ def bin_edges(parameters: AnalystRepairParameters, records: int) -> list[int]:
     """Where bins of the final test's noisy score begin: every half record, and where answers are not certified."""
 
     def bound(noisy: int) -> int:
-        tested = max(0, noisy + parameters.certify_margin + SCORE_ROUNDING)
+        tested = noisy + parameters.certify_margin + SCORE_ROUNDING
         return min(parameters.weights_bound, bound_on_grid(tested, records << SCORE_BITS))
 
-    low = -parameters.certify_margin - SCORE_ROUNDING
+    low = -parameters.certify_margin
     halves = range(low, low + (records + 1) * RECORD, RECORD // 2)
     uncertified = bisect_right(range(low, low + 2 * records * RECORD), parameters.weights_limit, key=bound) + low
     return sorted({*halves, uncertified})

@@ -29,8 +29,8 @@ from equipoise_lab.audit.clopper_pearson import Outcome, Sampler
 from equipoise_server.datasets.source import load_histogram
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds import worker
-from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rounds.runner import Runner
+from equipoise_server.rounds.services import round_services
 from equipoise_server.rounds.worker import Job, compute_round, stream_parts
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import identities
@@ -104,11 +104,11 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
     store = open_store(f"sqlite:///{place / 'equipoise.db'}")
     clock, guard = HandClock(), Guard(place / "guard")
     sequencer = log_of(place, store, guard, clock())
-    service = Rounds(
+    service = round_services(
         store, place / "data", KEY, clock=clock, guard=guard, sequencer=sequencer, deployment=DEPLOYMENT
     )
     try:
-        service.recover()
+        service.lifecycle.recover()
         with store.write() as connection:
             rows = [{"name": name, "role": "analyst", "created": 0} for name in case.analysts]
             connection.execute(identities.insert(), rows)
@@ -116,18 +116,18 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
             for side in (0, 1):
                 dataset = f"joint-{side}"
                 again = side == 1
-                service.register_dataset(
+                service.datasets.register(
                     dataset, "joint.csv", case.schema, CAP, CAP, f"register {side}", new_budgets=again
                 )
-                opened = service.open(replace(case.terms, dataset=dataset), f"open {side}").id
+                opened = service.opening.open(replace(case.terms, dataset=dataset), f"open {side}").id
                 for name, workload in case.workloads(side).items():
-                    service.submit(name, opened, f"{name} {side}", workload, SALT)
-                service.seal(opened, f"seal {side}")
-                service.run(opened, f"run {side}")
+                    service.submissions.submit(name, opened, f"{name} {side}", workload, SALT)
+                service.lifecycle.seal(opened, f"seal {side}")
+                service.lifecycle.run(opened, f"run {side}")
         with patch.object(worker, "load_histogram", lru_cache(load_histogram)):
             yield jobs[0], jobs[1]
     finally:
-        service.close()
+        service.lifecycle.close()
         store.close()
 
 

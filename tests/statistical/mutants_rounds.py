@@ -65,7 +65,7 @@ def charges_come_before_data(place: Path) -> bool:
 
     try:
         with patch.object(Runner, "start", start):
-            bench.rounds.run(bench.sealed(), "run")
+            bench.rounds.lifecycle.run(bench.sealed(), "run")
     finally:
         bench.stop()
     return len(committed) == 1 and committed[0] > 0

@@ -24,12 +24,12 @@ def main(target: Path) -> None:
     with TemporaryDirectory() as directory:
         bench = Bench(Path(directory), f"sqlite:///{directory}/store.db")
         round_id = bench.released().id
-        bench.rounds.keep_schedule()
-        told = bench.rounds.evidence("ann", round_id, 0)
+        bench.rounds.schedule.keep()
+        told = bench.rounds.analyst_views.evidence("ann", round_id, 0)
         assert told is not None
         evidence = Evidence.from_bytes(told)
-        workload = bench.rounds.submitted("ann", round_id, 0, 1 << 20)
-        stream = bench.rounds.results("ann", round_id, 0, 100)
+        workload = bench.rounds.analyst_views.submitted("ann", round_id, 0, 1 << 20)
+        stream = bench.rounds.analyst_views.results("ann", round_id, 0, 100)
         with bench.store.read() as connection:
             synopsis = read_synopsis(connection, round_id)
         bench.stop()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import page_reader
 
 import equipoise
 import equipoise_server
@@ -193,6 +194,15 @@ def test_attributes_and_classes_can_be_called_anything(value: Any) -> None:
     assert type(value).from_json(value.to_json()) == value
 
 
+def test_a_reader_of_the_page_alone_reads_every_item() -> None:
+    texts = {
+        name.removeprefix("item "): each["text"] for name, each in EXPECTED.items() if name.startswith("item ")
+    }
+    assert texts.keys() == set(items.NAMES.values())
+    for name, text in texts.items():
+        assert page_reader.read(text)["item"] == name
+
+
 def test_every_item_has_a_value_here() -> None:
     assert {type(item) for item in ITEM_VALUES} == set(items.NAMES)
 
@@ -227,6 +237,12 @@ HASHED = [
     *Path(equipoise_server.__file__).parent.joinpath("rounds", "store").glob("*.py"),
 ]
 BY_NAME = {"asdict", "astuple", "vars", "__dict__", "_asdict"}
+
+
+def test_the_modules_that_write_what_is_hashed_are_where_they_are_looked_for() -> None:
+    names = {path.name for path in HASHED}
+    assert names >= {"items.py", "public_facts.py", "events.py", "journal.py", "plan.py", "seeds.py", "opening.py"}
+    assert names >= {"rounds.py", "step_records.py", "results.py", "budget_views.py"}
 
 
 @pytest.mark.parametrize("path", HASHED, ids=lambda path: "/".join(path.parts[-2:]))

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from equipoise.accounting import Cost
 from equipoise.auditing.accounts import SUM, WORST, Accounts, Moment
-from equipoise.auditing.conversion import epsilon_of
 from equipoise.auditing.steps import Step
 from equipoise.errors import DataLoss, VerificationFailed
 from equipoise.model.accounts import JournalEntry
 from equipoise.model.journal import START, verify
 from equipoise.records.items import JournalHead
+from equipoise.verification.conversion import epsilon_of
 
 
 def check_journal(journal: Sequence[JournalEntry], steps: Sequence[Step]) -> None:

@@ -21,8 +21,8 @@ from equipoise.accounting import (
     ThresholdTests,
 )
 from equipoise.auditing.accounts import SUM, Account
-from equipoise.auditing.conversion import ORDERS
 from equipoise.errors import VerificationFailed
+from equipoise.verification.conversion import ORDERS
 
 TOLERANCE = 1e-6  # of two accountants' epsilons
 

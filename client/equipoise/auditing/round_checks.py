@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from equipoise.accounting import Cost, events_from_json
-from equipoise.auditing.accounts import Accounts, made_of
+from equipoise.accounting import Cost
+from equipoise.auditing.accounts import Accounts, comes_to
 from equipoise.auditing.archive import Archive, AuditorLog, ListedRound
-from equipoise.auditing.conversion import TOLERANCE, epsilon_of
 from equipoise.auditing.rounds import Recorded, RecordedRound
 from equipoise.auditing.session_checks import check_session_receipts, check_session_terms, check_started
 from equipoise.auditing.steps import Step
@@ -34,6 +33,7 @@ from equipoise.records.items import (
 )
 from equipoise.records.receipts import RECEIPT_TYPE, SESSION_RECEIPT_TYPE, ReceiptPayload
 from equipoise.records.signed_notes import VerifierKey
+from equipoise.verification.conversion import TOLERANCE, epsilon_of
 
 Charges = dict[str, Cost]
 ACTIONS = ("reserve", "run", "spend", "release")
@@ -200,7 +200,7 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
 
 
 def _check_cost(held: RecordedRound, side: str, budget: Budget | None, cost: Cost, events: str) -> None:
-    if not made_of(events_from_json(events), cost, None):
+    if not comes_to(events, cost, None):
         raise VerificationFailed(f"{held.opened}: the {side} cost is not what its parts come to")
     if budget is None:
         raise VerificationFailed(f"{held.opened}: the plan has a cost of {side}s, for whom there is no budget")
@@ -230,7 +230,7 @@ def _check_charged(held: RecordedRound, accounts: Accounts) -> None:
         raise VerificationFailed(f"{charging}: charges not just the data's account and one of each share")
     for name, events in wanted.items():
         account = accounts.by_name.get(name)
-        if account is None or not made_of(events_from_json(events), charged[name], account.order):
+        if account is None or not comes_to(events, charged[name], account.order):
             raise VerificationFailed(f"{charging}: charges {name} something else than what the plan costs")
         if name.startswith(prefix) and account.order != terms.analyst_order:
             raise VerificationFailed(f"{held.opened}: {name} counts at another order than is told")

@@ -11,20 +11,44 @@ A key's label is its name and id, as in its verifier key line. Signatures are re
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from equipoise.errors import VerificationFailed
-from equipoise.records.canonical import (
-    canonical_json,
-    from_base64,
-    from_hex,
-    parse_canonical_json,
-    read_object,
-    to_base64,
-)
+from equipoise.records.canonical import from_hex
+from equipoise.records.codec import BASE64, TEXT, Codec, canonical_object, codec_of, converted, key, list_of
 from equipoise.records.signed_notes import ID_BYTES, Signature, SigningKey, VerifierKey, verify_signatures
 
 _WHAT = "a signed envelope"
+
+
+@canonical_object
+class _Signed:
+    """A signature as an envelope has it: the label of its key, and its bytes."""
+
+    label: str = key("keyid", TEXT)
+    signature: bytes = key("sig", BASE64)
+
+
+def _labelled(signature: Signature) -> _Signed:
+    return _Signed(f"{signature.name}+{signature.id.hex()}", signature.signature)
+
+
+def _signature(signed: _Signed) -> Signature:
+    name, _, hashed = signed.label.partition("+")
+    return Signature(name, from_hex(hashed, ID_BYTES, "the id in an envelope's signature"), signed.signature)
+
+
+@canonical_object
+class Envelope:
+    """A payload, its type, and its signatures. Nothing of it is verified."""
+
+    payload: bytes = key("payload", BASE64)
+    payload_type: str = key("payloadType", TEXT)
+    signatures: tuple[Signature, ...] = key(
+        "signatures", list_of(converted(codec_of(_Signed), _labelled, _signature))
+    )
+
+
+ENVELOPE: Codec[Envelope] = codec_of(Envelope)
 
 
 def signed_bytes(payload_type: str, payload: bytes) -> bytes:
@@ -36,8 +60,8 @@ def signed_bytes(payload_type: str, payload: bytes) -> bytes:
 def sign(payload_type: str, payload: bytes, keys: Iterable[SigningKey]) -> bytes:
     """The envelope of the payload, with one signature by each of the keys."""
     message = signed_bytes(payload_type, payload)
-    signatures = [{"keyid": key.verifier.label, "sig": to_base64(key.private.sign(message))} for key in keys]
-    return canonical_json({"payload": to_base64(payload), "payloadType": payload_type, "signatures": signatures})
+    signatures = tuple(Signature(each.verifier.name, each.verifier.id, each.private.sign(message)) for each in keys)
+    return ENVELOPE.to_bytes(Envelope(payload, payload_type, signatures))
 
 
 def open_envelope(
@@ -65,30 +89,13 @@ def open_cosigned(envelope: bytes, payload_type: str, trusted: Sequence[Verifier
     return payload
 
 
-def _parts(envelope: bytes, payload_type: str) -> tuple[bytes, list[Signature]]:
-    fields = _read(envelope)
-    if fields["payloadType"] != payload_type:
-        raise VerificationFailed(f"{_WHAT} is not of the type {payload_type}")
-    payload = from_base64(fields["payload"], "an envelope's payload")
-    return payload, [_read_signature(each) for each in fields["signatures"]]
-
-
 def claimed_type(envelope: bytes) -> str:
     """The type that an envelope says it is of, whoever has signed it. Raises `VerificationFailed`."""
-    kind: str = _read(envelope)["payloadType"]
-    return kind
+    return ENVELOPE.from_bytes(envelope, _WHAT).payload_type
 
 
-def _read(envelope: bytes) -> dict[str, Any]:
-    kinds: dict[str, type | tuple[type, ...]] = {"payload": str, "payloadType": str, "signatures": list}
-    return read_object(parse_canonical_json(envelope, _WHAT), kinds, _WHAT)
-
-
-def _read_signature(value: object) -> Signature:
-    fields = read_object(value, {"keyid": str, "sig": str}, "an envelope's signature")
-    name, _, hashed = fields["keyid"].partition("+")
-    return Signature(
-        name,
-        from_hex(hashed, ID_BYTES, "the id in an envelope's signature"),
-        from_base64(fields["sig"], "an envelope's signature"),
-    )
+def _parts(envelope: bytes, payload_type: str) -> tuple[bytes, tuple[Signature, ...]]:
+    read = ENVELOPE.from_bytes(envelope, _WHAT)
+    if read.payload_type != payload_type:
+        raise VerificationFailed(f"{_WHAT} is not of the type {payload_type}")
+    return read.payload, read.signatures

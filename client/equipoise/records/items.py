@@ -101,6 +101,8 @@ class RecordedSession:
 
 
 HEAD: Codec[JournalHead] = codec_of(JournalHead)
+STREAM: Codec[RecordedStream] = codec_of(RecordedStream)
+SYNOPSIS: Codec[RecordedSynopsis] = codec_of(RecordedSynopsis)
 SESSION: Codec[RecordedSession] = codec_of(RecordedSession)
 CHARGES: Codec[tuple[AccountCharge, ...]] = list_of(codec_of(AccountCharge))
 
@@ -236,7 +238,7 @@ class ReleaseItem:
     round_id: str = key("round", TEXT)
     sealed_root: bytes = key("sealed_root", HASH)
     release_time: int = key("release_time", COUNT)
-    synopsis: RecordedSynopsis | None = key("synopsis", optional(codec_of(RecordedSynopsis)))
+    synopsis: RecordedSynopsis | None = key("synopsis", optional(SYNOPSIS))
 
 
 @canonical_object
@@ -256,7 +258,7 @@ class ResultItem:
 
     round_id: str = key("round", TEXT)
     analyst: str = key("analyst", TEXT)
-    stream: RecordedStream | None = key("stream", optional(codec_of(RecordedStream)))
+    stream: RecordedStream | None = key("stream", optional(STREAM))
     charge: Cost = key("charge", COST)
 
 

@@ -17,6 +17,7 @@ from equipoise.records.items import NOTHING_CHARGED
 from equipoise.records.proven_round import ProvenRound
 from equipoise.records.record import CELL_BYTES, stream_digest, synopsis_digest
 from equipoise.results import Results
+from equipoise.verification.pairs import pairs_hold
 from equipoise.wire.results import chunk_from_bytes
 
 # Ways of answering that only sessions have, and those that none has.
@@ -115,6 +116,8 @@ def check_charge(proven: ProvenRound) -> str:
     announced, parts = proven.round.analyst_cost or Cost(), events_from_json(proven.announced_parts)
     if proven.round.analyst_events.get("mechanism") != proven.round.mechanism or charge_of(parts) != announced:
         raise VerificationFailed(f"the announced cost, {_shown(announced)}, is not the sum of the announced parts")
+    if not pairs_hold(parts):
+        raise VerificationFailed("the pair of an announced part does not follow from what the part is made of")
     if (proven.round.analyst_cost is None) != (proven.round.analyst_budget is None):
         raise VerificationFailed("a session that does not protect its analysts has a budget for them, or a cost")
     order = proven.round.analyst_order

@@ -12,6 +12,7 @@ from fractions import Fraction
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Predicate
 from equipoise.queries.schema import Attribute
 from equipoise.queries.statements import Marginal, Statement
+from equipoise.results import Labels
 from equipoise_lab.demo.table import AIRLINES, SCHEMA
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -47,10 +48,7 @@ def workload_of(airline: str) -> tuple[Statement, ...]:
 
 def query_count(statements: tuple[Statement, ...]) -> int:
     """The number of linear queries: one a predicate, one a cell of a marginal."""
-    return sum(
-        math.prod(SCHEMA.attribute(name).size for name in each.attributes) if isinstance(each, Marginal) else 1
-        for each in statements
-    )
+    return Labels(SCHEMA, statements).queries
 
 
 def _random_predicate(stream: KeyedStream) -> tuple[Predicate, Fraction]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 
 from cryptography import x509
@@ -21,6 +20,7 @@ from equipoise.profile.enrolment import Bundle, default_request_id
 from equipoise_server.admin.state_directory import Deployment, default_target, open_deployment
 from equipoise_server.clock import Clock, system_clock
 from equipoise_server.config import load_config
+from equipoise_server.identity.admission import HOLDER, Admission
 from equipoise_server.identity.authority import (
     Authority,
     certificate_to_pem,
@@ -29,13 +29,9 @@ from equipoise_server.identity.authority import (
     new_key,
     server_names,
 )
-from equipoise_server.identity.enrolment import requested_key
 from equipoise_server.identity.keyfiles import write_private
-from equipoise_server.identity.registry import Registry
 from equipoise_server.storage.durable import sync_directory, sync_tree
-from equipoise_server.storage.idempotency import Request, make_request
 
-HOLDER = "holder"  # of the state directory: whose requests are remembered under this name
 EVERYBODY = frozenset(Role)
 
 
@@ -51,36 +47,35 @@ def add_identity(
 
     Raises `AlreadyExists` for a name that is taken, `InvalidArgument`.
     """
-    asked = _request(default_request_id("add", signing_request), "add", name, role.value, signing_request)
-    with _registry(state, clock) as (deployment, registry):
-        certificate, now = _certified(deployment, name, signing_request, clock)
-        return _bundle(deployment, registry, name, registry.add(name, role, certificate, now, asked), target)
+    request_id = default_request_id("add", signing_request)
+    with _admission(state, clock) as (deployment, admission):
+        certificate = admission.admit(name, role, signing_request, request_id, HOLDER)
+        return _bundle(deployment, admission, name, certificate, target)
 
 
 def renew_identity(
     state: Path, name: str, signing_request: bytes, target: str | None = None, clock: Clock = system_clock
 ) -> Bundle:
     """Gives anybody another certificate, also after a revocation. Raises `NotFound`, `InvalidArgument`."""
-    asked = _request(default_request_id("renew", signing_request), "renew", name, signing_request)
-    with _registry(state, clock) as (deployment, registry):
-        certificate, now = _certified(deployment, name, signing_request, clock)
-        renewed = registry.renew(name, EVERYBODY, certificate, now, asked)
-        return _bundle(deployment, registry, name, renewed, target)
+    request_id = default_request_id("renew", signing_request)
+    with _admission(state, clock) as (deployment, admission):
+        certificate = admission.renew(name, EVERYBODY, signing_request, request_id, HOLDER)
+        return _bundle(deployment, admission, name, certificate, target)
 
 
 def revoke_identity(state: Path, name: str, clock: Clock = system_clock) -> None:
     """Revokes every certificate of anybody; open calls end within a minute. Raises `NotFound`."""
-    with _registry(state, clock) as (_, registry):
-        registry.revoke(name, EVERYBODY, clock(), _request(secrets.token_hex(16), "revoke", name))
+    with _admission(state, clock) as (_, admission):
+        admission.revoke(name, EVERYBODY, secrets.token_hex(16), HOLDER)
 
 
 def list_identities(state: Path, clock: Clock = system_clock) -> list[Identity]:
     """Everybody by name, but analysts who were deleted."""
     found: list[Identity] = []
     token = ""
-    with _registry(state, clock) as (_, registry):
+    with _admission(state, clock) as (_, admission):
         while True:
-            page, token = registry.list(EVERYBODY, 0, token)
+            page, token = admission.registry.list(EVERYBODY, 0, token)
             found += page
             if not token:
                 return found
@@ -113,35 +108,21 @@ def renew_server_certificate(
 
 
 @contextmanager
-def _registry(state: Path, clock: Clock) -> Iterator[tuple[Deployment, Registry]]:
+def _admission(state: Path, clock: Clock) -> Iterator[tuple[Deployment, Admission]]:
     deployment = open_deployment(state, clock())
     store = deployment.open_store()
     try:
         # Before anything is written: requests are counted, and one more could stand in for one that is missing.
         deployment.guard.advance(store)
-        yield deployment, Registry(store)
-        # No copy of the store from before a revocation may be accepted, where the request is remembered.
-        deployment.guard.advance(store)
+        yield deployment, deployment.admission(store, clock)
     finally:
         store.close()
 
 
-def _certified(
-    deployment: Deployment, name: str, signing_request: bytes, clock: Clock
-) -> tuple[x509.Certificate, datetime]:
-    now = clock()
-    key = requested_key(signing_request)
-    return deployment.authority.issue_identity(name, key, now, deployment.config.certificate_days), now
-
-
 def _bundle(
-    deployment: Deployment, registry: Registry, name: str, certificate: bytes, target: str | None
+    deployment: Deployment, admission: Admission, name: str, certificate: bytes, target: str | None
 ) -> Bundle:
     reached = target or default_target(deployment.config, server_names(deployment.server_certificate))
-    with registry.store.read() as connection:
+    with admission.registry.operations.store.read() as connection:
         log_keys = deployment.signer.lines(connection)
     return Bundle(name, reached, certificate, deployment.authority.pem, log_keys)
-
-
-def _request(request_id: str, method: str, *parts: str | bytes) -> Request:
-    return make_request(HOLDER, request_id, f"{method}_identity", *parts)

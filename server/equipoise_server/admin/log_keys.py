@@ -22,6 +22,7 @@ from equipoise.records.signed_notes import VerifierKey
 from equipoise_server.admin.state_directory import Deployment, open_deployment
 from equipoise_server.clock import Clock, system_clock
 from equipoise_server.storage.crash_points import CrashPoint, reached
+from equipoise_server.storage.operations import committing
 from equipoise_server.storage.store import Store
 from equipoise_server.transparency import keys, log
 from equipoise_server.transparency.keys import PublicKey, Purpose
@@ -55,7 +56,8 @@ def add_log_key(state: Path, clock: Clock = system_clock) -> KnownKey:
     with _changing(state, clock) as (deployment, store):
         key = deployment.signer.make_key(clock())
         reached(CrashPoint.KEY_MADE)
-        _add(store, key)
+        with committing(store, "key") as connection:
+            keys.add(connection, key)
     return KnownKey(key, deployment.signer.verifier(key))
 
 
@@ -78,8 +80,8 @@ def add_auditor_key(state: Path, public_file: Path, clock: Clock = system_clock)
         raise InvalidArgument(
             str(public_file), "is a point of small order, to which nothing can be sealed"
         ) from None
-    with _changing(state, clock) as (_, store):
-        _add(store, key)
+    with _changing(state, clock) as (_, store), committing(store, "key") as connection:
+        keys.add(connection, key)
     return KnownKey(key, None)
 
 
@@ -90,10 +92,8 @@ def retire_key(state: Path, purpose: Purpose, key_id: str, clock: Clock = system
     """
     with _changing(state, clock) as (deployment, store):
         try:
-            with store.write() as connection:
+            with committing(store, "key") as connection:
                 keys.retire(connection, purpose, key_id, clock())
-                reached(CrashPoint.KEY_WRITTEN)
-            reached(CrashPoint.KEY_COMMITTED)
             # What is still to be signed with it, before its file is removed.
             Sequencer(store, deployment.guard, deployment.signer).sequence(clock())
         finally:
@@ -123,13 +123,6 @@ def export_log(state: Path, directory: Path, clock: Clock = system_clock) -> int
         except OSError as error:
             raise InvalidArgument(str(directory), f"cannot be written: {error.strerror}") from None
     return head.size
-
-
-def _add(store: Store, key: PublicKey) -> None:
-    with store.write() as connection:
-        keys.add(connection, key)
-        reached(CrashPoint.KEY_WRITTEN)
-    reached(CrashPoint.KEY_COMMITTED)
 
 
 @contextmanager

@@ -31,11 +31,12 @@ from sqlalchemy import select
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.identities import Role
-from equipoise.profile.enrolment import Bundle, begin, install
+from equipoise.profile.enrolment import Bundle, begin, default_request_id, install
 from equipoise.profile.profile import SEED_KEY
 from equipoise.records.evidence import log_origin
 from equipoise_server.clock import Clock, system_clock
 from equipoise_server.config import CONFIG_FILE, Config, load_config, make_config, render
+from equipoise_server.identity.admission import HOLDER, Admission
 from equipoise_server.identity.authority import (
     CERTIFICATE_FILE,
     Authority,
@@ -45,7 +46,6 @@ from equipoise_server.identity.authority import (
     load_key,
     new_key,
 )
-from equipoise_server.identity.enrolment import requested_key
 from equipoise_server.identity.keyfiles import (
     STORAGE_KEY_BYTES,
     make_private_directory,
@@ -56,6 +56,7 @@ from equipoise_server.identity.keyfiles import (
 from equipoise_server.identity.registry import Registry
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.storage.durable import sync_directory, sync_tree
+from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import Store, held, held_alone, open_store
 from equipoise_server.storage.tables import identities
 from equipoise_server.transparency.keys import PublicKey, Purpose, start_log
@@ -99,6 +100,11 @@ class Deployment:
     def signer(self) -> Signer:
         """The log's private keys."""
         return _signer(self.state, self.config)
+
+    def admission(self, store: Store, clock: Clock) -> Admission:
+        """Who gets in, on this deployment's store."""
+        operations = Operations(store, clock, lambda: self.guard.advance(store))
+        return Admission(Registry(operations), self.authority, self.config.certificate_days)
 
     def open_store(self) -> Store:
         """The store, migrated if need be."""
@@ -217,10 +223,13 @@ def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime)
         with store.write() as connection:
             start_log(connection, first, now)
             log_keys = signer.lines(connection)
-        Guard(state / GUARD_FILE).set(store)
+        guard = Guard(state / GUARD_FILE)
+        guard.set(store)
+        operations = Operations(store, lambda: now, lambda: guard.advance(store))
+        admission = Admission(Registry(operations), authority, config.certificate_days)
         target = default_target(config, host_names)
         for role in (Role.OPERATOR, Role.AUDITOR):
-            _admit_first(state, config, authority, Registry(store), role, target, log_keys, now)
+            _admit_first(state, admission, role, target, log_keys)
         write_private(state / "profiles" / Role.AUDITOR.value / SEED_KEY, private_pem(seed_key))
     finally:
         store.close()
@@ -238,20 +247,18 @@ def _check_empty(store: Store) -> None:
 
 def _admit_first(
     state: Path,
-    config: Config,
-    authority: Authority,
-    registry: Registry,
+    admission: Admission,
     role: Role,
     target: str,
     log_keys: str,
-    now: datetime,
 ) -> None:
     name = role.value
     make_private_directory(state / "profiles")
     profile = state / "profiles" / name
-    key = requested_key(begin(profile))
-    certificate = authority.issue_identity(name, key, now, config.certificate_days)
-    install(profile, Bundle(name, target, registry.add(name, role, certificate, now), authority.pem, log_keys))
+    signing_request = begin(profile)
+    request_id = default_request_id("add", signing_request)
+    certificate = admission.admit(name, role, signing_request, request_id, HOLDER)
+    install(profile, Bundle(name, target, certificate, admission.authority.pem, log_keys))
 
 
 def default_target(config: Config, host_names: Sequence[str]) -> str:

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from equipoise import accounting
 from equipoise.accounting import PrivacyEvent, PureDpEvent, ZcdpEvent
 from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.statements import MAX_STATEMENT_SENSITIVITY
 from equipoise.records.codec import COUNT, FRACTION, Codec, converted, either, list_of, object_codec
 from equipoise_server.mechanisms.budget_rounding import epsilon_within
 from equipoise_server.randomness.discrete_gaussian import MIN_VARIANCE, DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
-MAX_MOVED = 2  # a marginal
+MAX_MOVED = MAX_STATEMENT_SENSITIVITY
 VARIANCE_BITS = 20  # variances are rounded up to units of 2^-20
 
 

@@ -46,7 +46,10 @@ class Projection:
 
     Bounds. With probability `1 - beta` every noisy count is within the noise's quantile `z` of the truth, all at
     once. Then the truth lies in the interval of half-width `z` around each noisy count, cut at 0 and at all
-    records, and the bound of an answer is the distance to the further end of it. Fitted answers are delivered where
+    records, and the bound of an answer is the distance to the further end of it. Where the cut leaves nothing, the
+    noise is seen to be beyond `z`, and that interval proves nothing; then the one around the cut noisy count is
+    taken. It misses the truth only where the noise is beyond `2 z`, as the truth is then more than `z` from the
+    same end as the noisy count, so it fails with no larger probability. Fitted answers are delivered where
     each of them is within `far` of its noisy one, so every bound is at most `z + far`: the error that is promised.
     The truth's own answers are that near with probability `1 - beta / 2^10`, and the fit goes on until its are. An
     analyst for whom no such distribution was found in `fitting.MAX_STEPS` steps gets the noisy answers themselves,
@@ -119,7 +122,9 @@ def project(
     counts = values * (records / 2.0**GRID_BITS)
     if (np.abs(counts - noisy) > far * UPWARD).any():
         return noisy_answers(parameters, noisy, records)
-    lowest, highest = np.maximum(noisy - reach, 0), np.minimum(noisy + reach, records)
+    possible = np.clip(noisy, 0, records)
+    centre = np.where(np.abs(noisy - possible) > reach, possible, noisy)
+    lowest, highest = np.maximum(centre - reach, 0), np.minimum(centre + reach, records)
     further = np.maximum(counts - lowest, highest - counts) * UPWARD
     bounds = np.ceil(further * (2.0**GRID_BITS / records)).astype(np.int64) + ROUNDING
     return Answers(values, np.full(noisy.size, METHOD, dtype=np.uint8), np.clip(bounds, 0, 1 << GRID_BITS))

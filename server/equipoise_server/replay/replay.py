@@ -18,8 +18,8 @@ import numpy as np
 from equipoise.errors import DataLoss, VerificationFailed, WrongState
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import RoundState
-from equipoise.records.codec import list_of
-from equipoise.records.items import RecordedStream, RecordedSynopsis
+from equipoise.records.codec import list_of, optional
+from equipoise.records.items import STREAM, SYNOPSIS, RecordedStream, RecordedSynopsis
 from equipoise.records.public_facts import PLAN, SHARE, TERMS
 from equipoise.records.record import CELL_BYTES, synopsis_digest, workload_commitment
 from equipoise_server.mechanisms.interface import Outcome, Progress
@@ -180,7 +180,7 @@ class Replay:
             if stored:
                 queries = len(self.outcome.answers[name].values)
                 told = RecordedStream(digest, stored, queries)
-            same("stream", result.stream, told, name)
+            same("stream", optional(STREAM).encode(result.stream), optional(STREAM).encode(told), name)
         return f"{len(self.messages):,} have the digests on record, and nobody has another"
 
     def synopsis_agrees(self) -> str:
@@ -195,7 +195,8 @@ class Replay:
         for record in np.flatnonzero(cells != again).tolist():
             same(f"the cell of the synopsis's record {record}", int(cells[record]), int(again[record]))
         told = RecordedSynopsis(synopsis_digest(stored), len(stored) // CELL_BYTES) if stored else None
-        same("the synopsis", told, self.stored.committed.release.synopsis)
+        recorded = optional(SYNOPSIS).encode(self.stored.committed.release.synopsis)
+        same("the synopsis", optional(SYNOPSIS).encode(told), recorded)
         return f"{len(stored) // CELL_BYTES:,} records agree one by one"
 
     @cached_property

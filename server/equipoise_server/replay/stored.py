@@ -17,7 +17,7 @@ from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
 from equipoise_server.rounds.terms.checks import setting_of
-from equipoise_server.rounds.worker import CHUNKS_IN_PART, PrivacyEvent
+from equipoise_server.rounds.worker import CHUNKS_IN_PART, StreamPart
 from equipoise_server.storage.store import ReadOnlyStore
 from equipoise_server.storage.tables import asked, result_chunks, rounds, submissions
 
@@ -104,7 +104,7 @@ class StoredRound:
         with self.store.read() as connection:
             return read_synopsis(connection, self.id)
 
-    def beside(self, part: PrivacyEvent) -> list[tuple[bytes | None, bytes]]:
+    def beside(self, part: StreamPart) -> list[tuple[bytes | None, bytes]]:
         """The messages of a part that was computed, each beside the one that is stored."""
         last = part.first_sequence + len(part.chunks) - 1
         with self.store.read() as connection:

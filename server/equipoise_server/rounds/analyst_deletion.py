@@ -21,8 +21,8 @@ from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import Audience
 from equipoise_server.identity.registry import check_there, mark_deleted
-from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.idempotency import Request, first_answer, keep_answer
+from equipoise_server.storage.idempotency import make_request
+from equipoise_server.storage.operations import Operations, no_answer
 from equipoise_server.storage.tables import (
     asked,
     attached,
@@ -36,20 +36,28 @@ from equipoise_server.storage.tables import (
 )
 
 
-def delete_analyst(connection: Connection, name: str, request: Request, now: datetime) -> None:
-    """In the transaction of the connection. Raises `NotFound`; `WrongState` before its last round has ended.
+def delete_analyst(operations: Operations, name: str, request_id: str, caller: str = "") -> None:
+    """Remove an analyst with its workloads and results.
 
-    A crash before the commit means: nothing is removed, and the same request will remove it.
+    Raises `NotFound`; `WrongState` before its last round has ended.
     """
-    if first_answer(connection, request) is not None:
-        return
-    check_there(connection, name, {Role.ANALYST})
-    unfinished = _unfinished(connection, name, now)
-    if unfinished is not None:
-        raise WrongState(
-            f"{name} has a share in the round {unfinished}, whose results are not out: let it end, or abort it; "
-            "revoking keeps an analyst out at once"
-        )
+    request = make_request(f"operator/{caller}", request_id, "delete_analyst", name)
+
+    def work(connection: Connection, now: datetime) -> str:
+        check_there(connection, name, {Role.ANALYST})
+        unfinished = _unfinished(connection, name, now)
+        if unfinished is not None:
+            raise WrongState(
+                f"{name} has a share in the round {unfinished}, whose results are not out: let it end, or "
+                "abort it; revoking keeps an analyst out at once"
+            )
+        _remove(connection, name, now)
+        return ""
+
+    operations.carry_out(request, work, no_answer)
+
+
+def _remove(connection: Connection, name: str, now: datetime) -> None:
     # Marked first: what was released is kept from removal as long as its analyst is there.
     mark_deleted(connection, name, now)
     # By round, as these tables are kept by round: others' rows, of which there are more by far, are not looked at.
@@ -62,8 +70,6 @@ def delete_analyst(connection: Connection, name: str, request: Request, now: dat
     # The hashes stay, and with them every record's root.
     about = (record_items.c.analyst == name) & (record_items.c.audience == Audience.ANALYST.value)
     connection.execute(record_items.update().where(about).values(salt=None, content=None))
-    keep_answer(connection, request, "", now)
-    reached(CrashPoint.DELETION_WRITTEN)
 
 
 def _unfinished(connection: Connection, name: str, now: datetime) -> str | None:

@@ -1,4 +1,4 @@
-"""What rounds and sessions are built on."""
+"""What the services of rounds and of sessions share."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from equipoise_server.transparency.signing import Signer
 
 
 @dataclass(frozen=True)
-class Foundation:
-    """One deployment's store, tables and keys. `storage_key` opens the seeds that the store holds."""
+class Context:
+    """The dependencies of one server's services. `storage_key` opens the seeds that the store holds."""
 
     store: Store
     tables: Datasets

@@ -1,174 +1,64 @@
-"""All that can be done with datasets and rounds, for whoever serves them. Synchronous and thread-safe."""
+"""The steps of rounds and sessions, taken by operators or by the schedule, and the workers that they start."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
-from datetime import timedelta
 from functools import partial
-from pathlib import Path
 
 import structlog
 from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss, EquipoiseError, WrongState
-from equipoise.model.accounts import Account, Budget, JournalEntry
-from equipoise.model.rounds import Progress, RoundState, Terms
-from equipoise.model.submissions import DryRun, Receipt
+from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
-from equipoise.queries.schema import Schema
-from equipoise.records.public_facts import BUDGET
-from equipoise_server.clock import Clock, next_grid_point, system_clock
-from equipoise_server.ledger.caps import checked_cap
+from equipoise_server.clock import next_grid_point
 from equipoise_server.ledger.replay import check_accounts
-from equipoise_server.ledger.rollback_guard import Guard
-from equipoise_server.mechanisms.interface import Plan
-from equipoise_server.rounds.analyst_deletion import delete_analyst
-from equipoise_server.rounds.budget_views import Budgets
-from equipoise_server.rounds.context import Foundation
-from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting, Datasets, NewDataset
-from equipoise_server.rounds.opening import Opening, open_request
-from equipoise_server.rounds.records import DatasetRecord, RoundRecord
+from equipoise_server.rounds.context import Context
+from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.round_job import read_job
-from equipoise_server.rounds.runner import NOTHING, Runner
-from equipoise_server.rounds.schedule import due_steps, take_due_step
-from equipoise_server.rounds.seeds import Seeds, kept_too_long
+from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.session_sealing import collected
 from equipoise_server.rounds.state_machine import Action
-from equipoise_server.rounds.store.results import Runs, completed, completed_run, discard, expire, kept_since_before
-from equipoise_server.rounds.store.rounds import check_token, newest_first, read_round, round_records
-from equipoise_server.rounds.submissions import Submissions
+from equipoise_server.rounds.store.results import completed, completed_run, discard
 from equipoise_server.rounds.terms.checks import check_reason
-from equipoise_server.rounds.transitions import COMMITTED, Step, discarded, take_step
+from equipoise_server.rounds.transitions import Step, discarded, round_as_moved, take_step
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.idempotency import Request, make_request
-from equipoise_server.storage.paging import cut_page, page_limit
-from equipoise_server.storage.store import Store
+from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.tables import rounds
-from equipoise_server.transparency.evidence import evidence_of, workload_piece
-from equipoise_server.transparency.seed_encryption import SeedSource, system_seeds
-from equipoise_server.transparency.sequencing import Sequencer
 
 log = structlog.get_logger(__name__)
 
-ELSEWHERE = "the round is run by another server, {}"
 
-Chunks = list[bytes]
-RoundPage = tuple[list[RoundRecord], str]
-DatasetPage = tuple[list[DatasetRecord], str]
-AccountPage = tuple[list[Account], str]
-JournalPage = tuple[list[JournalEntry], str]
+class Lifecycle:
+    """Takes rounds from one state to the next. Synchronous and safe to use from several threads.
 
-
-class Rounds:
-    """The service. `caller` is the operator's name: a `request_id` belongs to one caller.
-
-    Lists give a page and the token of the next one, empty on the last page; `page_size` 0 stands for 100.
+    `caller` is the operator's name: a `request_id` belongs to one caller. `release_grid_seconds`: of rounds whose
+    terms say none.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        data_directory: Path,
-        storage_key: bytes,
-        clock: Clock = system_clock,
-        seeds: SeedSource = system_seeds,
-        release_grid_seconds: int = 60,
-        *,
-        guard: Guard,
-        sequencer: Sequencer,
-        deployment: str,
-        retention_days: int = 0,
-        audit_window_days: int = 0,
-    ) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, operations: Operations, context: Context, runner: Runner, release_grid_seconds: int) -> None:
+        self._operations = operations
+        self._context = context
+        self._runner = runner
         self._grid = release_grid_seconds
-        self._datasets = Datasets(store, data_directory, clock)
-        self.foundation = Foundation(store, self._datasets, clock, sequencer.signer, deployment, storage_key)
-        self._guard = guard
-        self._retention_days = retention_days
-        self._audit_window = timedelta(days=audit_window_days)
-        self._seeds = Seeds(store, clock)
-        self._opening = Opening(store, self._datasets, clock, seeds, storage_key, release_grid_seconds)
-        self._budgets = Budgets(store)
-        self._sequencer = sequencer
-        self._deployment = deployment
-        self._submissions = Submissions(store, clock, sequencer.signer, deployment)
-        self._runner = Runner(Runs(store, clock), store.claims())
         # An operator's step and what follows in memory (a worker started or ended) happen as one. Analysts
         # never wait for it.
         self._turn = threading.Lock()
-        self._asked = threading.Event()  # since the guard was advanced last, maybe
         self._problems: dict[str, str] = {}  # why a round could not be run when that was last tried
-
-    # Datasets
-
-    def register_dataset(
-        self,
-        name: str,
-        source: str,
-        schema: Schema,
-        data_cap: Budget,
-        analyst_cap: Budget,
-        request_id: str,
-        caller: str = "",
-        counting: Counting = RHOS_AND_PAIRS,
-        *,
-        new_budgets: bool = False,
-    ) -> DatasetRecord:
-        """Register a table of the data directory: its number of records is public from now on.
-
-        `counting`: how its accounts count, for good. `new_budgets`: said where another dataset has the same table.
-        Raises `InvalidArgument` (also where the schema refuses records), `AlreadyExists`.
-        """
-        new = NewDataset(name, source, schema, data_cap, analyst_cap, counting, new_budgets)
-        record = self._datasets.register(new, new.request(f"operator/{caller}", request_id))
-        self._guard.advance(self._store)
-        return record
-
-    def retire_dataset(self, name: str, request_id: str, caller: str = "") -> DatasetRecord:
-        """Allow no new rounds on a dataset. Raises `NotFound`, `WrongState` where it is retired already."""
-        retired = self._datasets.retire(
-            name, make_request(f"operator/{caller}", request_id, "retire_dataset", name)
-        )
-        self._asked.set()
-        return retired
-
-    def get_dataset(self, name: str) -> DatasetRecord:
-        """One dataset. Raises `NotFound`."""
-        return self._datasets.get(name)
-
-    def list_datasets(self, page_size: int = 0, page_token: str = "") -> DatasetPage:
-        """The datasets in the order of their names."""
-        return self._datasets.page(page_size, page_token)
-
-    # The operators' side of a round
-
-    def plan(self, terms: Terms) -> Plan:
-        """What a round would do and cost. Raises `InvalidArgument`, `NotFound`, `BudgetExhausted`."""
-        return self._opening.plan(terms)
-
-    def open(self, terms: Terms, request_id: str, caller: str = "") -> RoundRecord:
-        """Open a round. Raises as `plan` does, and `BudgetExhausted` naming the account it does not fit."""
-        record = self._opening.open(terms, open_request(terms, f"operator/{caller}", request_id))
-        self._guard.advance(self._store)
-        return record
 
     def seal(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
         """Fix the workloads and reserve both budgets. Raises `WrongState`, `BudgetExhausted`.
 
         Never refused for want of workloads: the round's analysts would see from what follows that nobody asked.
         """
-        request = make_request(f"operator/{caller}", request_id, "seal", round_id)
-        return self.take(request, round_id, Action.SEAL)
+        return self.take(make_request(f"operator/{caller}", request_id, "seal", round_id), round_id, Action.SEAL)
 
     def run(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
         """Start the worker; again, where it has died. Raises `WrongState` while one is at work."""
-        request = make_request(f"operator/{caller}", request_id, "run", round_id)
-        return self.take(request, round_id, Action.RUN)
+        return self.take(make_request(f"operator/{caller}", request_id, "run", round_id), round_id, Action.RUN)
 
     def release(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
         """Make the stored results the answers, and spend; streams open at the next point of the round's grid."""
@@ -185,180 +75,25 @@ class Rounds:
         """Take a step that was asked for by an operator, or by the time."""
         match action:
             case Action.SEAL:
-                return self._advanced(request, round_id, action, collected)
+                return self._take(request, round_id, action, collected)
             case Action.RUN:
                 try:
-                    return self._advanced(request, round_id, action, self._check_idle, self._start)
+                    return self._take(request, round_id, action, self._check_idle, self._start)
                 finally:
                     self._runner.unclaim(round_id)
             case Action.RELEASE:
-                return self._advanced(request, round_id, action, self._released, self._runner.forget)
+                return self._take(request, round_id, action, self._release, self._runner.forget)
             case Action.ABORT:
-                return self._advanced(request, round_id, action, partial(_aborted, reason), self._runner.forget)
-
-    def get(self, round_id: str) -> RoundRecord:
-        """One round as operators and auditors see it. Raises `NotFound`."""
-        with self._store.read() as connection:
-            return read_round(connection, round_id)
-
-    def list(self, page_size: int = 0, page_token: str = "") -> RoundPage:
-        """The rounds, newest first."""
-        limit = page_limit(page_size)
-        with self._store.read() as connection:
-            check_token(connection, page_token)
-            found = round_records(connection, newest_first(page_token, limit + 1))
-        return cut_page(found, limit, lambda record: record.id)
-
-    def progress(self, round_id: str) -> Progress:
-        """How far a run has come. For operators only. Raises `NotFound`."""
-        with self._store.read() as connection:
-            query = select(rounds.c.peak_memory_bytes).where(rounds.c.id == round_id)
-            record, peak = read_round(connection, round_id), connection.execute(query).scalar_one()
-            run = completed(connection, round_id)
-        if record.state is RoundState.RELEASED:
-            return Progress("released", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
-        if record.state is RoundState.RUNNING and run is not None:
-            return Progress("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=run[1])
-        known = self._runner.progress(round_id)
-        if known is None and record.state is RoundState.RUNNING and (holder := self._runner.holder(round_id)):
-            return replace(NOTHING, phase=ELSEWHERE.format(holder))
-        return known or NOTHING
-
-    # The analysts' side of a round
-
-    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes) -> Receipt:
-        """Accept a workload, or replace the analyst's earlier one, until the round is sealed.
-
-        `salt`: 32 random bytes of the analyst's, under which the workload is committed to.
-        Raises `NotFound` without a share, `WrongState` when sealed, `InvalidArgument` naming the field of the
-        workload, `BudgetExhausted` beyond the share, `AlreadyExists` for another request under the same id.
-        """
-        receipt = self._submissions.submit(analyst, round_id, request_id, workload, salt)
-        self._asked.set()
-        return receipt
-
-    def withdraw(self, analyst: str, round_id: str, request_id: str) -> bytes:
-        """Take the analyst's workload back; a signed receipt of that.
-
-        Raises `NotFound` without a share or a workload, `WrongState`.
-        """
-        envelope = self._submissions.withdraw(analyst, round_id, request_id)
-        self._asked.set()
-        return envelope
-
-    def dry_run(self, analyst: str, round_id: str, workload: bytes) -> DryRun:
-        """Check a workload as `submit` does, without leaving a trace."""
-        return self._submissions.dry_run(analyst, round_id, workload)
-
-    def get_for_analyst(self, analyst: str, round_id: str) -> RoundRecord:
-        """A round with the analyst's own share, SEALED until its streams open. Raises `NotFound`."""
-        return self._submissions.get(analyst, round_id)
-
-    def list_for_analyst(self, analyst: str, page_size: int = 0, page_token: str = "") -> RoundPage:
-        """The rounds in which the analyst has a share, newest first."""
-        return self._submissions.page(analyst, page_size, page_token)
-
-    def results(self, analyst: str, round_id: str, after_sequence: int, limit: int) -> Chunks:
-        """At most `limit` stored chunks after a sequence number; none at the stream's end.
-
-        Raises `NotFound` without a share or without a submission, `WrongState` before the release time,
-        `OutOfRange` beyond the end.
-        """
-        return self._submissions.results(analyst, round_id, after_sequence, limit)
-
-    # Auditors
-
-    def set_audit_nonce(self, round_id: str, nonce: bytes, request_id: str, caller: str = "") -> None:
-        """Add 32 random bytes of an auditor's to an open round's randomness, once for all auditors.
-
-        Raises `NotFound`, `InvalidArgument`, `WrongState` once it is sealed, `AlreadyExists` where it has others.
-        """
-        request = make_request(f"auditor/{caller}", request_id, "set_audit_nonce", round_id, nonce)
-        self._seeds.set_nonce(round_id, nonce, request)
-        self._asked.set()
-
-    def sealed_seed(self, round_id: str, caller: str) -> Mapping[str, bytes]:
-        """An ended round's seed, sealed to each auditor's key, by the key's id. Raises `NotFound`, `WrongState`.
-
-        That it was read is in the log, and known to the guard, before anything is answered.
-        """
-        found = self._seeds.read(round_id, caller)
-        self._sequencer.sequence(self._clock())
-        return found
-
-    def evidence(self, analyst: str, round_id: str, since_size: int) -> bytes | None:
-        """What the analyst can verify an ended round with, JSON; None while the log has not come to its end.
-
-        `since_size`: of a checkpoint that the analyst holds, 0 for none. Raises `NotFound` without a share,
-        `WrongState` before results can be read or the round was aborted, `OutOfRange` for a size never shown.
-        """
-        # RELEASED is shown to analysts from the release time on: evidence opens when the streams do.
-        if not self._submissions.get(analyst, round_id).state.ended:
-            raise WrongState("the round has not ended yet, so there is nothing to verify")
-        signer = self._sequencer.signer
-        with self._store.read() as connection:
-            found = evidence_of(connection, signer, self._deployment, analyst, round_id, since_size)
-        return None if found is None else found.to_bytes()
-
-    def submitted(self, analyst: str, round_id: str, first: int, length: int) -> bytes:
-        """Some bytes of the analyst's own workload; none beyond its end, and where there is none."""
-        with self._store.read() as connection:
-            return workload_piece(connection, analyst, round_id, first, length)
-
-    # Analysts
-
-    def delete_analyst(self, name: str, request_id: str, caller: str = "") -> None:
-        """Remove an analyst with its workloads and results. Raises `NotFound`, `WrongState` while in a round."""
-        request = make_request(f"operator/{caller}", request_id, "delete_analyst", name)
-        with self._store.write() as connection:
-            delete_analyst(connection, name, request, self._clock())
-        reached(CrashPoint.DELETION_COMMITTED)
-        self.remember()
-
-    def remember(self) -> None:
-        """Let the guard know of all that was done, so that no copy of the store from before it is accepted."""
-        self._guard.advance(self._store)
-
-    def remember_answers(self, answered: int) -> None:
-        """Let the guard know that the store has so many answers of sessions, before any more of them is told."""
-        self._guard.count(answered)
-
-    # Budgets
-
-    def accounts(self, dataset: str, page_size: int = 0, page_token: str = "") -> AccountPage:
-        """The accounts of a dataset in the order of their names. Raises `NotFound`."""
-        return self._budgets.accounts(dataset, page_size, page_token)
-
-    def journal(self, page_size: int = 0, page_token: str = "") -> JournalPage:
-        """The budget journal from its beginning."""
-        return self._budgets.journal(page_size, page_token)
-
-    def account_history(self, account: str, page_size: int = 0, page_token: str = "") -> JournalPage:
-        """The journal's entries of one account from its opening. Raises `NotFound`."""
-        return self._budgets.history(account, page_size, page_token)
-
-    def set_cap(self, account: str, cap: Budget, request_id: str, caller: str = "") -> Account:
-        """Give an account another cap: journaled. Raises `InvalidArgument` below what is committed already.
-
-        `WrongState` where rounds that are open could no longer be sealed: abort some of them first.
-        """
-        checked = checked_cap("cap", cap.epsilon, cap.delta)
-        content = BUDGET.to_bytes(Budget(checked.epsilon, checked.delta))
-        request = make_request(f"operator/{caller}", request_id, "set_cap", account, content)
-        record = self._budgets.set_cap(account, checked, request, self._clock())
-        self._guard.advance(self._store)
-        return record
-
-    # The service itself
+                return self._take(request, round_id, action, partial(_abort, reason), self._runner.forget)
 
     def recover(self) -> None:
         """At start: check guard, journal and accounts, and run again what was running. Raises `DataLoss`.
 
         The same seed, data, workloads and parameters give the same bytes, so nothing is answered twice.
         """
-        with self._store.read() as connection:
+        with self._context.store.read() as connection:
             check_accounts(connection)
-        self._guard.advance(self._store)
+        self._operations.remember()
         self.take_over()
 
     def take_over(self) -> None:
@@ -367,7 +102,7 @@ class Rounds:
         Where this server's own worker failed, the round waits for an operator. Raises `Unavailable`.
         """
         with self._turn:
-            with self._store.read() as connection:
+            with self._context.store.read() as connection:
                 query = select(rounds.c.id).where(rounds.c.state == RoundState.RUNNING.value)
                 running = list(connection.execute(query.order_by(rounds.c.position)).scalars())
             self._runner.keep_only(running)
@@ -382,41 +117,20 @@ class Rounds:
                     # RUNNING and charged, and an operator can abort it.
                     self._tell_once(round_id, error.message)
 
-    def keep_schedule(self) -> None:
-        """Do what is due now: steps of rounds whose closing time has come, and the removal of old results."""
-        now = self._clock()
-        with self._store.read() as connection:
-            steps = due_steps(connection, now)
-            kept = timedelta(days=self._retention_days)
-            old = kept_since_before(connection, now - kept) if kept else []
-            unneeded = kept_too_long(connection, now, self._audit_window)
-        if self._asked.is_set():
-            self._asked.clear()
-            self._guard.advance(self._store)
-        for round_id, step in steps:
-            take_due_step(self, round_id, step)
-        self._sequencer.sequence(now)
-        for round_id in old:
-            with self._store.write() as connection:
-                expire(connection, round_id)
-            log.info("results_expired", round_id=round_id)
-        for round_id in unneeded:
-            self._seeds.destroy(round_id)
-            log.info("seed_destroyed", round_id=round_id)
-
     def close(self) -> None:
         """End the workers. A round that was running stays RUNNING and is run again after the next start."""
         self._runner.close()
 
-    def _advanced(
+    def _take(
         self, request: Request, round_id: str, action: Action, step: Step, then: Callable[[str], None] | None = None
     ) -> RoundRecord:
         """One step, then the guard, and only then what follows: data touched, anything told."""
         with self._turn:
-            with self._store.write() as connection:
-                record = take_step(connection, request, round_id, action, step, self._clock())
-            reached(COMMITTED[action])
-            self._guard.advance(self._store)
+            record = self._operations.carry_out(
+                request,
+                lambda connection, now: take_step(connection, round_id, action, step, now),
+                round_as_moved,
+            )
             if then is not None:
                 then(round_id)
         return record
@@ -431,13 +145,13 @@ class Rounds:
             raise WrongState("the round is being run, or has been, and waits for its release")
         return {}
 
-    def _released(self, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+    def _release(self, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
         run_id, peak_memory_bytes = completed_run(connection, record.id)
         discard(connection, record.id, but=run_id)
-        release_time = next_grid_point(self._clock(), record.terms.release_grid_seconds or self._grid)
+        grid = record.terms.release_grid_seconds or self._grid
         return {
             "run_id": run_id,
-            "release_time": to_microseconds(release_time),
+            "release_time": to_microseconds(next_grid_point(self._context.clock(), grid)),
             "peak_memory_bytes": peak_memory_bytes,
         }
 
@@ -446,12 +160,12 @@ class Rounds:
         if self._runner.active(round_id) or not self._runner.claim(round_id):
             return
         try:
-            with self._store.read() as connection:
-                job = read_job(connection, self.foundation, round_id)
+            with self._context.store.read() as connection:
+                job = read_job(connection, self._context, round_id)
             # None where an old request was answered again and the round has moved on since, or is complete.
             if job is not None:
                 # Whoever made the round RUNNING may have died, or been told of an error, before the guard knew.
-                self._guard.advance(self._store)
+                self._operations.remember()
                 self._runner.start(job)
                 reached(CrashPoint.RUN_STARTED)
         finally:
@@ -463,7 +177,7 @@ class Rounds:
             log.error("round_not_recovered", round_id=round_id, problem=problem)
 
 
-def _aborted(reason: str, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+def _abort(reason: str, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
     """A session that was open has answered: what was asked becomes its workloads, as when it is sealed."""
     if record.state is RoundState.OPEN:
         # Whatever is damaged does not keep it from ending; whose answers are missing will show by its receipts.

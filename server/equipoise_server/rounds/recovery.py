@@ -18,7 +18,7 @@ from equipoise_server.rounds.store.results import discard
 from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.rounds.store.step_records import step_taken
 from equipoise_server.rounds.terms.checks import UNITS
-from equipoise_server.storage.crash_points import CrashPoint, reached
+from equipoise_server.storage.operations import committing
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import datasets, identities, rounds
 from equipoise_server.transparency.keys import PublicKey, replace_log_keys
@@ -47,13 +47,13 @@ def write_off_losses(store: Store, guard: Guard, signer: Signer, now: datetime) 
 
     Every round that has not ended is aborted, and all that it holds is spent: it may have been run in the part that
     was lost, and its seed must never be used for another set of workloads. The log goes on where nobody can have
-    been shown another (`transparency.continuing`). A crash before the commit means: nothing
+    been shown another (`transparency.log_recovery`). A crash before the commit means: nothing
     was done, and the store is still refused. After it: the journal says that the mark was written off, so the next
     start accepts the store and sets the guard.
     """
     mark = guard.read()
     new_key = signer.make_key(now) if mark is None else None
-    with store.write() as connection:
+    with committing(store, "write-off") as connection:
         finding = compare(connection, mark)
         done = Restored(finding, [], [])
         if finding is not Finding.CONTAINED:
@@ -65,8 +65,6 @@ def write_off_losses(store: Store, guard: Guard, signer: Signer, now: datetime) 
             if new_key is not None:
                 replace_log_keys(connection, new_key)
             done = Restored(finding, written_off, aborted, lost_records, new_key)
-            reached(CrashPoint.WRITE_OFF_WRITTEN)
-    reached(CrashPoint.WRITE_OFF_COMMITTED)
     guard.set(store)
     if new_key is not None and done.new_key is None:
         signer.path(new_key).unlink()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, select
 
 from equipoise.model.rounds import RoundState
-from equipoise_server.rounds.context import Foundation
+from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.session_sealing import read_answer_chains
 from equipoise_server.rounds.store.results import completed
@@ -17,7 +17,7 @@ from equipoise_server.storage.tables import rounds
 from equipoise_server.transparency.seed_encryption import SealedSeed, open_seed
 
 
-def read_job(connection: Connection, foundation: Foundation, round_id: str) -> Job | None:
+def read_job(connection: Connection, context: Context, round_id: str) -> Job | None:
     """The job of a running round that has not been computed; None for any other: data are touched for no other.
 
     Raises `DataLoss` where the seed does not open, `InvalidArgument("source", ...)` where the table is gone.
@@ -28,15 +28,15 @@ def read_job(connection: Connection, foundation: Foundation, round_id: str) -> J
     dataset = read_dataset(connection, record.terms.dataset)
     return Job(
         round_id=round_id,
-        table=foundation.tables.table(dataset.source),
+        table=context.tables.table(dataset.source),
         schema=dataset.schema.to_json(),
         setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema.sizes),
         plan=record.plan,
         workloads=read_workloads(connection, round_id),
-        seed=read_seed(connection, record, foundation.storage_key),
+        seed=read_seed(connection, record, context.storage_key),
         audit_nonce=read_audit_nonce(connection, round_id),
         data_digest=registered_digest(connection, dataset.name),
-        told=read_answer_chains(connection, foundation.deployment, round_id),
+        told=read_answer_chains(connection, context.deployment, round_id),
     )
 
 

@@ -1,6 +1,6 @@
 """One worker process a run, started with `spawn`, and how far it has come. Results go to the store as they come.
 
-A crash of the server means: what a worker had not completed is of no use, and `Rounds.recover` starts it again.
+A crash of the server means: what a worker had not completed is of no use, and `Lifecycle.recover` starts it again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from equipoise_server.rounds.worker import (
     Finished,
     Job,
     Message,
-    PrivacyEvent,
+    StreamPart,
     serve_job,
 )
 from equipoise_server.storage.claims import Claims
@@ -173,7 +173,7 @@ class Runner:
 
     def _keep(self, run_id: str, message: Message) -> None:
         match message:
-            case PrivacyEvent(analyst, first_sequence, chunks):
+            case StreamPart(analyst, first_sequence, chunks):
                 self._results.keep(run_id, analyst, first_sequence, chunks)
             case Finished(synopsis, streams, peak):
                 self._results.complete(run_id, synopsis, streams, peak)
@@ -187,7 +187,7 @@ def _take(run: _Run, message: Message) -> None:
             if phase != run.progress.phase:
                 run.phase_start = time.monotonic()
             run.progress = replace(run.progress, phase=phase, done=done, total=total)
-        case PrivacyEvent():
+        case StreamPart():
             pass
         case Finished(_, _, peak):
             run.progress = Progress("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)

@@ -20,37 +20,18 @@ from equipoise_server.rounds.store.results import discard
 from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.rounds.store.step_records import step_taken
 from equipoise_server.rounds.terms.checks import charges_of
-from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.idempotency import Request, first_answer, keep_answer
 from equipoise_server.storage.tables import rounds
-
-WRITTEN = {
-    Action.SEAL: CrashPoint.SEAL_WRITTEN,
-    Action.RUN: CrashPoint.RUN_WRITTEN,
-    Action.RELEASE: CrashPoint.RELEASE_WRITTEN,
-    Action.ABORT: CrashPoint.ABORT_WRITTEN,
-}
-COMMITTED = {
-    Action.SEAL: CrashPoint.SEAL_COMMITTED,
-    Action.RUN: CrashPoint.RUN_COMMITTED,
-    Action.RELEASE: CrashPoint.RELEASE_COMMITTED,
-    Action.ABORT: CrashPoint.ABORT_COMMITTED,
-}
 
 # What belongs to a step: works in its transaction and gives the round's columns that change with the state.
 Step = Callable[[Connection, RoundRecord], Mapping[str, object]]
 
 
-def take_step(
-    connection: Connection, request: Request, round_id: str, action: Action, step: Step, now: datetime
-) -> RoundRecord:
-    """Move a round on, or give the first answer again. Raises `NotFound`, `WrongState`, `BudgetExhausted`.
+def take_step(connection: Connection, round_id: str, action: Action, step: Step, now: datetime) -> str:
+    """Move a round on; what of it the step has changed, as text.
 
-    A crash before the commit means: the round is where it was, with its charges as they were. After it: the
-    round has moved on with its charges; what lives in memory only (a worker) is made again by `recover`.
+    Raises `NotFound`, `WrongState`, `BudgetExhausted`. What lives in memory only (a worker) is made again by
+    `Lifecycle.recover` after a crash.
     """
-    if (known := first_answer(connection, request)) is not None:
-        return _answer_from_json(connection, known)
     record = read_round(connection, round_id, locked=True)
     state, settlement = lifecycle_of(record.terms).after(record.state, action)
     columns = dict(step(connection, record))
@@ -61,9 +42,7 @@ def take_step(
     connection.execute(rounds.update().where(rounds.c.id == round_id).values(state=state.value, **columns))
     moved = read_round(connection, round_id)
     step_taken(connection, moved, now)
-    keep_answer(connection, request, _answer_to_json(moved), now)
-    reached(WRITTEN[action])
-    return moved
+    return _changes_to_json(moved)
 
 
 def discarded(reason: str, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
@@ -87,7 +66,7 @@ def settle(connection: Connection, record: RoundRecord, settlement: Settlement, 
             pass
 
 
-def _answer_to_json(record: RoundRecord) -> str:
+def _changes_to_json(record: RoundRecord) -> str:
     """What of a round changes during its life; the rest is read from the store again."""
     release = record.release_time
     fields = {
@@ -99,7 +78,8 @@ def _answer_to_json(record: RoundRecord) -> str:
     return json.dumps(fields, sort_keys=True)
 
 
-def _answer_from_json(connection: Connection, text: str) -> RoundRecord:
+def round_as_moved(connection: Connection, text: str) -> RoundRecord:
+    """The round as it was after the step of which this text was kept."""
     fields: dict[str, Any] = json.loads(text)
     release = fields["release_time"]
     return replace(

@@ -74,7 +74,7 @@ class Advance:
 
 
 @dataclass(frozen=True)
-class PrivacyEvent:
+class StreamPart:
     """The next messages of one analyst's stream; `first_sequence` is the first one's sequence number."""
 
     analyst: str
@@ -99,7 +99,7 @@ class Failed:
     problem: str
 
 
-Message = Advance | PrivacyEvent | Finished | Failed
+Message = Advance | StreamPart | Finished | Failed
 
 
 def compute_round(job: Job, progress: Progress) -> Outcome:
@@ -160,14 +160,14 @@ def load_data(table: Path, schema: Schema, records: int, registered: bytes) -> L
     return LoadedData(loaded.histogram, digest)
 
 
-def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[PrivacyEvent]:
+def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[StreamPart]:
     """Every analyst's stream, some messages at a time, so that never more than these are held."""
     for done, (analyst, answers) in enumerate(outcome.answers.items()):
         progress("store", done, len(outcome.answers))
         chunks = results_to_chunks(job.round_id, answers.values, answers.methods, answers.bounds)
         first_sequence = 1
         while part := list(itertools.islice(chunks, CHUNKS_IN_PART)):
-            yield PrivacyEvent(analyst, first_sequence, part)
+            yield StreamPart(analyst, first_sequence, part)
             first_sequence += len(part)
 
 
@@ -178,7 +178,7 @@ class Digests:
         self._start = stream_start(round_id)
         self._chained: dict[str, tuple[bytes, int]] = {}
 
-    def take(self, part: PrivacyEvent) -> None:
+    def take(self, part: StreamPart) -> None:
         """Chain on the next messages of a stream."""
         digest, messages = self._chained.get(part.analyst, (self._start, 0))
         for chunk in part.chunks:

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from datetime import datetime
 
 from equipoise.errors import WrongState
-from equipoise_server.rounds.context import Foundation
+from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.state_machine import closed
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.records import AnsweredRecord
@@ -22,7 +22,7 @@ class Attachment:
 
     def __init__(
         self,
-        foundation: Foundation,
+        context: Context,
         session_id: str,
         analyst: str,
         answered: int,
@@ -32,8 +32,8 @@ class Attachment:
     ) -> None:
         self.answered = answered
         self.salt = salt
-        self.open = conductor is not None and not closed(close_time, foundation.clock())
-        self._base = foundation
+        self.open = conductor is not None and not closed(close_time, context.clock())
+        self._base = context
         self._id = session_id
         self._analyst = analyst
         self._conductor = conductor

@@ -21,7 +21,11 @@ from equipoise.errors import (
 from equipoise.model.rounds import Ending, Progress, RoundState, Terms
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import SALT_BYTES
-from equipoise_server.rounds.lifecycle import RoundPage, Rounds
+from equipoise_server.ledger.rollback_guard import Guard
+from equipoise_server.rounds.analyst_views import AnalystViews
+from equipoise_server.rounds.context import Context
+from equipoise_server.rounds.lifecycle import Lifecycle
+from equipoise_server.rounds.opening import Opening
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.round_job import read_seed
 from equipoise_server.rounds.store.results import kept
@@ -34,7 +38,6 @@ from equipoise_server.rounds.store.rounds import (
     session_from_json,
 )
 from equipoise_server.rounds.store.step_records import registered_digest
-from equipoise_server.rounds.submissions import Submissions
 from equipoise_server.rounds.terms.checks import setting_of
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.attachments import Attachment
@@ -65,13 +68,21 @@ class Sessions:
     those that answer at once have one from when somebody first attaches.
     """
 
-    def __init__(self, rounds: Rounds, most_workers: int = MAX_WORKERS) -> None:
-        self._rounds = rounds
-        self._base = rounds.foundation
+    def __init__(
+        self,
+        context: Context,
+        opening: Opening,
+        lifecycle: Lifecycle,
+        guard: Guard,
+        most_workers: int = MAX_WORKERS,
+    ) -> None:
+        self._base = context
+        self._opening = opening
+        self._lifecycle = lifecycle
+        self._guard = guard
         self._most = most_workers
         self._claims = self._base.store.claims()
-        base = self._base
-        self._submissions = Submissions(base.store, base.clock, base.signer, base.deployment)
+        self._views = AnalystViews(context.store, context.clock, context.signer, context.deployment)
         self._lock = threading.Lock()
         self._conductors: dict[str, SessionLoop] = {}
         self._not_before: dict[str, float] = {}  # when a worker that ended may be started again, by itself
@@ -81,21 +92,21 @@ class Sessions:
     # Operators
 
     def open(self, terms: Terms, request_id: str, caller: str = "") -> RoundRecord:
-        """Open a session, and charge both budgets. Raises as `Rounds.open` does."""
+        """Open a session, and charge both budgets. Raises as `Opening.open` does."""
         if terms.session is None:
             raise InvalidArgument("session", "is missing")
         if terms.session.turn_seconds and not self._has_room_for_turns():
             # Before anything is charged: its turns would pass unanswered.
             raise WrongState(NO_ROOM)
-        opened = self._rounds.open(terms, request_id, caller)
+        opened = self._opening.open(terms, request_id, caller)
         self.look_after()
         return opened
 
     def close(self, session_id: str, request_id: str, caller: str = "") -> RoundRecord:
-        """Seal a session: no more statements are answered. Raises as `Rounds.seal` does, `NotFound` for a round."""
+        """Seal a session: no more statements are answered. Raises as `Lifecycle.seal`, `NotFound` for a round."""
         with self._base.store.read() as connection:
             _session(read_round(connection, session_id))
-        sealed = self._rounds.seal(session_id, request_id, caller)
+        sealed = self._lifecycle.seal(session_id, request_id, caller)
         self.look_after()
         return sealed
 
@@ -109,9 +120,11 @@ class Sessions:
 
     # Analysts
 
-    def list_for_analyst(self, analyst: str, page_size: int = 0, page_token: str = "") -> RoundPage:
+    def list_for_analyst(
+        self, analyst: str, page_size: int = 0, page_token: str = ""
+    ) -> tuple[list[RoundRecord], str]:
         """The sessions in which the analyst has a share, newest first, as it may see them."""
-        return self._submissions.page(analyst, page_size, page_token, IS_SESSION)
+        return self._views.page(analyst, page_size, page_token, IS_SESSION)
 
     def answered(self, analyst: str, session_id: str) -> int:
         """How many answers the analyst can read: those of its own that are due, so others do not show in it."""
@@ -218,8 +231,8 @@ class Sessions:
             if not self._claims.take(_claim(record.id)):
                 raise Unavailable(OTHER_SERVER)
             # Whoever has opened it, or answered in it, may have died before the guard knew.
-            self._rounds.remember()
-            conductor = SessionLoop(self._open_session(record), self._base, self._rounds.remember_answers)
+            self._guard.advance(self._base.store)
+            conductor = SessionLoop(self._open_session(record), self._base, self._guard.count)
             self._conductors[record.id] = conductor
             return conductor
 

@@ -39,8 +39,7 @@ from equipoise.wire.session_workload import compile_statement
 from equipoise_server.ledger.rollback_guard import answers_given
 from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.mechanisms.registry import session_mechanism
-from equipoise_server.rounds.context import Foundation
-from equipoise_server.rounds.receipts import signed
+from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import closed
 from equipoise_server.sessions import answer_store
@@ -50,7 +49,7 @@ from equipoise_server.sessions.process import NOT_NOW, SessionProcess
 from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.sessions.turns import POLL_SECONDS, AnswerSchedule, TurnBased
 from equipoise_server.sessions.worker import Question, SessionJob
-from equipoise_server.storage.crash_points import CrashPoint, reached
+from equipoise_server.storage.operations import committing
 
 MAX_STATEMENT = 1 << 16  # bytes: many of them wait at once
 CLOSED = "the session no longer answers"
@@ -75,10 +74,10 @@ class OpenSession:
 class SessionLoop:
     """Safe to use from several threads. `session` must be this server's, and the guard must know of its opening."""
 
-    def __init__(self, session: OpenSession, foundation: Foundation, remember: Callable[[int], None]) -> None:
+    def __init__(self, session: OpenSession, context: Context, remember: Callable[[int], None]) -> None:
         self._session = session
         self._id = session.record.id
-        self._base = foundation
+        self._base = context
         self._remember = remember
         self._mechanism = session_mechanism(session.record.plan.mechanism)
         self._changed = threading.Condition()  # guards all that follows
@@ -86,7 +85,7 @@ class SessionLoop:
         self._held: dict[str, Future[None]] = {}  # by analyst: the end of the stream that is attached
         self._waiting: list[PendingStatement] = []  # that were not taken yet, in the order of their arrival
         self._due: list[tuple[datetime, PendingStatement, AnsweredRecord | EquipoiseError]] = []
-        with foundation.store.read() as connection:
+        with context.store.read() as connection:
             # How many answers there are, and the first slot after them.
             _, self._answered = answer_store.standing(connection, self._id)
             self._slots = answer_store.slots_given(connection, self._id)
@@ -375,7 +374,7 @@ class SessionLoop:
     def _stored(self, taken: Sequence[tuple[int, PendingStatement]], found: Sequence[Answers]) -> list[Answered]:
         if not found:
             return []
-        with self._base.store.write() as connection:
+        with committing(self._base.store, "answers") as connection:
             now = self._base.clock()
             self._check_open(connection)
             made: list[Answered] = []
@@ -387,8 +386,6 @@ class SessionLoop:
                 _advance(asker, answered, each.cells)
             answer_store.insert(connection, self._id, self._answered, made)
             given = answers_given(connection)
-            reached(CrashPoint.ANSWERS_WRITTEN)
-        reached(CrashPoint.ANSWERS_COMMITTED)
         # Told only when the guard counts them: a copy of the store without them would be asked once more.
         self._remember(given)
         return made
@@ -426,7 +423,7 @@ class SessionLoop:
             answered.chain,
             to_microseconds(answered.due),
         )
-        envelope = signed(self._base.signer, connection, SESSION_RECEIPT_TYPE, payload.to_bytes())
+        envelope = self._base.signer.receipt(connection, SESSION_RECEIPT_TYPE, payload.to_bytes())
         return replace(answered, envelope=envelope)
 
     def _check_open(self, connection: Connection) -> None:

@@ -30,6 +30,7 @@ from equipoise.model.rounds import Share as RecordedShare
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2, types_pb2
 from equipoise.wire.terms import terms_to_message
 from equipoise.wire.workloads import schema_to_message, workload_to_bytes
+from equipoise_server.identity.admission import Admission
 from equipoise_server.identity.authority import Authority, new_key
 from equipoise_server.identity.policy import POLICY
 from equipoise_server.identity.registry import Registry
@@ -95,29 +96,33 @@ class Served:
         self.round_id = bench.opened(replace(TERMS, mechanism="gaussian", options={}))
         self.session_id = bench.sessions.open(SESSION_TERMS, "a session").id
         rounds, now = bench.rounds, bench.clock
-        registry = Registry(bench.store)
+        admission = Admission(Registry(rounds.operations), Authority.create("here", now()), 10)
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)
-        uploads = Uploads(10_000, 2**20, registry.count, self._shared)
+        uploads = Uploads(10_000, 2**20, admission.registry.count, self._shared)
         asking = Asking(bench.sessions, threads, asyncio.Event(), AskingLimits(4, 1e6, 1e6, STALL_SECONDS))
         operators = OperatorMethods(
             rounds,
             bench.sessions,
-            registry,
-            Authority.create("here", now()),
+            admission,
             lambda: "",
-            10,
-            now,
             threads,
             stopping,
         )
         implementations = {
             analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"]: AnalystMethods(
-                rounds, asking, Synopses(rounds, bench.store), uploads, threads, stopping
+                rounds.datasets,
+                rounds.submissions,
+                rounds.analyst_views,
+                asking,
+                Synopses(rounds.analyst_views, rounds.datasets, bench.store),
+                uploads,
+                threads,
+                stopping,
             ),
             operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]: operators,
             auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]: AuditorMethods(
-                rounds, LogViews(bench.store)
+                rounds.views, rounds.budgets, rounds.seeds, LogViews(bench.store)
             ),
         }
         self._services = bind(implementations, Serving(threads, STALL_SECONDS))

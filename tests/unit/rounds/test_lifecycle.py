@@ -9,11 +9,11 @@ import pytest
 
 from equipoise.errors import Unavailable
 from equipoise_server import app
-from equipoise_server.rounds.lifecycle import Rounds
+from equipoise_server.rounds.lifecycle import Lifecycle
 
 
 class Failing:
-    """Rounds that cannot be looked after twice, in two ways, and end the server the third time."""
+    """RoundServices that cannot be looked after twice, in two ways, and end the server the third time."""
 
     def __init__(self, stopping: asyncio.Event) -> None:
         self.loop = asyncio.get_running_loop()
@@ -33,5 +33,5 @@ async def test_a_round_that_cannot_be_taken_over_does_not_end_the_server(monkeyp
     monkeypatch.setattr(app, "TAKE_OVER_SECONDS", 0.01)
     stopping = asyncio.Event()
     rounds = Failing(stopping)
-    await asyncio.wait_for(app._taking_over(cast("Rounds", rounds), stopping), 30)
+    await asyncio.wait_for(app._taking_over(cast("Lifecycle", rounds), stopping), 30)
     assert rounds.looked >= 3

@@ -30,7 +30,7 @@ from equipoise_server.rounds.worker import (
     Advance,
     Failed,
     Job,
-    PrivacyEvent,
+    StreamPart,
     compute_round,
     peak_memory_bytes,
     stream_parts,
@@ -54,7 +54,7 @@ def silent(*_: object) -> None:
     """Hears no progress."""
 
 
-def parts(job: Job, outcome: Outcome) -> list[PrivacyEvent]:
+def parts(job: Job, outcome: Outcome) -> list[StreamPart]:
     """What the worker sends of an outcome."""
     return list(stream_parts(job, outcome, silent))
 

@@ -29,14 +29,14 @@ def test_nothing_is_shown_before_it_is_signed(bench: Bench) -> None:
     assert log_views.records(0, "") == ([], "")
     with pytest.raises(OutOfRange):
         log_views.inclusion(0, 1)
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     assert log_views.checkpoint()
     assert len(log_views.leaves(0, "")[0]) == 2
 
 
 def test_a_page_of_large_records_ends_early(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.opened()
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     log_views = LogViews(bench.store)
     (first, second, third), token = log_views.records(0, "")
     assert (first.index, second.index, third.index, token) == (0, 1, 2, "")

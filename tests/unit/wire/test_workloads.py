@@ -14,7 +14,16 @@ from equipoise.model.results import NO_BOUND
 from equipoise.queries.predicate_compiler import MAX_DEPTH
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
 from equipoise.queries.schema import Attribute, Schema, bin_labels
-from equipoise.queries.statements import CappedSum, CountDistinct, Marginal, Quantile, Statement, Variance
+from equipoise.queries.statements import (
+    KINDS,
+    CappedSum,
+    CountDistinct,
+    Marginal,
+    Quantile,
+    Statement,
+    Variance,
+    kind_of,
+)
 from equipoise.v1 import types_pb2
 from equipoise.wire.results import ANSWERS_IN_CHUNK, chunk_from_bytes, results_to_chunks
 from equipoise.wire.workloads import schema_from_message, schema_to_message, workload_from_bytes, workload_to_bytes
@@ -75,6 +84,11 @@ STATEMENTS: tuple[Statement, ...] = (
     CountDistinct(("delay", "carrier")),
     CappedSum("delay", 12.5),
 )
+
+
+def test_every_kind_of_statement_travels() -> None:
+    kinds = [kind_of(each) for each in STATEMENTS]
+    assert [kind for kind in KINDS if kind not in kinds] == []
 
 
 def test_workloads_come_back() -> None:

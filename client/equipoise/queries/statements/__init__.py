@@ -16,6 +16,7 @@ from equipoise.queries.statements.variance import VARIANCE, Variance
 
 __all__ = [
     "KINDS",
+    "MAX_STATEMENT_SENSITIVITY",
     "CappedSum",
     "CountDistinct",
     "JsonForm",
@@ -37,6 +38,9 @@ Statistic = Quantile | Variance | CountDistinct | CappedSum
 Statement = Predicate | Marginal | Statistic
 
 KINDS: tuple[StatementKind, ...] = (CONDITION, MARGINAL, QUANTILE, VARIANCE, COUNT_DISTINCT, CAPPED_SUM)
+
+MAX_STATEMENT_SENSITIVITY = max(kind.l1_sensitivity for kind in KINDS if isinstance(kind, LinearKind))
+"""By how much the counts of any statement move at most when one record is replaced (L1)."""
 
 _KIND_OF: dict[type[object], StatementKind] = {each: kind for kind in KINDS for each in kind.forms}
 

@@ -84,7 +84,7 @@ class Division:
     def with_threshold(self, setting: PublicParameters, length: int, threshold: int) -> OnlineParameters:
         """The parameters that have this threshold."""
         reach = self.reach(setting)
-        certified = bound_on_grid(max(0, threshold + self.tested + SCORE_ROUNDING), setting.records << SCORE_BITS)
+        certified = bound_on_grid(threshold + self.tested + SCORE_ROUNDING, setting.records << SCORE_BITS)
         return OnlineParameters(
             updates=self.updates,
             test_epsilon=self.test_epsilon,

@@ -144,7 +144,10 @@ def answered(
     """Every query's answer from the synopsis, or from the measured tables where that lies beyond their reach.
 
     A certified answer's bound is its distance from the farther end of the interval in which the truth lies, as far
-    as the measured tables tell; queries outside the family have no such interval and stay uncertified here.
+    as the measured tables tell; queries outside the family have no such interval and stay uncertified here. An
+    estimate further than its reach from all that a count can be errs by more than its reach, so the interval around
+    it proves nothing. Then the nearest that a count can be is taken for the estimate: the interval around that
+    misses the truth only where the estimate errs by more than twice its reach.
     """
     one = 1 << GRID_BITS
     values = on_grid(together.record_counts(synopsis), len(synopsis))
@@ -154,7 +157,8 @@ def answered(
     nearest = np.clip(measured, 0, 1)
     far = known & (np.abs(values / one - nearest) > reach)
     values = np.where(far, np.rint(nearest * one).astype(np.int64), values)
-    low, high = np.clip(measured - reach, 0, 1), np.clip(measured + reach, 0, 1)
+    centre = np.where(np.abs(measured - nearest) > reach, nearest, measured)
+    low, high = np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1)
     widest = np.maximum(values / one - low, high - values / one)
     # Two units: the answer's rounding, and the bound's.
     bounds = np.minimum(np.ceil(np.maximum(widest, 0) * one).astype(np.int64) + 2, one)

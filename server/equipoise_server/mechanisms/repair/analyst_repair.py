@@ -19,14 +19,13 @@ from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, codec_of, key
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers
-from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, PrivateWeights
+from equipoise_server.mechanisms.repair.private_weights import PrivateWeights, tested_bound
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import (
     SCORE_BITS,
     SYNOPSIS,
     UNCERTIFIED,
     Synopsis,
-    bound_on_grid,
     score,
 )
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -129,12 +128,16 @@ def answer_afresh(
     start: NDArray[np.float64],
     seed: bytes,
 ) -> Answers:
-    """Answers by private multiplicative weights, with the bound that their own final test gives them."""
+    """Answers by private multiplicative weights, with the bound that their own final test gives them.
+
+    Or the one that is proven without it, where that is smaller or the test is seen to have failed; without any
+    where neither is within the limit.
+    """
     values, noisy = parameters.weights.answer(
         served.workload, served.counts, records, start, KeyedStream.derive(seed, "repair/weights", analyst)
     )
-    tested = max(0, noisy + parameters.certify_margin + SCORE_ROUNDING)
-    bound = min(parameters.weights_bound, bound_on_grid(tested, records << SCORE_BITS))
+    tested = tested_bound(noisy, parameters.certify_margin, values, records)
+    bound = min(parameters.weights_bound, tested)
     certified = bound <= parameters.weights_limit
     return Answers(
         values,

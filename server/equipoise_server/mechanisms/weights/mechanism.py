@@ -23,6 +23,7 @@ from equipoise_server.mechanisms.repair.private_weights import (
     rounding_error,
     selection_exponents,
     selection_step,
+    tested_bound,
 )
 from equipoise_server.mechanisms.running_time import (
     counting_bytes,
@@ -31,7 +32,7 @@ from equipoise_server.mechanisms.running_time import (
     weights_seconds,
 )
 from equipoise_server.mechanisms.weights.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.weights.plan import WeightsParameters, data_parts, plan_weights, tested_bound
+from equipoise_server.mechanisms.weights.plan import WeightsParameters, data_parts, plan_weights
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import draw_exponential
 
@@ -52,7 +53,8 @@ class MultiplicativeWeights:
     `s` what selections fall short by. A round whose selected statement errs by e brings the hypothesis closer to
     the data by at least `2 (e - 2 v)^2`, of log|X| at most (`hypothesis`), so the mean over all T hypotheses errs
     by at most `sqrt(log|X| / 2T) + 2 v + s`: the promise. The fitted answers are delivered where their own test
-    certifies no more than that, with what it certifies as their bound; otherwise the mean is, with the promise.
+    certifies no more than that, with what it certifies as their bound; otherwise the mean is, with the promise, as
+    it is where the test is seen to have failed (`tested_bound`).
     """
 
     name = "multiplicative_weights"
@@ -133,7 +135,8 @@ def learn(
     measured = np.divide(weighted, precision, out=np.zeros(len(counts)), where=precision > 0)
     fitted = np.rint(np.clip(fit(workload, measured, variances).answers, 0, 1) * 2.0**GRID_BITS).astype(np.int64)
     largest = int(answer_scores(counts, records, fitted).max())
-    tested = tested_bound(parameters, largest + int(parameters.certify_noise.draw(1, stream)[0]), records)
+    noisy_largest = largest + int(parameters.certify_noise.draw(1, stream)[0])
+    tested = tested_bound(noisy_largest, parameters.margin, fitted, records)
     # The mean over all rounds is what is proven; the fit to all measurements is nearly always far better.
     values, bound = fitted, tested
     if tested > parameters.proven:

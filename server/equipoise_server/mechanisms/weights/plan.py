@@ -15,8 +15,8 @@ from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_wit
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, MAX_MOVED, GaussianNoise
 from equipoise_server.mechanisms.parameters import Parameters
-from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error, selection_step
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
+from equipoise_server.mechanisms.repair.private_weights import rounding_error, selection_step
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.mechanisms.weights.hypothesis import gain_slack
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.exponential import UNIT_BITS
@@ -101,11 +101,6 @@ def affordable(setting: PublicParameters, rounds: int) -> bool:
     """Whether so many rounds leave each an epsilon that samplers can draw."""
     each = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
     return epsilon_within(SELECT_SHARE * each / rounds) >= MIN_EPSILON
-
-
-def tested_bound(parameters: WeightsParameters, noisy: int, records: int) -> int:
-    """The bound that a noisy largest score gives, in units of 2^-40, at most 1."""
-    return bound_on_grid(max(0, noisy + parameters.margin + SCORE_ROUNDING), records << SCORE_BITS)
 
 
 def data_parts(setting: PublicParameters, parameters: WeightsParameters) -> list[PrivacyEvent]:

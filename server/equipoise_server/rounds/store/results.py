@@ -21,6 +21,7 @@ from equipoise.records.record import Kind
 from equipoise_server.clock import Clock
 from equipoise_server.rounds.records import StreamDigest
 from equipoise_server.storage.crash_points import CrashPoint, reached
+from equipoise_server.storage.operations import committing
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import (
     asked,
@@ -80,14 +81,12 @@ class Runs:
             }
             for analyst, stream in streams.items()
         ]
-        with self.store.write() as connection:
+        with committing(self.store, "results") as connection:
             if rows:
                 connection.execute(stream_digests.insert(), rows)
             connection.execute(synopses.insert().values(run_id=run_id, cells=synopsis.astype("<u4").tobytes()))
             told = {"complete_time": to_microseconds(self.clock()), "peak_memory_bytes": peak_memory_bytes}
             connection.execute(runs.update().where(runs.c.id == run_id).values(told))
-            reached(CrashPoint.RESULTS_WRITTEN)
-        reached(CrashPoint.RESULTS_COMMITTED)
 
 
 def read_synopsis(connection: Connection, round_id: str) -> bytes:

@@ -1,4 +1,7 @@
-"""Who calls: asked anew on every call, since certificates expire and are revoked while connections live on."""
+"""Who calls, and whether its role may call the method.
+
+Asked anew on every call, since certificates expire and are revoked while connections live on.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from equipoise.model.identities import Caller
 from equipoise.profile.certificates import read_certificate
 from equipoise_server.clock import Clock
 from equipoise_server.identity.names import certified_name
+from equipoise_server.identity.policy import authorise
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rpc.interceptors.interceptor import Call, Context, Guard
 from equipoise_server.rpc.interceptors.refused_certificates import Refusals
@@ -45,6 +49,16 @@ def authentication(
             yield
 
     return authenticate
+
+
+@asynccontextmanager
+async def check_role(call: Call) -> AsyncIterator[None]:
+    """Let a call through only where the policy's row of its method names the caller's role.
+
+    Before the request is parsed. Raises `PermissionDenied`, `NotAuthenticated`.
+    """
+    authorise(current_caller().role, call.method)
+    yield
 
 
 def current_caller() -> Caller:

@@ -14,8 +14,10 @@ from equipoise.wire.datasets import dataset_to_message
 from equipoise.wire.identities import caller_to_message
 from equipoise.wire.rounds import round_to_message
 from equipoise.wire.submissions import dry_run_to_message, receipt_to_message
-from equipoise_server.rounds.lifecycle import Rounds
+from equipoise_server.rounds.analyst_views import AnalystViews
+from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.store.rounds import NO_DATASET
+from equipoise_server.rounds.submissions import Submissions
 from equipoise_server.rpc.services.evidence_stream import awaited, evidence_pieces, workload_pieces
 from equipoise_server.rpc.services.session_stream import Asking
 from equipoise_server.rpc.services.synopsis_stream import Synopses
@@ -31,7 +33,9 @@ CHUNKS_AT_ONCE = 16  # read from the store together, about 300 KiB
 class AnalystMethods:
     """The served methods of `AnalystService`, bound by `rpc.methods`."""
 
-    rounds: Rounds
+    datasets: Datasets
+    submissions: Submissions
+    views: AnalystViews
     asking: Asking
     synopses: Synopses
     uploads: Uploads
@@ -46,14 +50,14 @@ class AnalystMethods:
         """Shows a dataset of a round the caller has a share in."""
         if not self._shares_in(caller, request.name):
             raise NotFound(NO_DATASET)
-        record = self.rounds.get_dataset(request.name)
+        record = self.datasets.get(request.name)
         return analyst_pb2.GetDatasetResponse(dataset=dataset_to_message(record))
 
     def list_analyst_rounds(
         self, caller: Caller, request: analyst_pb2.ListAnalystRoundsRequest
     ) -> analyst_pb2.ListAnalystRoundsResponse:
         """Lists the rounds in which the caller has a share, newest first."""
-        records, token = self.rounds.list_for_analyst(caller.name, request.page_size, request.page_token)
+        records, token = self.views.page(caller.name, request.page_size, request.page_token)
         return analyst_pb2.ListAnalystRoundsResponse(
             rounds=[round_to_message(shown_to_analyst(record, caller.name)) for record in records],
             next_page_token=token,
@@ -84,7 +88,7 @@ class AnalystMethods:
         async with self.uploads.collected(caller.name, requests) as (header, workload):
             record = await self.threads.working.run(
                 caller.name,
-                self.rounds.submit,
+                self.submissions.submit,
                 caller.name,
                 header.round_id,
                 header.request_id,
@@ -99,7 +103,7 @@ class AnalystMethods:
         """Checks a workload and predicts its error without leaving a trace."""
         async with self.uploads.collected(caller.name, requests) as (header, workload):
             record = await self.threads.working.run(
-                caller.name, self.rounds.dry_run, caller.name, header.round_id, workload
+                caller.name, self.submissions.dry_run, caller.name, header.round_id, workload
             )
         return dry_run_to_message(record)
 
@@ -107,7 +111,7 @@ class AnalystMethods:
         self, caller: Caller, request: analyst_pb2.WithdrawWorkloadRequest
     ) -> analyst_pb2.WithdrawWorkloadResponse:
         """Withdraws the caller's workload before sealing."""
-        envelope = self.rounds.withdraw(caller.name, request.round_id, request.request_id)
+        envelope = self.submissions.withdraw(caller.name, request.round_id, request.request_id)
         return analyst_pb2.WithdrawWorkloadResponse(envelope=envelope)
 
     async def stream_results(
@@ -117,7 +121,7 @@ class AnalystMethods:
         after = request.after_sequence
         # Between pages nothing is held open: a reader that stops reading costs memory for one page only.
         while chunks := await self.threads.reading.run(
-            caller.name, self.rounds.results, caller.name, request.round_id, after, CHUNKS_AT_ONCE
+            caller.name, self.views.results, caller.name, request.round_id, after, CHUNKS_AT_ONCE
         ):
             for chunk in chunks:
                 yield analyst_pb2.StreamResultsResponse(chunk=chunk)
@@ -137,11 +141,11 @@ class AnalystMethods:
         """Streams what the caller needs to verify a round offline: the evidence, then the workload."""
         reading, round_id = self.threads.reading, request.round_id
         found = await awaited(
-            lambda: reading.run(caller.name, self.rounds.evidence, caller.name, round_id, request.since_size)
+            lambda: reading.run(caller.name, self.views.evidence, caller.name, round_id, request.since_size)
         )
         for piece in evidence_pieces(found):
             yield analyst_pb2.DownloadEvidenceResponse(evidence=piece)
-        workload = workload_pieces(self.rounds, caller.name, round_id)
+        workload = workload_pieces(self.views, caller.name, round_id)
         while (some := await reading.run(caller.name, next, workload, None)) is not None:
             yield analyst_pb2.DownloadEvidenceResponse(workload=some)
 
@@ -169,14 +173,14 @@ class AnalystMethods:
     def _shares_in(self, caller: Caller, dataset: str) -> bool:
         token = ""
         while True:
-            records, token = self.rounds.list_for_analyst(caller.name, 0, token)
+            records, token = self.views.page(caller.name, 0, token)
             if any(record.terms.dataset == dataset for record in records):
                 return True
             if not token:
                 return False
 
     def _look(self, caller: Caller, round_id: str) -> tuple[types_pb2.Round, bool]:
-        record = self.rounds.get_for_analyst(caller.name, round_id)
+        record = self.views.get(caller.name, round_id)
         # RELEASED is shown to analysts from the release time on, so it means that streams are open.
         last = record.state in (RoundState.RELEASED, RoundState.ABORTED)
         return round_to_message(shown_to_analyst(record, caller.name)), last

@@ -10,7 +10,9 @@ from equipoise.v1 import auditor_pb2
 from equipoise.wire.accounts import journal_entry_to_message
 from equipoise.wire.log import record_opening_to_message, sealed_seed_to_message
 from equipoise.wire.rounds import round_detail_to_message
-from equipoise_server.rounds.lifecycle import Rounds
+from equipoise_server.rounds.budget_views import Budgets
+from equipoise_server.rounds.round_views import RoundViews
+from equipoise_server.rounds.seeds import Seeds
 from equipoise_server.rpc.shown_rounds import shown_to_operator
 from equipoise_server.transparency.views import LogViews
 
@@ -19,14 +21,16 @@ from equipoise_server.transparency.views import LogViews
 class AuditorMethods:
     """The served methods of `AuditorService`, bound by `rpc.methods`."""
 
-    rounds: Rounds
+    rounds: RoundViews
+    budgets: Budgets
+    seeds: Seeds
     log: LogViews
 
     def list_audit_rounds(
         self, _: Caller, request: auditor_pb2.ListAuditRoundsRequest
     ) -> auditor_pb2.ListAuditRoundsResponse:
         """Lists every round, newest first."""
-        records, token = self.rounds.list(request.page_size, request.page_token)
+        records, token = self.rounds.page(request.page_size, request.page_token)
         details = [
             round_detail_to_message(shown_to_operator(record, self.rounds.progress(record.id)))
             for record in records
@@ -35,7 +39,7 @@ class AuditorMethods:
 
     def list_journal(self, _: Caller, request: auditor_pb2.ListJournalRequest) -> auditor_pb2.ListJournalResponse:
         """Lists the budget journal from the beginning."""
-        records, token = self.rounds.journal(request.page_size, request.page_token)
+        records, token = self.budgets.journal(request.page_size, request.page_token)
         entries = [journal_entry_to_message(record) for record in records]
         return auditor_pb2.ListJournalResponse(entries=entries, next_page_token=token)
 
@@ -74,13 +78,13 @@ class AuditorMethods:
         self, caller: Caller, request: auditor_pb2.SetAuditNonceRequest
     ) -> auditor_pb2.SetAuditNonceResponse:
         """Adds the auditor's own randomness to a round's."""
-        self.rounds.set_audit_nonce(request.round_id, request.nonce, request.request_id, caller.name)
+        self.seeds.set_nonce(request.round_id, request.nonce, request.request_id, caller.name)
         return auditor_pb2.SetAuditNonceResponse()
 
     def get_sealed_seed(
         self, caller: Caller, request: auditor_pb2.GetSealedSeedRequest
     ) -> auditor_pb2.GetSealedSeedResponse:
         """Gives a round's seed, sealed to the auditors' keys, once that is in the log."""
-        found = self.rounds.sealed_seed(request.round_id, caller.name)
+        found = self.seeds.read(request.round_id, caller.name)
         seeds = [sealed_seed_to_message(SealedSeed(*seed)) for seed in found.items()]
         return auditor_pb2.GetSealedSeedResponse(seeds=seeds)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 
 from equipoise.errors import Unavailable
-from equipoise_server.rounds.lifecycle import Rounds
+from equipoise_server.rounds.analyst_views import AnalystViews
 
 PIECE_BYTES = 1 << 18
 READ_BYTES = 8 * PIECE_BYTES  # of a workload at once: a store reads all of it, however little is asked for
@@ -32,12 +32,12 @@ def evidence_pieces(data: bytes) -> Iterator[bytes]:
         yield data[first : first + PIECE_BYTES]
 
 
-def workload_pieces(rounds: Rounds, analyst: str, round_id: str) -> Iterator[bytes]:
+def workload_pieces(views: AnalystViews, analyst: str, round_id: str) -> Iterator[bytes]:
     """An analyst's workload, piece by piece; none where there is none.
 
     Between pieces nothing is held open: a reader that stops reading costs memory for a few of them only.
     """
     first = 0
-    while some := rounds.submitted(analyst, round_id, first, READ_BYTES):
+    while some := views.submitted(analyst, round_id, first, READ_BYTES):
         yield from evidence_pieces(some)
         first += len(some)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from datetime import datetime
-
-from cryptography import x509
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.identities import Caller, Role
@@ -19,19 +16,15 @@ from equipoise.wire.datasets import dataset_to_message
 from equipoise.wire.identities import analyst_to_message
 from equipoise.wire.rounds import plan_to_message, round_detail_to_message
 from equipoise.wire.terms import terms_from_message
-from equipoise_server.clock import Clock
-from equipoise_server.identity.authority import Authority
-from equipoise_server.identity.enrolment import requested_key
-from equipoise_server.identity.names import check_name
-from equipoise_server.identity.registry import Registry
+from equipoise_server.identity.admission import Admission
+from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.datasets import Counting
-from equipoise_server.rounds.lifecycle import Rounds
 from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.services import RoundServices
 from equipoise_server.rpc.services.watch import watch
 from equipoise_server.rpc.shown_rounds import shown_plan, shown_to_operator
 from equipoise_server.rpc.threads import Threads
 from equipoise_server.sessions.service import Sessions
-from equipoise_server.storage.idempotency import make_request
 
 
 @dataclass(frozen=True)
@@ -41,13 +34,10 @@ class OperatorMethods:
     `log_keys`: the log's public keys that are in force, as analysts are given them.
     """
 
-    rounds: Rounds
+    rounds: RoundServices
     sessions: Sessions
-    registry: Registry
-    authority: Authority
+    admission: Admission
     log_keys: Callable[[], str]
-    certificate_days: int
-    clock: Clock
     threads: Threads
     stopping: asyncio.Event
 
@@ -55,7 +45,7 @@ class OperatorMethods:
         self, caller: Caller, request: operator_pb2.RegisterDatasetRequest
     ) -> operator_pb2.RegisterDatasetResponse:
         """Registers a table that lies in the data directory and opens its budget accounts."""
-        record = self.rounds.register_dataset(
+        record = self.rounds.datasets.register(
             request.name,
             request.source,
             workloads.schema_from_message(request.schema),
@@ -75,7 +65,7 @@ class OperatorMethods:
         self, _: Caller, request: operator_pb2.ListDatasetsRequest
     ) -> operator_pb2.ListDatasetsResponse:
         """Lists the datasets."""
-        records, token = self.rounds.list_datasets(request.page_size, request.page_token)
+        records, token = self.rounds.datasets.page(request.page_size, request.page_token)
         return operator_pb2.ListDatasetsResponse(
             datasets=[dataset_to_message(record) for record in records], next_page_token=token
         )
@@ -84,58 +74,50 @@ class OperatorMethods:
         self, caller: Caller, request: operator_pb2.RetireDatasetRequest
     ) -> operator_pb2.RetireDatasetResponse:
         """Allows no new rounds on a dataset."""
-        record = self.rounds.retire_dataset(request.name, request.request_id, caller.name)
+        record = self.rounds.datasets.retire(request.name, request.request_id, caller.name)
         return operator_pb2.RetireDatasetResponse(dataset=dataset_to_message(record))
 
     def add_analyst(
         self, caller: Caller, request: operator_pb2.AddAnalystRequest
     ) -> operator_pb2.AddAnalystResponse:
         """Admits an analyst: signs the key of its certificate request under the name the operator gives."""
-        asked = make_request(
-            f"operator/{caller.name}", request.request_id, "add_analyst", request.name, request.signing_request
+        pem = self.admission.admit(
+            request.name, Role.ANALYST, request.signing_request, request.request_id, f"operator/{caller.name}"
         )
-        certificate, now = self._certified(request.name, request.signing_request)
-        pem = self.registry.add(request.name, Role.ANALYST, certificate, now, asked)
-        self.rounds.remember()
         return operator_pb2.AddAnalystResponse(
-            certificate=pem, authority=self.authority.pem, log_keys=self.log_keys()
+            certificate=pem, authority=self.admission.authority.pem, log_keys=self.log_keys()
         )
 
     def renew_analyst(
         self, caller: Caller, request: operator_pb2.RenewAnalystRequest
     ) -> operator_pb2.RenewAnalystResponse:
         """Signs a new certificate for an analyst, beside those that it has."""
-        asked = make_request(
-            f"operator/{caller.name}", request.request_id, "renew_analyst", request.name, request.signing_request
+        pem = self.admission.renew(
+            request.name, {Role.ANALYST}, request.signing_request, request.request_id, f"operator/{caller.name}"
         )
-        certificate, now = self._certified(request.name, request.signing_request)
-        pem = self.registry.renew(request.name, {Role.ANALYST}, certificate, now, asked)
-        self.rounds.remember()
         return operator_pb2.RenewAnalystResponse(
-            certificate=pem, authority=self.authority.pem, log_keys=self.log_keys()
+            certificate=pem, authority=self.admission.authority.pem, log_keys=self.log_keys()
         )
 
     def revoke_analyst(
         self, caller: Caller, request: operator_pb2.RevokeAnalystRequest
     ) -> operator_pb2.RevokeAnalystResponse:
-        """Revokes an analyst's certificates; what it has open ends within a minute (`rpc.open_calls`)."""
-        asked = make_request(f"operator/{caller.name}", request.request_id, "revoke_analyst", request.name)
-        self.registry.revoke(request.name, {Role.ANALYST}, self.clock(), asked)
-        self.rounds.remember()
+        """Revokes an analyst's certificates; what it has open ends within a minute."""
+        self.admission.revoke(request.name, {Role.ANALYST}, request.request_id, f"operator/{caller.name}")
         return operator_pb2.RevokeAnalystResponse()
 
     def delete_analyst(
         self, caller: Caller, request: operator_pb2.DeleteAnalystRequest
     ) -> operator_pb2.DeleteAnalystResponse:
         """Deletes an analyst with its workloads and results."""
-        self.rounds.delete_analyst(request.name, request.request_id, caller.name)
+        delete_analyst(self.rounds.operations, request.name, request.request_id, caller.name)
         return operator_pb2.DeleteAnalystResponse()
 
     def list_analysts(
         self, _: Caller, request: operator_pb2.ListAnalystsRequest
     ) -> operator_pb2.ListAnalystsResponse:
         """Lists the analysts."""
-        found, token = self.registry.list({Role.ANALYST}, request.page_size, request.page_token)
+        found, token = self.admission.registry.list({Role.ANALYST}, request.page_size, request.page_token)
         return operator_pb2.ListAnalystsResponse(
             analysts=[analyst_to_message(each) for each in found], next_page_token=token
         )
@@ -143,7 +125,7 @@ class OperatorMethods:
     def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
         """Shows what a round, or a session, would do and cost, without opening it."""
         terms = terms_from_message(request.terms)
-        plan = shown_plan(self.rounds.plan(terms), terms)
+        plan = shown_plan(self.rounds.opening.plan(terms), terms)
         return operator_pb2.PlanRoundResponse(plan=plan_to_message(plan))
 
     def open_round(self, caller: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
@@ -151,19 +133,19 @@ class OperatorMethods:
         terms = terms_from_message(request.terms)
         if terms.session is not None:
             raise InvalidArgument("terms.session", "is of a session, which OpenSession opens")
-        record = self.rounds.open(terms, request.request_id, caller.name)
+        record = self.rounds.opening.open(terms, request.request_id, caller.name)
         return operator_pb2.OpenRoundResponse(detail=self._detail(record))
 
     def list_rounds(self, _: Caller, request: operator_pb2.ListRoundsRequest) -> operator_pb2.ListRoundsResponse:
         """Lists the rounds, newest first."""
-        records, token = self.rounds.list(request.page_size, request.page_token)
+        records, token = self.rounds.views.page(request.page_size, request.page_token)
         return operator_pb2.ListRoundsResponse(
             details=[self._detail(record) for record in records], next_page_token=token
         )
 
     def get_round(self, _: Caller, request: operator_pb2.GetRoundRequest) -> operator_pb2.GetRoundResponse:
         """Shows one round."""
-        return operator_pb2.GetRoundResponse(detail=self._detail(self.rounds.get(request.round_id)))
+        return operator_pb2.GetRoundResponse(detail=self._detail(self.rounds.views.get(request.round_id)))
 
     async def watch_round(
         self, caller: Caller, request: operator_pb2.WatchRoundRequest
@@ -176,26 +158,26 @@ class OperatorMethods:
 
     def seal_round(self, caller: Caller, request: operator_pb2.SealRoundRequest) -> operator_pb2.SealRoundResponse:
         """Fixes the workloads and reserves both budgets."""
-        record = self.rounds.seal(request.round_id, request.request_id, caller.name)
+        record = self.rounds.lifecycle.seal(request.round_id, request.request_id, caller.name)
         return operator_pb2.SealRoundResponse(detail=self._detail(record))
 
     def run_round(self, caller: Caller, request: operator_pb2.RunRoundRequest) -> operator_pb2.RunRoundResponse:
         """Starts the worker process."""
-        record = self.rounds.run(request.round_id, request.request_id, caller.name)
+        record = self.rounds.lifecycle.run(request.round_id, request.request_id, caller.name)
         return operator_pb2.RunRoundResponse(detail=self._detail(record))
 
     def release_round(
         self, caller: Caller, request: operator_pb2.ReleaseRoundRequest
     ) -> operator_pb2.ReleaseRoundResponse:
         """Stores answers and charges; streams open at the release time."""
-        record = self.rounds.release(request.round_id, request.request_id, caller.name)
+        record = self.rounds.lifecycle.release(request.round_id, request.request_id, caller.name)
         return operator_pb2.ReleaseRoundResponse(detail=self._detail(record))
 
     def abort_round(
         self, caller: Caller, request: operator_pb2.AbortRoundRequest
     ) -> operator_pb2.AbortRoundResponse:
         """Ends a round without answers."""
-        record = self.rounds.abort(request.round_id, request.reason, request.request_id, caller.name)
+        record = self.rounds.lifecycle.abort(request.round_id, request.reason, request.request_id, caller.name)
         return operator_pb2.AbortRoundResponse(detail=self._detail(record))
 
     def open_session(
@@ -217,7 +199,7 @@ class OperatorMethods:
         self, _: Caller, request: operator_pb2.ListAccountsRequest
     ) -> operator_pb2.ListAccountsResponse:
         """Shows the budget accounts of a dataset."""
-        records, token = self.rounds.accounts(request.dataset, request.page_size, request.page_token)
+        records, token = self.rounds.budgets.accounts(request.dataset, request.page_size, request.page_token)
         return operator_pb2.ListAccountsResponse(
             accounts=[account_to_message(record) for record in records], next_page_token=token
         )
@@ -226,7 +208,7 @@ class OperatorMethods:
         self, _: Caller, request: operator_pb2.ListAccountHistoryRequest
     ) -> operator_pb2.ListAccountHistoryResponse:
         """Lists the journal entries of one account from its opening."""
-        records, token = self.rounds.account_history(request.account, request.page_size, request.page_token)
+        records, token = self.rounds.budgets.history(request.account, request.page_size, request.page_token)
         return operator_pb2.ListAccountHistoryResponse(
             entries=[journal_entry_to_message(record) for record in records], next_page_token=token
         )
@@ -234,21 +216,14 @@ class OperatorMethods:
     def set_cap(self, caller: Caller, request: operator_pb2.SetCapRequest) -> operator_pb2.SetCapResponse:
         """Changes the cap of an account."""
         cap = checked_budget(request.cap, "cap")
-        record = self.rounds.set_cap(request.account, cap, request.request_id, caller.name)
+        record = self.rounds.budgets.set_cap(request.account, cap, request.request_id, caller.name)
         return operator_pb2.SetCapResponse(account=account_to_message(record))
-
-    def _certified(self, name: str, signing_request: bytes) -> tuple[x509.Certificate, datetime]:
-        """A certificate that counts once it is in the registry, and when it was made."""
-        check_name(name)
-        now = self.clock()
-        key = requested_key(signing_request)
-        return self.authority.issue_identity(name, key, now, self.certificate_days), now
 
     def _detail(self, record: RoundRecord) -> types_pb2.RoundDetail:
         asking = record.terms.session is not None and record.state is RoundState.OPEN
-        progress = self.sessions.progress(record) if asking else self.rounds.progress(record.id)
+        progress = self.sessions.progress(record) if asking else self.rounds.views.progress(record.id)
         return round_detail_to_message(shown_to_operator(record, progress))
 
     def _look(self, round_id: str) -> tuple[types_pb2.RoundDetail, bool]:
-        record = self.rounds.get(round_id)
+        record = self.rounds.views.get(round_id)
         return self._detail(record), record.state.ended

@@ -16,7 +16,8 @@ from sqlalchemy import func, select
 from equipoise.errors import DataLoss, OutOfRange, WrongState
 from equipoise.model.rounds import RoundState
 from equipoise.records.record import CELL_BYTES
-from equipoise_server.rounds.lifecycle import Rounds
+from equipoise_server.rounds.analyst_views import AnalystViews
+from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import rounds, synopses
 
@@ -36,7 +37,8 @@ class Page:
 class Synopses:
     """Reads what was stored at release."""
 
-    rounds: Rounds
+    views: AnalystViews
+    datasets: Datasets
     store: Store
 
     def pages(self, analyst: str, round_id: str, after_records: int) -> Iterator[Page]:
@@ -45,11 +47,11 @@ class Synopses:
         Raises `NotFound` without a share, `WrongState` before the round's results can be read and where its
         mechanism makes no synopsis, `OutOfRange` beyond the end, `DataLoss`.
         """
-        record = self.rounds.get_for_analyst(analyst, round_id)
+        record = self.views.get(analyst, round_id)
         # RELEASED is shown to analysts from the release time on: the synopsis opens when the streams do.
         if record.state is not RoundState.RELEASED:
             raise WrongState("the round's synopsis cannot be read yet, or there is none")
-        sizes = self.rounds.get_dataset(record.terms.dataset).schema.sizes
+        sizes = self.datasets.get(record.terms.dataset).schema.sizes
         total = self._length(round_id)
         if not total:
             raise WrongState(f"the round has no synopsis: the mechanism {record.plan.mechanism} makes none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -22,13 +23,19 @@ from equipoise_server.rpc.interceptors.authentication import authentication, cur
 from equipoise_server.rpc.interceptors.interceptor import Call, Context
 from equipoise_server.rpc.interceptors.refused_certificates import Refusals
 from equipoise_server.rpc.threads import SharedThreads
-from equipoise_server.storage.idempotency import make_request
+from equipoise_server.storage.idempotency import Request, make_request
+from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import certificates, identities
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PATIENCE = 30
 AUTHORITY = Authority.create("here", NOW)
+
+
+def fresh() -> Request:
+    """A request that was never made before."""
+    return make_request("o", secrets.token_hex(8), "add_identity")
 
 
 @dataclass
@@ -64,8 +71,8 @@ class FakeContext:
 def deployment(tmp_path: Path) -> Iterator[Deployment]:
     store = open_store(f"sqlite:///{tmp_path / 'test.db'}")
     issued = AUTHORITY.issue_identity("alice", new_key().public_key(), NOW, days=10)
-    registry = Registry(store)
-    registry.add("alice", Role.ANALYST, issued, NOW)
+    registry = Registry(Operations(store, lambda: NOW, lambda: None))
+    registry.add("alice", Role.ANALYST, issued, fresh())
     threads = SharedThreads(4, "authenticating")
     yield Deployment(registry, issued, threads)
     threads.close()
@@ -76,7 +83,7 @@ async def test_the_caller_is_who_the_registry_says(deployment: Deployment) -> No
     pem = certificate_to_pem(deployment.certificate)
     assert await deployment.caller([pem]) == Caller("alice", Role.ANALYST)
     # The role is the registry's and is asked for again on each call.
-    with deployment.registry.store.write() as connection:
+    with deployment.registry.operations.store.write() as connection:
         connection.execute(identities.update().values(role="auditor"))
     assert await deployment.caller([pem]) == Caller("alice", Role.AUDITOR)
 
@@ -100,7 +107,7 @@ async def test_validity_is_checked_on_every_call(deployment: Deployment) -> None
 async def test_revocation_is_checked_on_every_call(deployment: Deployment) -> None:
     pem = certificate_to_pem(deployment.certificate)
     await deployment.caller([pem])
-    with deployment.registry.store.write() as connection:
+    with deployment.registry.operations.store.write() as connection:
         connection.execute(certificates.update().values(revoked=1))
     with pytest.raises(NotAuthenticated, match="no longer"):
         await deployment.caller([pem])
@@ -108,11 +115,11 @@ async def test_revocation_is_checked_on_every_call(deployment: Deployment) -> No
 
 async def test_calls_with_a_revoked_certificate_are_limited_and_no_others(deployment: Deployment) -> None:
     revoked = certificate_to_pem(deployment.certificate)
-    with deployment.registry.store.write() as connection:
+    with deployment.registry.operations.store.write() as connection:
         connection.execute(certificates.update().values(revoked=1))
     new = AUTHORITY.issue_identity("alice", new_key().public_key(), NOW)
-    request = make_request("operator/o", "1", "renew", "alice")
-    deployment.registry.renew("alice", {Role.ANALYST}, new, NOW, request)
+    request = make_request("operator/o", "1", "renew_identity", "alice")
+    deployment.registry.renew("alice", {Role.ANALYST}, new, request)
 
     async def flood() -> None:
         for _ in range(1000):

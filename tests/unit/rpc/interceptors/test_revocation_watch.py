@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -23,13 +24,19 @@ from equipoise_server.rpc.interceptors import revocation_watch
 from equipoise_server.rpc.interceptors.error_translation import hide_errors
 from equipoise_server.rpc.interceptors.interceptor import Call, Context, GuardInterceptor
 from equipoise_server.rpc.interceptors.revocation_watch import OpenCalls
-from equipoise_server.storage.idempotency import make_request
+from equipoise_server.storage.idempotency import Request, make_request
+from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AUTHORITY = Authority.create("here", NOW)
 RECHECK_SECONDS = 0.02
 PATIENCE = 60
+
+
+def fresh() -> Request:
+    """A request that was never made before."""
+    return make_request("o", secrets.token_hex(8), "add_identity")
 
 
 @dataclass
@@ -45,19 +52,19 @@ class Place:
         return OpenCalls(self.registry, lambda: self.now, RECHECK_SECONDS)
 
     def revoke_alice(self) -> None:
-        self.registry.revoke("alice", {Role.ANALYST}, NOW, make_request("o", "revoke", "revoke", "alice"))
+        self.registry.revoke("alice", {Role.ANALYST}, make_request("o", "revoke", "revoke_identity", "alice"))
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     store = open_store(f"sqlite:///{tmp_path / 'test.db'}")
-    registry = Registry(store)
+    registry = Registry(Operations(store, lambda: NOW, lambda: None))
     alice, bob = (
         AUTHORITY.issue_identity(name, new_key().public_key(), NOW, days)
         for name, days in (("alice", 10), ("bob", 20))
     )
-    registry.add("alice", Role.ANALYST, alice, NOW)
-    registry.add("bob", Role.ANALYST, bob, NOW)
+    registry.add("alice", Role.ANALYST, alice, fresh())
+    registry.add("bob", Role.ANALYST, bob, fresh())
     yield Place(registry, alice, bob)
     store.close()
 
@@ -106,13 +113,13 @@ async def test_where_it_cannot_be_known_who_was_revoked_calls_end(
 ) -> None:
     calls = place.open_calls()
     alices = asyncio.create_task(waiting(calls, place.alice))
-    with place.registry.store.write() as connection:
+    with place.registry.operations.store.write() as connection:
         connection.exec_driver_sql("ALTER TABLE certificates RENAME TO away")
     with monkeypatch.context() as patched:
         patched.setattr(revocation_watch, "IN_DOUBT_SECONDS", 0.2)
         with pytest.raises(Unavailable, match="cannot be known"):
             await asyncio.wait_for(alices, PATIENCE)
-    with place.registry.store.write() as connection:
+    with place.registry.operations.store.write() as connection:
         connection.exec_driver_sql("ALTER TABLE away RENAME TO certificates")
     # Who asks again, once it can be known, is served, and watched again.
     again = asyncio.create_task(waiting(calls, place.alice))

@@ -22,8 +22,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, ThresholdTests, threshold_tests_curve
-from equipoise.accounting import ORDERS as CURVE_ORDERS
+from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost
 
 ORDERS = 1 + np.geomspace(0.02, 1e5, 1200)
 # By how much, relatively, two computations of one bound may differ in doubles.
@@ -59,17 +58,6 @@ def fits(total: Cost, epsilon: float, delta: float, order: float | None) -> bool
         and total.delta <= half
         and _epsilon_at(order, total.divergence / RHO_UNIT, rest) <= epsilon * (1 + TOLERANCE)
     )
-
-
-def pair_holds(part: ThresholdTests) -> bool:
-    """Whether the pair of a part follows from what the part is made of, by some order of its curve."""
-    try:
-        curve = threshold_tests_curve(float(part.test_epsilon), part.positives, float(part.answer_rho))
-        delta, most = float(part.delta), float(part.epsilon) * (1 + TOLERANCE)
-    except OverflowError:
-        return False  # numbers that no double holds prove nothing
-    found = zip(CURVE_ORDERS, curve.divergences, strict=True)
-    return min(_epsilon_at(order, divergence, delta) for order, divergence in found) <= most
 
 
 def in_units(amount: float, unit: int) -> int:

@@ -13,10 +13,10 @@ from harness.custodian import Custodian
 from equipoise.accounting import ApproximateDpEvent, Cost, Mixture, PureDpEvent, ZcdpEvent, charge_at, charge_of
 from equipoise.auditing import dp_accounting_check
 from equipoise.auditing.accounts import SUM, WORST, Account, Charge
-from equipoise.auditing.conversion import epsilon_of, fits
 from equipoise.auditing.verify import Outcome, verify
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import Budget
+from equipoise.verification.conversion import epsilon_of, fits
 from equipoise_server.conversion import epsilon_for, epsilon_of_divergence
 from equipoise_server.ledger import caps
 
