@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCKED := $(PIP) install --require-hashes --requirement
 
-.PHONY: help demo test audit-fast audit crash crash-full soak load lint drift wheel bench protos clean lock hooks breaking released coverage
+.PHONY: help demo test test-unit test-all test-rest audit-fast audit crash crash-full soak load lint drift wheel bench protos clean lock hooks breaking released coverage
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1: \2/p' Makefile
@@ -13,8 +13,19 @@ help:  ## what can be made
 demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real server on loopback
 	@$(BIN)/equipoise-server demo $(DEMO)
 
-test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## all tests, two files at a time
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(TESTS)
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## a part of every kind of test, none of which may fail: 6 minutes on two idle cores
+	$(PYTEST) --tier quick $(TESTS)
+
+test-unit: $(VENV)/test.stamp $(VENV)/demo.stamp  ## of the unit tests alone, without a server: a minute
+	$(PYTEST) --tier quick tests/unit tests/vectors
+
+test-all: $(VENV)/test.stamp $(VENV)/demo.stamp  ## every test, on both stores: a quarter of an hour
+	$(PYTEST) $(TESTS)
+
+test-rest: $(VENV)/test.stamp $(VENV)/demo.stamp  ## what `make test` leaves out: ten minutes
+	$(PYTEST) --tier rest $(TESTS)
 
 # What tests the client: the tests without a server, and those that type its commands.
 CLIENT_TESTS = tests/unit tests/vectors $(shell grep -L equipoise_server tests/property/test_*.py) \

@@ -1,9 +1,15 @@
-"""The options and fixtures of all tests: which stores they run on, how large they are, what is left out and why."""
+"""The options, tiers and fixtures of all tests: which stores they run on, how large they are, what is left out.
+
+Every folder is of one kind: `unit`, `integration`, `statistical` or `hostile`, which `-m` selects. Of each kind,
+`--tier quick` runs a part in minutes: every test on SQLite, unless it is marked `full`; of one marked `thin(n)` one
+in n of its cases; on PostgreSQL what is marked `both_stores`. `--tier rest` runs exactly what quick leaves out.
+"""
 
 from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,6 +20,18 @@ from harness.faults.disk import UNTOLD, can_fail
 from harness.stores import KINDS, MISSING, Cluster, cluster, sqlite_file
 from hypothesis import HealthCheck, settings
 from sqlalchemy.engine import make_url
+
+TESTS = Path(__file__).parent
+KIND_OF_FOLDER = {
+    "unit": "unit",
+    "property": "unit",
+    "vectors": "unit",
+    "integration": "integration",
+    "statistical": "statistical",
+    "noninterference": "statistical",
+    "hostile": "hostile",
+}
+FEW_KILLS, KILLS = 4, 20
 
 # What is about PostgreSQL alone.
 collect_ignore = (
@@ -40,15 +58,60 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """How large the statistical audit, the random kills, the load and the soak are."""
+    """Which tests run, and how large the statistical audit, the random kills, the load and the soak are."""
+    parser.addoption("--tier", choices=("quick", "rest", "all"), default="all", help="which tests run")
     parser.addoption("--audit-size", choices=sorted(SIZES), default="fast", help="how long the audit may take")
     parser.addoption("--other-numpy", default="", help="a directory with another numpy, to replay rounds with")
-    parser.addoption("--kills", type=int, default=20, help="how often a server is killed on each store")
+    parser.addoption("--kills", type=int, default=0, help="how often a server is killed; 0: a few times, and more")
     parser.addoption("--kills-seed", default="1", help="what the moments of the kills are drawn from")
     parser.addoption("--unread", type=int, default=200, help="how many streams nobody reads")
     parser.addoption("--cancelled", type=int, default=600, help="how many streams are cancelled")
     parser.addoption("--soak-minutes", type=float, default=0.1, help="how long a server is soaked")
     parser.addoption("--soak-store", choices=("sqlite", "postgresql"), default="sqlite", help="with which store")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The markers; any other is an error."""
+    for kind in sorted(set(KIND_OF_FOLDER.values())):
+        config.addinivalue_line("markers", f"{kind}: given by the folder")
+    config.addinivalue_line("markers", "full: costs too much for the quick tier, in which others keep its promise")
+    config.addinivalue_line("markers", "thin(n): of its cases the quick tier runs one in n")
+    config.addinivalue_line("markers", "both_stores: in the quick tier on PostgreSQL, too")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`kills`: as often as `--kills` says; without it a few times, and outside of the quick tier often."""
+    if "kills" in metafunc.fixturenames:
+        said = metafunc.config.getoption("--kills")
+        metafunc.parametrize("kills", [said] if said else [FEW_KILLS, pytest.param(KILLS, marks=pytest.mark.full)])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test with its kind, and leave those that are not of the tier."""
+    cases: Counter[str] = Counter()
+    quick: list[pytest.Item] = []
+    rest: list[pytest.Item] = []
+    for item in items:
+        item.add_marker(KIND_OF_FOLDER[item.path.relative_to(TESTS).parts[0]])
+        (quick if in_quick_tier(item, cases) else rest).append(item)
+    tier = config.getoption("--tier")
+    if tier != "all":
+        config.hook.pytest_deselected(items=rest if tier == "quick" else quick)
+        items[:] = quick if tier == "quick" else rest
+
+
+def in_quick_tier(item: pytest.Item, cases: Counter[str]) -> bool:
+    """Whether the quick tier runs it. `cases` counts, by test, the cases that were looked at before."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+    needs_postgresql = "postgresql" in getattr(item, "fixturenames", ()) or "postgresql" in parameters
+    if item.get_closest_marker("full") or (needs_postgresql and not item.get_closest_marker("both_stores")):
+        return False
+    thin = item.get_closest_marker("thin")
+    if thin is None or needs_postgresql:
+        return True
+    test = item.nodeid.partition("[")[0]
+    cases[test] += 1
+    return (cases[test] - 1) % int(thin.args[0]) == 0
 
 
 @pytest.fixture(scope="session")
@@ -85,13 +148,6 @@ def other_numpy(request: pytest.FixtureRequest) -> str:
     """What `--other-numpy` names, or nothing."""
     directory: str = request.config.getoption("--other-numpy")
     return directory
-
-
-@pytest.fixture
-def kills(request: pytest.FixtureRequest) -> int:
-    """What `--kills` says."""
-    number: int = request.config.getoption("--kills")
-    return number
 
 
 @pytest.fixture

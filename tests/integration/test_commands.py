@@ -188,6 +188,7 @@ def test_enrolling_renewing_and_leaving(run: Run, refused: Callable[..., str], p
         assert "there is no such analyst" in refused(*analyst, step, "ann")
 
 
+@pytest.mark.full
 def test_exported_charges_add_up_to_what_is_shown(run: Run, place: Path) -> None:
     """By the script in the documentation, which knows nothing of ours but the exported file."""
     (script,) = re.findall(r"^```python\n(.*?)^```", MECHANISMS.read_text(), re.MULTILINE | re.DOTALL)
@@ -231,7 +232,7 @@ def test_a_round_with_a_closing_time_needs_no_operator(run: Run, place: Path) ->
     close = (datetime.now(UTC) + timedelta(seconds=20)).strftime("%Y-%m-%dT%H:%M:%SZ")
     detail = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, "--close", close, "--release-grid", 2)
     assert detail["round"]["terms"]["close_time"] == close.replace("Z", "+00:00")
-    assert detail["round"]["release_grid_seconds"] == 2
+    assert detail["round"]["terms"]["release_grid_seconds"] == 2
     run("bob", "submit", detail["round"]["id"], place / "statements.json")
     assert run("bob", "wait", detail["round"]["id"])["state"] == "released"
     assert run("bob", "results", detail["round"]["id"])["queries"] == 10

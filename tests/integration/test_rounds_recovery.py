@@ -63,6 +63,7 @@ def test_a_killed_worker_is_run_again_by_the_operator(bench: Bench) -> None:
     assert bench.charged() == reserved
 
 
+@pytest.mark.both_stores
 def test_a_restarted_server_computes_the_same_bytes(bench: Bench) -> None:
     round_id = bench.completed()
     first = stored(bench)

@@ -59,6 +59,7 @@ class People:
     eve: analyst_pb2_grpc.AnalystServiceStub
 
 
+@pytest.mark.both_stores
 async def test_a_round_from_registration_to_results(server: ServerProcess) -> None:
     async with AsyncExitStack() as stack:
 

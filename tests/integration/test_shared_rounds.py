@@ -69,6 +69,7 @@ def streams(rounds: RoundServices, round_id: str) -> dict[str, list[bytes]]:
     return {analyst: rounds.analyst_views.results(analyst, round_id, 0, 100) for analyst in ("ann", "bob")}
 
 
+@pytest.mark.both_stores
 def test_one_server_runs_a_round_and_the_other_says_which(pair: Pair) -> None:
     rounds, other = pair.bench.rounds, pair.other
     round_id = pair.bench.sealed()
@@ -149,6 +150,7 @@ def test_the_guard_knows_of_a_run_before_another_server_takes_it_over(pair: Pair
         assert mark.sequence == journal.head(connection).sequence
 
 
+@pytest.mark.both_stores
 def test_of_a_round_that_two_servers_computed_one_run_is_kept(pair: Pair) -> None:
     """A server that had lost its claim without a word goes on; after the release nothing of its run stays."""
     round_id = pair.bench.completed()

@@ -88,6 +88,7 @@ def pair(
     return Pair.of(*laws)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("hidden", [False, True])
 def test_data_neighbours_leak_at_most_the_charge(hidden: bool, audit_size: AuditSize) -> None:
     choose, worst = np.random.default_rng(41), 0.0
@@ -138,6 +139,7 @@ def asks(masks: list[int]) -> dict[str, list[int]]:
     return {"b": masks} if masks else {}
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("hidden", [False, True])
 def test_what_runs_has_the_enumerated_law(hidden: bool, audit_size: AuditSize) -> None:
     """False alarms: 1e-6 in all, divided over the two."""

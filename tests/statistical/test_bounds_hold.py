@@ -60,6 +60,7 @@ def failures(unit: str, epsilon: float, part_of_bound: float, **options: object)
     return failed, afresh
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(
     ("unit", "epsilon", "options"),
     [

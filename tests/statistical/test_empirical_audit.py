@@ -123,6 +123,7 @@ ANALYST_CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", DATA_CASES)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     case = DATA_CASES[name]
@@ -130,6 +131,7 @@ def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: Aud
     check_audit(f"a moved record, {name}", case, plan, epsilon_for(plan.data_cost, DELTA), audit_size)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", ANALYST_CASES)
 def test_a_changed_question_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     case = ANALYST_CASES[name]

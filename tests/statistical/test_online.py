@@ -55,6 +55,7 @@ def samplers(each: Case, plan: Plan) -> tuple[Sampler, Sampler]:
     return sampler(0), sampler(1)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", AUDITED)
 def test_the_audit_certifies_no_more_than_is_true(name: str, audit_size: AuditSize) -> None:
     each = CASES[name]

@@ -205,6 +205,7 @@ def half_the_variance(patches: pytest.MonkeyPatch) -> None:
     patches.setattr(GaussianNoise, "law", lambda noise, moved: DiscreteGaussian(noise.variance * moved / 2))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("switch", [without_noise, half_the_variance], ids=lambda switch: switch.__name__)
 def test_a_fault_in_privacy_is_caught(switch: Switch, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patches:

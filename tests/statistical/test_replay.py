@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from harness.instance import plan_of
 from harness.released_rounds import Released, release
 from statistical.replayed_rounds import digest, outcome_of, rounds
@@ -86,6 +87,7 @@ def replayed(released: Released, name: str, threads: str, libraries: str) -> str
     return version
 
 
+@pytest.mark.full
 def test_released_rounds_are_replayed_by_other_processes(other_numpy: str, tmp_path: Path) -> None:
     """By the command: with one thread and two; and, at the nightly size, all mechanisms with another numpy."""
     released = release(tmp_path, MECHANISMS if other_numpy else ["equilibrium"])

@@ -97,7 +97,9 @@ def test_the_tests_of_an_entry_exist(entry: Entry) -> None:
         assert name in defined_tests(path), f"{path} has no {name}"
 
 
-@pytest.mark.parametrize(("path", "promise", "cited"), PROMISES, ids=lambda given: str(given)[:50])
+@pytest.mark.parametrize(
+    ("path", "promise", "cited"), PROMISES, ids=[f"{path}: {words[:50]}" for path, words, _ in PROMISES]
+)
 def test_every_promise_has_an_entry(path: str, promise: str, cited: frozenset[tuple[str, str]]) -> None:
     quoting = [(entry, words) for entry in SHOWN for where, words in entry.quotes if where == path]
     entries = [entry for entry, words in quoting if promise.startswith(words)]

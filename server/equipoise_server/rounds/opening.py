@@ -20,6 +20,7 @@ from equipoise_server.ledger.accounts import account, check_room, open_account
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.starting import load_program
 from equipoise_server.rounds.state_machine import lifecycle_of
 from equipoise_server.rounds.store.rounds import (
     plan_to_json,
@@ -83,6 +84,7 @@ class Opening:
         request = open_request(terms, f"operator/{caller}", request_id)
         if (known := self.operations.answered(request, _as_opened)) is not None:
             return known
+        load_program()  # which takes seconds; whatever is opened will need it
         plan = self.plan(terms)
         terms = replace(terms, release_grid_seconds=terms.release_grid_seconds or self.release_grid_seconds)
 

@@ -1,4 +1,4 @@
-"""One worker process a run, started with `spawn`, and how far it has come. Results go to the store as they come.
+"""One worker process a run, and how far it has come. Results go to the store as they come.
 
 A crash of the server means: what a worker had not completed is of no use, and `Lifecycle.recover` starts it again.
 """
@@ -11,14 +11,13 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 
 import structlog
 from sqlalchemy.exc import IntegrityError
 
 from equipoise.errors import EquipoiseError
 from equipoise.model.rounds import Progress
-from equipoise_server.rounds.starting import BEHIND_CALLS, start
+from equipoise_server.rounds.starting import BEHIND_CALLS, WorkerProcess, start
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.rounds.worker import (
     Advance,
@@ -40,7 +39,7 @@ NOTHING = Progress("", 0, 0, 0.0, complete=False, peak_memory_bytes=0)
 class _Run:
     """What is known of one run; guarded by the runner's lock."""
 
-    process: SpawnProcess
+    process: WorkerProcess
     progress: Progress
     phase_start: float
     kind: str = ""  # of what went wrong, for the log
@@ -54,7 +53,6 @@ class Runner:
     def __init__(self, runs: Runs, claims: Claims) -> None:
         self._results = runs
         self._claims = claims
-        self._context = multiprocessing.get_context("spawn")
         self._lock = threading.Lock()
         self._runs: dict[str, _Run] = {}
         self._closed = False
@@ -80,8 +78,8 @@ class Runner:
             if self._closed or self._active(job.round_id):
                 return
             run_id = self._results.begin(job.round_id)
-            receiver, sender = self._context.Pipe(duplex=False)
-            process = start(self._context, serve_job, sender, job, f"round-{job.round_id}", BEHIND_CALLS)
+            receiver, sender = multiprocessing.Pipe(duplex=False)
+            process = start(serve_job, sender, job, f"round-{job.round_id}", BEHIND_CALLS)
             # Only the worker may hold the sending end, so that its death ends the stream of messages.
             sender.close()
             run = _Run(process, replace(NOTHING, phase="start"), time.monotonic())
@@ -161,15 +159,15 @@ class Runner:
             run.process.kill()
         finally:
             receiver.close()
-        run.process.join()
+        exit_code = run.process.join()
         with self._lock:
             run.ended = True
             if not run.progress.complete:
                 # Said only now: when a failure shows, the round can be run again.
-                problem = run.problem or f"the worker ended with exit code {run.process.exitcode}"
+                problem = run.problem or f"the worker ended with exit code {exit_code}"
                 run.progress = replace(NOTHING, phase=f"failed: {problem}")
                 if run in self._runs.values():
-                    log.error("worker_failed", run_id=run_id, kind=run.kind, exit_code=run.process.exitcode)
+                    log.error("worker_failed", run_id=run_id, kind=run.kind, exit_code=exit_code)
 
     def _keep(self, run_id: str, message: Message) -> None:
         match message:
@@ -195,6 +193,6 @@ def _take(run: _Run, message: Message) -> None:
             run.kind, run.problem = kind, problem
 
 
-def _end(process: SpawnProcess) -> None:
+def _end(process: WorkerProcess) -> None:
     process.kill()
     process.join()

@@ -66,16 +66,20 @@ def sample(process_id: int) -> Sample:
         memory=int(lines["VmRSS"].split()[0]) / 1024,
         descriptors=len(list((place / "fd").iterdir())),
         threads=int(lines["Threads"]),
-        children=sum(map(_children, (place / "task").iterdir())),
+        children=_children(place),
     )
 
 
-def _children(thread: Path) -> int:
-    """How many processes a thread has started; none, where it has ended since it was listed."""
+def _children(process: Path) -> int:
+    """How many processes a process has started, and these have: workers are forked from one of the server's.
+
+    None, where one has ended since it was listed.
+    """
     try:
-        return len((thread / "children").read_text().split())
+        started = [each for file in process.glob("task/*/children") for each in file.read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
         return 0
+    return len(started) + sum(_children(process.parent / each) for each in started)
 
 
 def points(times: Sequence[float], samples: Sequence[Sample]) -> list[Point]:

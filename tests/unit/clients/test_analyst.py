@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from harness.fake_server import connected, refuse
 from harness.shown_rounds import shown_round
+from harness.small_custodian import DEPLOYMENT, Custodian
 
 from equipoise.clients import connection as connection_module
 from equipoise.clients.analyst import PIECE_BYTES, Client
@@ -32,6 +33,8 @@ from equipoise.model.rounds import RoundState
 from equipoise.profile.profile import Profile
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.records.receipts import ReceiptPayload
+from equipoise.records.record import workload_commitment
 from equipoise.synopsis import write_csv
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.results import results_to_chunks
@@ -117,11 +120,19 @@ def test_a_lost_answer_is_asked_for_again_under_the_same_request_id() -> None:
 
     def submit(requests: Any, context: Any) -> Any:
         parts = list(requests)
-        seen.append((parts[0].header.request_id, b"".join(part.piece for part in parts[1:])))
+        header, workload = parts[0].header, b"".join(part.piece for part in parts[1:])
+        seen.append((header.request_id, workload))
         if len(seen) == 1:
             context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+        commitment = workload_commitment(header.commitment_salt, workload)
+        envelope = Custodian().receipt(ReceiptPayload(DEPLOYMENT, ROUND, "ann", commitment, 1, 1, 1_000))
         return analyst_pb2.SubmitWorkloadResponse(
-            receipt=analyst_pb2.Receipt(round_id=ROUND, workload_digest=hashlib.sha256(seen[-1][1]).digest())
+            receipt=analyst_pb2.Receipt(
+                round_id=ROUND,
+                workload_digest=hashlib.sha256(workload).digest(),
+                envelope=envelope,
+                commitment_salt=header.commitment_salt,
+            )
         )
 
     with connected({"SubmitWorkload": submit}) as connection:

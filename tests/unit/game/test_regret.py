@@ -167,6 +167,7 @@ def query_regret(rate: float, density: float, gains: Gains, sign: int = 1) -> tu
     return best - earned - bound, (best - earned) / bound
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("gains", QUERY_SEQUENCES)
 @pytest.mark.parametrize("density", DENSITIES)
 @pytest.mark.parametrize("rate", [0.01, 0.1, 0.6])

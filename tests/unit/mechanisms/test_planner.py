@@ -156,6 +156,7 @@ WINNERS = (
 )
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize(("case", "names"), WINNERS)
 def test_the_choice_among_the_real_mechanisms(case: PublicParameters, names: set[str]) -> None:
     found = compare(case, MECHANISMS)

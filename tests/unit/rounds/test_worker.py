@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,7 +24,7 @@ from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.mechanisms.interface import Answers, Outcome, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.rounds import starting, worker
+from equipoise_server.rounds import worker
 from equipoise_server.rounds.worker import (
     Advance,
     Failed,
@@ -147,27 +146,6 @@ def test_progress_is_told_five_times_a_second_and_at_every_change(monkeypatch: p
 
 def test_peak_memory_is_in_bytes() -> None:
     assert 10 << 20 < peak_memory_bytes() < 64 << 30
-
-
-def test_calls_go_before_a_worker(job: Job) -> None:
-    spawning = multiprocessing.get_context("spawn")
-    receiver, sender = spawning.Pipe(duplex=False)
-    process = starting.start(spawning, worker.serve_job, sender, job, "worker", starting.BEHIND_CALLS)
-    sender.close()
-    try:
-        assert receiver.recv() == Advance("load", 0, 1)
-        assert process.pid is not None
-        # One that has ended meanwhile keeps its priority until it is joined; 19 is the lowest there is.
-        lowered = min(19, os.getpriority(os.PRIO_PROCESS, 0) + starting.BEHIND_CALLS)
-        assert os.getpriority(os.PRIO_PROCESS, process.pid) == lowered
-        # In a session of its own, which is as nice where sessions are weighed against one another.
-        assert os.getsid(process.pid) == process.pid
-        if starting.AUTOGROUP.exists():
-            assert Path(f"/proc/{process.pid}/autogroup").read_text().endswith(f" nice {lowered}\n")
-    finally:
-        process.kill()
-        process.join()
-        receiver.close()
 
 
 def told(job: Job) -> list[object]:

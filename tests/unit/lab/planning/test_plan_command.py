@@ -115,6 +115,7 @@ def test_none_that_can_is_told_and_exits_with_1(capsys: pytest.CaptureFixture[st
     assert "no mechanism can serve" in out
 
 
+@pytest.mark.full
 def test_the_largest_sizes_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     found = planned(capsys, universe="2^40", queries="10^9", analysts=str(MAX_ANALYSTS), records="10^6")
     assert found["queries"] == 10**9

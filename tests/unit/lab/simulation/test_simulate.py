@@ -154,6 +154,7 @@ def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) ->
         assert part in shown
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -286,6 +287,7 @@ def test_a_workload_on_unknown_attributes_is_refused(place: Path, capsys: pytest
     assert "--workload: statements[0]" in capsys.readouterr().err
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 @pytest.mark.parametrize("play", ["mixed", "sampled"])
 @pytest.mark.parametrize("epsilon", ["8", "inf"])

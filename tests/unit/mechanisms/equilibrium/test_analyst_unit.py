@@ -80,6 +80,7 @@ def check_bounds(case: Instance, answers: Mapping[str, Answers], largest: float)
         assert (answer.bounds[certified] / 2.0**GRID_BITS <= largest).all()
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("play", ["mixed", "sampled"])
 def test_the_game_learns_and_keeps_its_promises(play: str) -> None:
     case = protected(600, 2, 20.0 if play == "sampled" else 12.0, play=play)
@@ -91,6 +92,7 @@ def test_the_game_learns_and_keeps_its_promises(play: str) -> None:
     assert sum(each == {SYNOPSIS} for each in methods) > 300
 
 
+@pytest.mark.full
 def test_a_dead_game_fails() -> None:
     case = protected(600, 2, 12.0, data_rate=0, rounds=60)
     assert not learns(case, run(case))
@@ -108,6 +110,7 @@ def test_badly_served_analysts_are_answered_afresh_within_their_bounds() -> None
         assert error(case, name, outcome.answers[name]) < before / 2
 
 
+@pytest.mark.full
 def test_places_run_out_and_the_rest_is_uncertified() -> None:
     case = protected(120, 3, 20.0, threshold=0.05, cut_off=4)
     places = repair_of(case).places
@@ -121,6 +124,7 @@ def test_places_run_out_and_the_rest_is_uncertified() -> None:
     assert 0 < afresh <= places.cap
 
 
+@pytest.mark.full
 def test_without_places_nobody_is_answered_afresh_and_detection_has_the_whole_budget() -> None:
     case = protected(10, 5, 4.0, threshold=0.05, cut_off=0)
     assert repair_of(case).places.cap == 0
@@ -129,6 +133,7 @@ def test_without_places_nobody_is_answered_afresh_and_detection_has_the_whole_bu
     assert methods <= {SYNOPSIS, UNCERTIFIED}
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("play", ["mixed", "sampled"])
 @pytest.mark.parametrize("options", [{}, {"cut_off": 3}])
 def test_a_plan_keeps_to_both_budgets_and_can_be_read_back(play: str, options: dict[str, object]) -> None:
@@ -155,6 +160,7 @@ def test_the_data_are_charged_for_the_cap_on_places() -> None:
     assert (answers + tests) * 10**12 <= plan_of(case).data_cost.rho
 
 
+@pytest.mark.full
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
     case = protected(30, 4, 8.0, threshold=0.05, cut_off=2)
     first, again, other = run(case), run(case), run(case, bytes(32))
@@ -165,6 +171,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
     assert first.synopsis.tobytes() != other.synopsis.tobytes()
 
 
+@pytest.mark.full
 def test_absent_analysts_and_empty_workloads_keep_their_places() -> None:
     case = protected(12, 4, 8.0)
     present = {name: each for name, each in case.workloads.items() if name not in ("analyst-1", "analyst-4")}
@@ -191,6 +198,7 @@ def test_another_analysts_answers_depend_on_the_synopsis_and_its_place_alone() -
         assert outcomes[0].answers[name].values.tobytes() == outcomes[1].answers[name].values.tobytes()
 
 
+@pytest.mark.full
 def test_repairing_the_uniform_guess_keeps_its_bounds() -> None:
     case = protected(20, 8, 4.0, threshold=0.05)
     repaired = repair_uniform_guess(case.setting, plan_of(case), case.histogram, case.workloads, SEED)
@@ -218,6 +226,7 @@ def test_a_threshold_must_clear_the_games_reach_its_noise_and_the_scores_roundin
     assert uncertified(edge + 2) == fewer * size.largest_unit < size.queries
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 def test_progress_tells_nothing_of_repair(unit: str) -> None:
     """Its ticks are the same whoever is served badly, and none comes after repair has begun."""

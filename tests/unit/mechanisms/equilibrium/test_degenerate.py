@@ -72,6 +72,7 @@ CONTENTS: dict[str, tuple[list[list[Statement]], NDArray[np.int64]]] = {
 }
 
 
+@pytest.mark.thin(4)
 @both_units
 @both_plays
 @pytest.mark.parametrize("content", CONTENTS)
@@ -180,6 +181,7 @@ def test_options_out_of_range_are_refused(unit: str, play: str, name: str, value
     assert refused.value.field == f"options.{name}"
 
 
+@pytest.mark.thin(6)
 @both_units
 @both_plays
 @pytest.mark.parametrize("name", OPTIONS)

@@ -86,6 +86,7 @@ def test_closed_forms_are_near_the_exact_costs_of_many_rounds(play: str, stateme
             assert (mixture_delta(cost_model.analyst_mixture(other, size), 1.0) <= 1e-6) == fits
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("play", PLAYS)
 @pytest.mark.parametrize("statements", [50, 20_000])
 def test_analysts_who_allow_more_are_expected_to_get_more(play: str, statements: int) -> None:
@@ -112,6 +113,7 @@ def test_the_planner_takes_the_play_that_is_expected_to_err_less() -> None:
     assert taken == {"mixed", "sampled"}
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 @pytest.mark.parametrize("play", [None, *PLAYS])
 def test_the_largest_sizes_are_planned_within_both_budgets(unit: str, play: str | None) -> None:
