@@ -41,13 +41,13 @@ DATA, ANN = "data/t", "analyst/t/query/ann"
 RACE = """
 import sys, threading
 from datetime import UTC, datetime
-from equipoise.accounting import charge_of, parts_from_json
+from equipoise.accounting import charge_of, events_from_json
 from equipoise.errors import BudgetExhausted, Unavailable
 from equipoise_server.ledger.charges import Charge, reserve
 from equipoise_server.storage.store import open_store
 
 url, part, clients = sys.argv[1], sys.argv[2], sys.argv[3:]
-cost = charge_of(parts_from_json(part))
+cost = charge_of(events_from_json(part))
 asked = [Charge(name, cost, part) for name in ("data/t", "analyst/t/query/ann")]
 stores = [open_store(url) for _ in clients]
 fitting, go = [], threading.Event()

@@ -84,11 +84,13 @@ def test_the_lie_is_one() -> None:
 def test_an_audit_finds_a_pair_that_does_not_follow(
     lie: PrivacyEvent, side: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A7 counts what the pair says, and so cannot tell; A6 and A9 can, and with A6 the audit has failed."""
+    """A6 and A9 can tell. A7 cannot, but where rounds add it counts what a mixture is made of, and not its pair."""
     data, analyst = (lie, None) if side == "data" else (None, lie)
     custodian = played(monkeypatch, data, analyst)
     made = outcomes(custodian)
-    assert (made["A6"], made["A7"], made["A9"]) == (Outcome.FAILED, Outcome.PASSED, Outcome.NOT_CHECKED)
+    beyond_the_cap = lie == LIE and side == "data"
+    assert made["A7"] is (Outcome.FAILED if beyond_the_cap else Outcome.PASSED)
+    assert (made["A6"], made["A9"]) == (Outcome.FAILED, Outcome.NOT_CHECKED)
     with pytest.raises(VerificationFailed, match=f"the {side} cost is not what its parts come to"):
         check_a9(custodian)
 
