@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ def collected(tier: str) -> list[str]:
     told = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, *map(str, SOME)],
         cwd=TESTS.parent,
+        env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
         capture_output=True,
         text=True,
         check=True,
