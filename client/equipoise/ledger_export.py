@@ -4,9 +4,9 @@
      "order": ..., "sums": [[{"round": ..., "state": ..., "mechanism": ..., "events": [...]}, ...], ...]}
 
 Charges within one of the `sums` compose; the account's total is the largest of them, as for composition "worst"
-every protected unit lives in one round only. `order`: null where the account counts rhos beside pairs; otherwise
-the Renyi order at which it counts, for good. `state`: "reserved", "spent" or "written off"; each counts. An event
-is one of these, with fractions as `numerator/denominator`:
+every protected unit lives in one round only. `order`: for composition "sum" the Renyi order at which the account
+counts, for good; null for "worst", where each round is converted by itself, at its best order. `state`: "reserved",
+"spent" or "written off"; each counts. An event is one of these, with fractions as `numerator/denominator`:
 
     {"event": "ZCDpEvent", "name": ..., "rho": ..., "times": ...}     that many mechanisms, each rho-zCDP
     {"event": "pure", "name": ..., "epsilon": ..., "times": ...}      each epsilon-DP, so (epsilon^2 / 2)-zCDP

@@ -54,18 +54,18 @@ class Operator:
         data_cap: Budget,
         analyst_cap: Budget,
         request_id: str | None = None,
-        data_order: float | None = None,
-        analyst_order: float | None = None,
+        data_order: float = 0,
+        analyst_order: float = 0,
         *,
         new_budgets: bool = False,
     ) -> Dataset:
         """Registers the file `source` of the server's data directory and opens its budget accounts.
 
-        The caps are the most that all rounds together may cost the people in the table, and any analyst. An account
-        counts rhos and pairs, or, where an order is given, divergences at that Renyi order (0: the usual one of the
-        cap); which of them cannot be changed later. Where another dataset, also a retired one, has the same table,
-        `new_budgets` must say that its records get budgets of their own besides; that is journaled. Raises
-        `InvalidArgument` with counts per attribute where the table does not fit the schema.
+        The caps are the most that all rounds together may cost the people in the table, and any analyst. Accounts
+        to which rounds add count divergences at these Renyi orders (0: the usual one of the cap), which cannot be
+        changed later. Where another dataset, also a retired one, has the same table, `new_budgets` must say that
+        its records get budgets of their own besides; that is journaled. Raises `InvalidArgument` with counts per
+        attribute where the table does not fit the schema.
         """
         request = operator_pb2.RegisterDatasetRequest(
             name=name,

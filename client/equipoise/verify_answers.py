@@ -120,6 +120,8 @@ def check_charge(proven: ProvenRound) -> str:
     if (proven.announced_cost is None) != (proven.round["analyst_budget"] is None):
         raise VerificationFailed("a session that does not protect its analysts has a budget for them, or a cost")
     order = proven.round["analyst_order"]
+    if (order is None) is not (proven.round["unit"] == "query"):
+        raise VerificationFailed("rounds add on accounts of unit = analyst, at an order, and on no others")
     expected, state = announced if order is None else charge_at(parts, order), "spent"
     if proven.result is not None:
         charged = read_cost(proven.result["charge"])

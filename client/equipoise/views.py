@@ -245,8 +245,8 @@ class DryRun:
 class Account:
     """A budget account: its cap, what is spent, and what is spent or reserved, all at the cap's delta.
 
-    `order`: the Renyi order at which it counts, for good; then a `divergence` of at most `most_divergence` is spent
-    or reserved. None: it counts rhos and pairs.
+    `order`: the Renyi order at which it counts what rounds add, for good: a `divergence` of at most
+    `most_divergence` is spent or reserved. None: rounds do not add, only the worst one counts.
     """
 
     name: str

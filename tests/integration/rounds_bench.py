@@ -15,7 +15,7 @@ from equipoise.wire import workload_to_bytes
 from equipoise_server.config import CONFIG_FILE, load_config
 from equipoise_server.ledger.guard import Guard
 from equipoise_server.mechanisms.interface import Budget, Share
-from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting
+from equipoise_server.rounds.datasets import AT_USUAL_ORDERS, Counting
 from equipoise_server.rounds.records import ProgressRecord, RoundRecord, Terms
 from equipoise_server.rounds.service import Rounds
 from equipoise_server.rounds.states import RoundState
@@ -94,7 +94,7 @@ class Bench:
     url: str
     clock: HandClock = field(default_factory=HandClock)
     seed: bytes = SEED
-    counting: Counting = RHOS_AND_PAIRS
+    counting: Counting = AT_USUAL_ORDERS
     audit_window_days: int = 0
 
     def __post_init__(self) -> None:

@@ -1,8 +1,9 @@
-"""Budget accounts as the journal makes them, recomputed entry by entry by the rules of `docs/budgets.md`."""
+"""Budget accounts as the journal makes them, recomputed entry by entry by the rules of `docs/privacy-filter.md`."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,7 +30,7 @@ class Charge:
 
 @dataclass
 class Account:
-    """One account. `committed`: what is reserved or spent, with what was lost, where rounds add."""
+    """One account. `order` and `committed`, what is reserved or spent with what was lost: where rounds add."""
 
     name: str
     composition: str
@@ -126,11 +127,13 @@ class Accounts:
 
     def _opened(self, name: str, events: Mapping[str, Any]) -> Account:
         composition, order = events["composition"], events.get("order")
-        if composition not in (SUM, WORST) or type(order) not in (float, int, type(None)):
+        if composition not in (SUM, WORST) or not _suits(order, composition):
             raise ValueError
+        lost = self._lost.pop(name, [])
+        if any(counted_at != order for counted_at, _ in lost):
+            raise ValueError  # an order is never chosen anew
         account = Account(name, composition, _cap(events), order)
-        # What was counted in another way before was counted anew, in an entry behind the opening.
-        account.lost = [cost for counted_at, cost in self._lost.pop(name, []) if counted_at == order]
+        account.lost = [cost for _, cost in lost]
         account.committed = sum(account.lost, Cost())
         return account
 
@@ -153,7 +156,7 @@ class Accounts:
 
 
 def made_of(parts: tuple[Part, ...], cost: Cost, order: float | None) -> bool:
-    """Whether a charge is what its parts come to on an account of this order; None: as rhos and pairs.
+    """Whether a charge is what its parts come to at this order; None: as one round's cost, by itself.
 
     A pair that stands for tests against a public threshold must follow from them, too.
     """
@@ -164,6 +167,13 @@ def made_of(parts: tuple[Part, ...], cost: Cost, order: float | None) -> bool:
     made = charge_at(parts, order)
     near = abs(made.divergence - cost.divergence) <= ROUNDING * made.divergence + 1
     return near and replace(made, divergence=cost.divergence) == cost
+
+
+def _suits(order: object, composition: str) -> bool:
+    """Whether an account has an order where rounds add, and only there."""
+    if composition == WORST:
+        return order is None
+    return type(order) in (float, int) and isinstance(order, float | int) and 1 < order < math.inf
 
 
 def _cap(events: Mapping[str, Any]) -> Budget:

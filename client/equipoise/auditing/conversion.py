@@ -33,7 +33,7 @@ TOLERANCE = 1e-9
 def epsilon_of(cost: Cost, delta: float, order: float | None) -> float:
     """Epsilon of a total at `delta`; inf where `delta` is too small for it.
 
-    `order`: the Renyi order at which the total was counted; None where rhos and pairs were.
+    `order`: the Renyi order at which rounds add to the total; None for what one round costs by itself.
     """
     left = delta - cost.delta / DELTA_UNIT
     if left < 0:
@@ -44,11 +44,11 @@ def epsilon_of(cost: Cost, delta: float, order: float | None) -> float:
 
 
 def fits(total: Cost, epsilon: float, delta: float, order: float | None) -> bool:
-    """Whether a total stays within a cap.
+    """Whether a total, or without an order what one round costs by itself, stays within a cap.
 
     At an order both of its limits are held, each for itself, as they were fixed before any round was chosen: half
-    of the cap's delta for what is lost in delta, and what the other half converts to the cap's epsilon
-    (`docs/budgets.md`).
+    of the cap's delta for what is lost in delta, and what the other half converts to the cap's epsilon. One round
+    is a fixed mechanism, and may be converted at the order that is best for it (`docs/privacy-filter.md`).
     """
     if order is None:
         return epsilon_of(total, delta, None) <= epsilon * (1 + TOLERANCE)

@@ -32,13 +32,18 @@ def register(
     analyst_epsilon: Annotated[float, typer.Option(help="The most all rounds may cost any analyst.")],
     analyst_delta: Annotated[float, typer.Option(help="Its delta.")] = 1e-6,
     data_order: Annotated[
-        float | None,
-        typer.Option(help="Count the data account at this Renyi order; 0: the usual one. Without: rhos and pairs."),
-    ] = None,
+        float,
+        typer.Option(
+            help="The Renyi order at which the data account counts; 0: the one at which the cap allows most zCDP. "
+            "For rounds of laplace only, a very large one, such as 100000."
+        ),
+    ] = 0,
     analyst_order: Annotated[
-        float | None,
-        typer.Option(help="The same for analysts' accounts: for many rounds of sampled play, unit = analyst."),
-    ] = None,
+        float,
+        typer.Option(
+            help="The same for analysts' accounts of unit = analyst; for many rounds of sampled play a smaller one."
+        ),
+    ] = 0,
     new_budgets: Annotated[
         bool,
         typer.Option(
@@ -52,7 +57,7 @@ def register(
 ) -> None:
     """Register a table and open its budget accounts. The caps hold for all rounds together, for ever.
 
-    How accounts count can never be changed; docs/budgets.md says what is better when.
+    At which order an account counts can never be changed; docs/budgets.md says which one suits what.
 
     Rows that the schema does not allow are counted by attribute, and the table is refused.
     """
@@ -123,7 +128,8 @@ def show_budgets(
     """Show both ledgers of a table: what the people in it and each analyst have spent, and their caps.
 
     "committed" is what is spent or reserved by rounds that are sealed. Epsilons are at the cap's delta. "counts"
-    says whether rhos and pairs are counted, or divergences at a Renyi order: how much is committed, and the most.
+    says at which Renyi order rounds add, how much divergence is committed, and the most; or that only the worst
+    round counts.
     """
     with Operator.from_profile(profile) as operator:
         found = list(operator.accounts(dataset))
@@ -189,5 +195,5 @@ def print_accounts(found: list[Account]) -> None:
 
 def _counts(account: Account) -> str:
     if account.order is None:
-        return "rhos and pairs"
+        return "the worst round"
     return f"at Renyi order {account.order:g}: {account.divergence:.4g} of {account.most_divergence:.4g}"

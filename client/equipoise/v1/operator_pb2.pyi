@@ -42,11 +42,9 @@ class RegisterDatasetRequest(_message.Message):
     request_id: _builtins.str
     """Chosen by the caller; the same request again gets the first answer."""
     data_order: _builtins.float
-    """Where set, the data account counts divergences at this Renyi order, for good; 0: at the usual one of the cap.
-    Where not set, it counts rhos and pairs.
-    """
+    """The Renyi order at which the data account counts what rounds add, for good; 0: the usual one of the cap."""
     analyst_order: _builtins.float
-    """The same for every analyst's account."""
+    """The same for every analyst's account to which rounds add: those of unit = analyst."""
     new_budgets: _builtins.bool
     """Said where another dataset has the same table, retired or not: its records get budgets of their own beside those,
     and the journal says so. Without it the table is refused.
@@ -72,22 +70,15 @@ class RegisterDatasetRequest(_message.Message):
         data_cap: _types_pb2.Budget | None = ...,
         analyst_cap: _types_pb2.Budget | None = ...,
         request_id: _builtins.str = ...,
-        data_order: _builtins.float | None = ...,
-        analyst_order: _builtins.float | None = ...,
+        data_order: _builtins.float = ...,
+        analyst_order: _builtins.float = ...,
         new_budgets: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_analyst_order", b"_analyst_order", "_data_order", b"_data_order", "analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "schema", b"schema"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "data_cap", b"data_cap", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_analyst_order", b"_analyst_order", "_data_order", b"_data_order", "analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "name", b"name", "new_budgets", b"new_budgets", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "name", b"name", "new_budgets", b"new_budgets", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__analyst_order: _TypeAlias = _typing.Literal["analyst_order"]  # noqa: Y015
-    _WhichOneofArgType__analyst_order: _TypeAlias = _typing.Literal["_analyst_order", b"_analyst_order"]  # noqa: Y015
-    _WhichOneofReturnType__data_order: _TypeAlias = _typing.Literal["data_order"]  # noqa: Y015
-    _WhichOneofArgType__data_order: _TypeAlias = _typing.Literal["_data_order", b"_data_order"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__analyst_order) -> _WhichOneofReturnType__analyst_order | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__data_order) -> _WhichOneofReturnType__data_order | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RegisterDatasetRequest: _TypeAlias = RegisterDatasetRequest  # noqa: Y015
 

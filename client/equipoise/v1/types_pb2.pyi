@@ -761,7 +761,9 @@ class Cost(_message.Message):
     delta: _builtins.int
     """Delta beside the rho or of the pair, in units of 10^-18."""
     divergence: _builtins.int
-    """Renyi divergence at the account's order, in units of 10^-12; 0 where the account counts rhos and pairs."""
+    """Renyi divergence at the account's order, in units of 10^-12, on accounts to which rounds add; rho and epsilon are
+    0 there. On all others, and of a round's plan, it is 0.
+    """
     def __init__(
         self,
         *,
@@ -1202,7 +1204,7 @@ class Account(_message.Message):
     name: _builtins.str
     """The account's name."""
     order: _builtins.float
-    """The Renyi order at which it counts, for good; not set where it counts rhos and pairs."""
+    """The Renyi order at which it counts what rounds add, for good; not set where only the worst round counts."""
     divergence: _builtins.float
     """The Renyi divergence that is spent or reserved, at that order."""
     most_divergence: _builtins.float

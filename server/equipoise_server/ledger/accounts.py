@@ -1,8 +1,8 @@
 """The accounts of both ledgers and what fits on them.
 
 Data: `data/<dataset>`, to which every round adds. Analysts: `analyst/<dataset>/<unit>/<analyst>`; for unit
-"query" a statement lives in one round only, so the worst round counts; for unit "analyst" rounds add. Whether
-an account counts rhos and pairs or divergences at one Renyi order is fixed when it is opened (`caps`).
+"query" a statement lives in one round only, so the worst round counts; for unit "analyst" rounds add. An account
+to which rounds add counts divergences at one Renyi order, which is fixed when it is opened (`caps`).
 
 Every function works in the transaction of the connection it is given and commits nothing.
 """
@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Row, select
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, DataLoss, NotFound
 from equipoise_server.ledger import journal
-from equipoise_server.ledger.caps import Cap, Composition, combined, epsilon_under, fits, limits, recounted
+from equipoise_server.ledger.caps import Cap, Composition, combined, fits, limits, room_in_words
 from equipoise_server.storage.tables import accounts
 
 
@@ -64,14 +64,16 @@ def open_account(
 ) -> None:
     """Open an account; one that is there stays as it is. It begins with what was written off under its name.
 
-    `beside`: the accounts that count for the same records, for the journal.
+    `beside`: the accounts that count for the same records, for the journal. Raises `ValueError` for an order where
+    rounds do not add, or none where they do, `DataLoss` where what was written off was counted otherwise.
     """
+    _check_order(composition, cap)
     if connection.execute(select(accounts.c.name).where(accounts.c.name == name)).first() is not None:
         return
-    # What was lost of an account that counted in another way is counted anew, in an entry behind the opening.
-    anew = [recounted(cost, order, cap) for order, cost in _write_offs(connection, name) if order != cap.order]
-    lost = [*written_off(connection, name, cap.order), *anew]
-    begun = combined(lost, composition, cap)
+    lost = _write_offs(connection, name)
+    if any(order != cap.order for order, _ in lost):
+        raise DataLoss(f"what was written off of account {name} was counted at another order than it would be")
+    begun = combined([cost for _, cost in lost], composition, cap)
     limit = widened(limits(cap), begun)
     connection.execute(
         accounts.insert().values(
@@ -90,19 +92,28 @@ def open_account(
     others = {"beside": list(beside)} if beside else {}
     events = json.dumps(opening | order_field(cap.order) | others)
     journal.append(connection, time, "open-account", account=name, cost=Cost(), events=events)
-    for cost in anew:
-        header = json.dumps({"finding": "counted anew"} | order_field(cap.order))
-        journal.append(connection, time, "write-off", account=name, cost=cost, events=header)
 
 
 def order_field(order: float | None) -> dict[str, float]:
-    """How a journal entry says at which order it counts; nothing where it counts rhos and pairs."""
+    """How a journal entry says at which order it counts; nothing where rounds do not add."""
     return {} if order is None else {"order": order}
 
 
-def written_off(connection: Connection, name: str, order: float | None) -> list[Cost]:
-    """What was written off under an account's name as the account counts, also while there was no such account."""
-    return [cost for counted_at, cost in _write_offs(connection, name) if counted_at == order]
+def written_off(connection: Connection, name: str) -> list[Cost]:
+    """What was written off under an account's name, also while there was no such account."""
+    return [cost for _, cost in _write_offs(connection, name)]
+
+
+def lost_orders(connection: Connection, dataset: str) -> tuple[set[float], set[float]]:
+    """At which orders what was written off of a dataset was counted: of its data account, of its analysts'."""
+    data, analysts = set[float](), set[float]()
+    for entry in journal.of_action(connection, "write-off"):
+        order, held_by = json.loads(entry.events).get("order"), holder(entry.account)
+        if order is not None and entry.account == data_account(dataset):
+            data.add(order)
+        elif order is not None and held_by and entry.account == analyst_account(dataset, *held_by):
+            analysts.add(order)
+    return data, analysts
 
 
 def account(connection: Connection, name: str, *, locked: bool = False) -> Account:
@@ -138,7 +149,7 @@ def all_committed(connection: Connection) -> dict[str, Cost]:
 
 
 def all_orders(connection: Connection) -> dict[str, float]:
-    """The Renyi orders of the accounts that have one."""
+    """The Renyi orders of the accounts to which rounds add."""
     query = select(accounts.c.name, accounts.c.renyi_order).where(accounts.c.renyi_order.is_not(None))
     return {row.name: row.renyi_order for row in connection.execute(query)}
 
@@ -167,8 +178,7 @@ def total_with(held: Account, cost: Cost) -> Cost:
             f"epsilon {held.cap.epsilon:g} at delta {held.cap.delta:g}"
         )
         if held.composition is Composition.SUM:
-            left = max(0.0, held.cap.epsilon - epsilon_under(held.cap, held.committed))
-            problem += f", of which epsilon {left:.6g} is left"
+            problem += f"; {room_in_words(held.cap, held.limit, held.committed)}"
         raise BudgetExhausted(problem)
     return combined([held.committed, cost], held.composition, held.cap)
 
@@ -203,13 +213,21 @@ def _write_offs(connection: Connection, name: str) -> list[tuple[float | None, C
     return [(json.loads(each.events).get("order"), each.cost) for each in entries if each.action == "write-off"]
 
 
+def _check_order(composition: Composition, cap: Cap) -> None:
+    if (cap.order is None) is not (composition is Composition.WORST):
+        raise ValueError("an account has an order where rounds add, and only there")
+
+
 def _account(row: Row[tuple[object, ...]]) -> Account:
     try:
+        composition = Composition(row.composition)
+        cap = Cap(row.cap_epsilon, row.cap_delta, row.renyi_order)
+        _check_order(composition, cap)
         return Account(
             row.name,
             row.dataset,
-            Composition(row.composition),
-            Cap(row.cap_epsilon, row.cap_delta, row.renyi_order),
+            composition,
+            cap,
             Cost(row.limit_rho, row.limit_epsilon, row.limit_delta, row.limit_divergence),
             Cost(row.spent_rho, row.spent_epsilon, row.spent_delta, row.spent_divergence),
             Cost(row.committed_rho, row.committed_epsilon, row.committed_delta, row.committed_divergence),

@@ -26,17 +26,7 @@ from equipoise_server.ledger.accounts import (
     total_with,
     widened,
 )
-from equipoise_server.ledger.caps import (
-    Cap,
-    Composition,
-    at_order,
-    combined,
-    epsilon_under,
-    fits,
-    limits,
-    recounted,
-    worst,
-)
+from equipoise_server.ledger.caps import Cap, Composition, at_order, combined, epsilon_under, fits, limits, worst
 from equipoise_server.ledger.charges import live_costs
 from equipoise_server.ledger.guard import Finding, Mark
 
@@ -118,13 +108,11 @@ def write_off(connection: Connection, mark: Mark | None, finding: Finding, time:
     done = []
     for name in sorted(held.keys() | known.keys()):
         order, cost = orders.get(name), known.get(name, Cost())
-        if name in held:
-            cap = held[name].cap
-            order, cost = cap.order, recounted(cost, order, cap)
-        missing = _missing(held.get(name), cost, finding)
+        missing = _missing(held.get(name), cost, order, finding)
         if missing == Cost():
             continue
         if name in held:
+            order = held[name].cap.order
             _add(connection, held[name], missing)
         # Where the account itself is lost, it will be opened again with this on it.
         events = json.dumps(header | order_field(order))
@@ -133,9 +121,12 @@ def write_off(connection: Connection, mark: Mark | None, finding: Finding, time:
     return done
 
 
-def _missing(held: Account | None, known: Cost, finding: Finding) -> Cost:
+def _missing(held: Account | None, known: Cost, order: float | None, finding: Finding) -> Cost:
     if finding is Finding.MISSING:
         return Cost() if held is None else _rest(held)
+    if held is not None and known != Cost() and order != held.cap.order:
+        # The other copy opened the account at another order, at which nothing here can be counted.
+        return _rest(held)
     if held is None or finding is Finding.FORKED:
         return known
     if held.composition is Composition.WORST:
@@ -144,7 +135,7 @@ def _missing(held: Account | None, known: Cost, finding: Finding) -> Cost:
 
 
 def _rest(held: Account) -> Cost:
-    """All that is left: whatever was spent, together with what is known it was within the cap, as a pair."""
+    """All that is left: whatever was spent, together with what is known it was within the cap."""
     whole = Cost(epsilon=held.limit.epsilon, delta=held.limit.delta, divergence=held.limit.divergence)
     return whole if held.composition is Composition.WORST else _difference(whole, held.committed)
 

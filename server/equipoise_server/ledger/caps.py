@@ -1,57 +1,38 @@
 """How much an account may hold: a cap as a pair, its limits in whole units, and what fits under it.
 
-An account counts in one of two ways, fixed and public from its opening on: rhos beside pairs, or divergences at one
-Renyi order. To choose between them, or among orders, after results were seen is not known to be sound.
+How an account counts follows from what it holds, and is fixed when it is opened. `docs/privacy-filter.md` has the
+proofs, their sources, and why nothing is traded between limits once results were seen.
 
-**Theorem** (accounts of a Renyi order `a`). Let rounds follow one another, each chosen after seeing all results
-before it, and let round `k` be a mechanism whose laws on two neighbours are `(1 - delta_k) P_k + delta_k P_k'` and
-`(1 - delta_k) Q_k + delta_k Q_k'` with `D_a(P_k || Q_k) <= d_k`. If on every course of events `sum d_k <= D` and
-`sum delta_k <= Delta`, with `a`, `D` and `Delta` fixed beforehand, then all results together are
-`(epsilon, delta)`-DP whenever `D_a <= D` alone implies `(epsilon, delta - Delta)`-DP.
+**Accounts to which rounds add** have a Renyi order `a`, a limit `D` of divergence and a limit `Delta` of delta, all
+three public and fixed before the first round. **Theorem 1.** Let rounds be chosen one after another, each after
+seeing all results before it, and let round `k` be a mechanism whose laws on two neighbours are
+`(1 - delta_k) P_k + delta_k P_k'` and `(1 - delta_k) Q_k + delta_k Q_k'` with `D_a(P_k || Q_k) <= d_k`. If on every
+course of events `sum d_k <= D` and `sum delta_k <= Delta`, all results together are `(epsilon, delta)`-DP whenever
+`D_a <= D` alone implies `(epsilon, delta - Delta)`-DP. So rho counts `a rho`, and a pair `(e, d)` counts
+`min(e, a e^2 / 2)` and `d` (`equipoise.accounting.charge_at`).
 
-*Proof.* Let `P`, `Q` be the joint laws that the good parts make, and `X = dP/dQ` after the last round. Under `Q`,
-`X_k^a exp(-(a - 1) (d_1 + ... + d_k))` is a supermartingale: given the past `d_k` is known, and the last factor's
-mean is at most 1. As the `d_k` never exceed `D` together, `D_a(P || Q) <= D` (this is the theorem behind the Renyi
-filter of Feldman & Zrnic 2021). A course of events is made of good parts only with probability `w = product
-(1 - delta_k)`, which is at least `1 - Delta`. So an event has probability at most `Delta` plus the integral of
-`w dP` over it for one neighbour, and at least the integral of `w dQ` for the other. As `0 <= w <= 1`, the former
-less `e^epsilon` times the latter is at most `Delta` plus the mean under `Q` of the positive part of
-`X - e^epsilon`; and that mean is at most `delta - Delta`.
-
-A reservation counts from the moment its round's workloads are fixed, so rounds that overlap follow one another by
-their reservations. On an account of worst rounds each round is such a course by itself.
+**Accounts where the worst round counts** have no order. **Theorem 2.** Where what is protected lives in one round,
+and what that round costs was fixed before it, all results together are as private as that round is alone. So each
+round is converted by itself, at the order that is best for it.
 
 `Delta` is half of the cap's delta, and `D` the largest divergence that `dp_accounting` converts, at `a` and the
 other half, to the cap's epsilon: two limits in whole units, each held for itself. (A limit that moves with what is
-left of the other would be a choice after the fact.) What one charge counts: `equipoise.accounting.charge_at`.
+left of the other would be a choice after the fact.)
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from enum import StrEnum
-from fractions import Fraction
 
-from equipoise.accounting import (
-    DELTA_UNIT,
-    ORDERS,
-    OUTWARD,
-    RHO_UNIT,
-    Approximate,
-    Concentrated,
-    Cost,
-    Diverging,
-    Part,
-    charge_at,
-    charge_of,
-)
+from equipoise.accounting import DELTA_UNIT, ORDERS, OUTWARD, RHO_UNIT, Cost
 from equipoise.errors import InvalidArgument
 from equipoise_server.ledger.conversion import (
-    epsilon_at,
     epsilon_for,
     epsilon_of_divergence,
+    epsilon_of_rho,
     largest_divergence,
     largest_rho,
 )
@@ -69,9 +50,9 @@ class Composition(StrEnum):
 
 @dataclass(frozen=True)
 class Cap:
-    """The (epsilon, delta) that an account's total must satisfy, and the Renyi order at which the total is counted.
+    """The (epsilon, delta) that an account must satisfy, and the Renyi order at which what rounds add is counted.
 
-    `order` None: rhos and pairs are counted.
+    `order` None: rounds do not add, and each is converted by itself.
     """
 
     epsilon: float
@@ -80,7 +61,7 @@ class Cap:
 
 
 def checked_cap(field: str, epsilon: float, delta: float) -> Cap:
-    """A cap. Raises `InvalidArgument(field, ...)` for numbers that cannot be one."""
+    """A cap without an order. Raises `InvalidArgument(field, ...)` for numbers that cannot be one."""
     if not (math.isfinite(epsilon) and 0 < epsilon <= LARGEST_EPSILON):
         raise InvalidArgument(f"{field}.epsilon", f"must be above 0 and at most {LARGEST_EPSILON:.0f}")
     if not 0 < delta < 1:
@@ -88,7 +69,7 @@ def checked_cap(field: str, epsilon: float, delta: float) -> Cap:
     return Cap(epsilon, delta)
 
 
-def at_order(field: str, cap: Cap, order: float) -> Cap:
+def at_order(field: str, cap: Cap, order: float = 0) -> Cap:
     """The cap counted at a Renyi order; 0 stands for `usual_order`. Raises `InvalidArgument(field, ...)`.
 
     Refused are orders beyond those that curves are known at, and those whose conversion takes nearly the whole cap.
@@ -108,7 +89,7 @@ def usual_order(cap: Cap) -> float:
 
 
 def limits(cap: Cap) -> Cost:
-    """The largest amounts that each alone stay within the cap, rounded down; at an order also both together."""
+    """The largest amounts that each alone stay within the cap, rounded down; at an order both together do, too."""
     if cap.order is not None:
         half = _rounded_down(cap.delta, DELTA_UNIT) // 2
         # Both pushed inward, far more than the conversion's doubles can err.
@@ -122,7 +103,10 @@ def limits(cap: Cap) -> Cost:
 
 
 def fits(total: Cost, cap: Cap, limit: Cost) -> bool:
-    """Whether a total stays within the cap, part by part in whole units and converted as one."""
+    """Whether a total at the cap's order stays within both limits; without an order, one round's cost in all.
+
+    One round's parts compose, so without an order they are converted as one besides.
+    """
     return (
         total.rho <= limit.rho
         and total.epsilon <= limit.epsilon
@@ -133,10 +117,24 @@ def fits(total: Cost, cap: Cap, limit: Cost) -> bool:
 
 
 def epsilon_under(cap: Cap, total: Cost) -> float:
-    """Epsilon of a total at the cap's delta, or inf where that is too small for it."""
+    """Epsilon of a total, without an order of one round's cost, at the cap's delta; inf where that is too small."""
     if cap.order is None:
         return epsilon_for(total, cap.delta)
     return epsilon_of_divergence(total, cap.order, cap.delta)
+
+
+def room_in_words(cap: Cap, limit: Cost, committed: Cost) -> str:
+    """What still fits on an account to which rounds add: as it counts, and as the epsilon of a round."""
+    if cap.order is None:
+        raise ValueError("without an order nothing is used up")
+    left = max(0, limit.divergence - committed.divergence) / RHO_UNIT
+    delta = max(0, limit.delta - committed.delta) / DELTA_UNIT
+    concentrated, pure = epsilon_of_rho(left / cap.order, cap.delta), max(left, math.sqrt(2 * left / cap.order))
+    return (
+        f"what is left at Renyi order {cap.order:g} is a divergence of {_down(left)} and a delta of "
+        f"{_down(delta)}: a round charged in zCDP fits up to epsilon {_down(concentrated)} at delta {cap.delta:g}, "
+        f"a pure one up to epsilon {_down(pure)}"
+    )
 
 
 def worst(costs: list[Cost], cap: Cap) -> Cost:
@@ -153,26 +151,11 @@ def combined(costs: list[Cost], composition: Composition, cap: Cap) -> Cost:
     return worst(costs, cap) if composition is Composition.WORST else sum(costs, Cost())
 
 
-def recounted(cost: Cost, order: float | None, cap: Cap) -> Cost:
-    """A cost that was counted at `order` (None: as rhos and pairs), as an account under `cap` counts it.
-
-    Where its order is too small for that, or there shall be pairs, it is a pair at a quarter of the cap's delta.
-    """
-    if order == cap.order:
-        return cost
-    delta = Fraction(cost.delta, DELTA_UNIT)
-    parts: list[Part] = [
-        Concentrated("recounted", Fraction(cost.rho, RHO_UNIT)),
-        Approximate("recounted", Fraction(cost.epsilon, RHO_UNIT), delta),
-    ]
-    if order is not None and cap.order is not None and cap.order < order:
-        parts.append(Diverging("recounted", Fraction(order), Fraction(cost.divergence, RHO_UNIT)))
-    elif order is not None and cost.divergence:
-        epsilon = Fraction(epsilon_at(cost.divergence, order, cap.delta / 4 / OUTWARD) * OUTWARD)
-        parts.append(Approximate("recounted", epsilon, Fraction(cap.delta / 4)))
-    return charge_of(parts) if cap.order is None else charge_at(parts, cap.order)
-
-
 def _rounded_down(amount: float, unit: int) -> int:
     """Whole units of the decimal that the operator wrote: 1e-6 is 10^12 units of 10^-18, not one less."""
     return int((Decimal(repr(amount)) * unit).to_integral_value(ROUND_FLOOR))
+
+
+def _down(amount: float) -> str:
+    """Six digits that are not above the amount."""
+    return f"{float(Context(prec=6, rounding=ROUND_FLOOR).create_decimal_from_float(amount)):g}"

@@ -27,7 +27,7 @@ from equipoise_server.storage.tables import charges as charges_table
 class Charge:
     """What one round costs one account. `events`: the amount's parts, as `accounting.parts_to_json` writes them.
 
-    `cost` is the amount as rhos and pairs are counted; of a charge that is stored, as its account counts.
+    `cost` is the round's own, in rho beside a pair; of a charge that is stored, as its account counts.
     """
 
     account: str
@@ -35,7 +35,7 @@ class Charge:
     events: str
 
     def counted(self, order: float | None) -> Cost:
-        """The amount on an account of this Renyi order, computed from the parts; None: `cost` itself.
+        """The amount where rounds add at this Renyi order, computed from the parts; where they do not, `cost`.
 
         Raises `DataLoss` where the parts are not those of `cost`: fewer would count too little.
         """
@@ -132,7 +132,7 @@ def live_costs(connection: Connection, held: Account, *, spent_only: bool = Fals
     rows = connection.execute(
         select(charges_table).where(charges_table.c.account == held.name, charges_table.c.state.in_(states))
     )
-    return [*(_cost(row) for row in rows), *written_off(connection, held.name, held.cap.order)]
+    return [*(_cost(row) for row in rows), *written_off(connection, held.name)]
 
 
 def of_round(connection: Connection, round_id: str) -> list[HeldCharge]:

@@ -1,7 +1,7 @@
 """Conversion of costs to (epsilon, delta), always by `dp_accounting`: the only place that imports it.
 
-Charges are kept as sums of rhos and pairs; `event_of` exports the parts of a charge as the library's own events, so
-that anybody can compose them with any of its accountants.
+One round's cost is a rho beside a pair, a total of rounds a divergence beside a delta; `event_of` exports the parts
+of a charge as the library's own events, so that anybody can compose them with any of its accountants.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ REPAIR = "the runbook says what to do; equipoise-server ledger write-off repairs
 class Mark:
     """The journal's entry `sequence` with its digest (0 and zeros: none yet), and what was committed then.
 
-    `orders`: the Renyi orders of the accounts that count at one. `requests`: how many were remembered. `log`: how
+    `orders`: the Renyi orders of the accounts to which rounds add. `requests`: how many were remembered. `log`: how
     far the log had come. `answered`: how many statements sessions had answered.
     """
 

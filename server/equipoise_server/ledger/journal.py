@@ -90,6 +90,12 @@ def of_account(connection: Connection, account: str, after_sequence: int, limit:
     return [_record(row) for row in rows]
 
 
+def of_action(connection: Connection, action: str) -> list[JournalEntry]:
+    """Every entry of one kind, from the oldest."""
+    rows = connection.execute(select(journal).where(journal.c.action == action).order_by(journal.c.sequence))
+    return [_record(row) for row in rows]
+
+
 def verified(connection: Connection, page_size: int = 1000) -> Iterator[JournalEntry]:
     """The whole stored journal, read page by page and checked. Raises `DataLoss`."""
     digest, sequence = START, 0

@@ -81,8 +81,9 @@ def _apply(replayed: dict[str, Replayed], lost: Lost, entry: JournalEntry) -> No
         case "open-account":
             order = events.get("order")
             made = Replayed(Composition(events["composition"]), _cap(events, order))
-            # What was counted in another way was counted anew behind the opening.
-            made.lost.extend(cost for counted_at, cost in lost.pop(name, []) if counted_at == order)
+            if any(counted_at != order for counted_at, _ in lost.get(name, [])):
+                raise ValueError(name)
+            made.lost.extend(cost for _, cost in lost.pop(name, []))
             replayed[name] = made
         case "set-cap":
             replayed[name].cap = _cap(events, replayed[name].cap.order)

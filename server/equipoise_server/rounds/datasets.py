@@ -18,7 +18,7 @@ from equipoise.times import to_microseconds
 from equipoise_server.data.digest import data_digest
 from equipoise_server.data.source import load_histogram
 from equipoise_server.identity.names import check_name
-from equipoise_server.ledger.accounts import data_account, open_account
+from equipoise_server.ledger.accounts import data_account, lost_orders, open_account
 from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap
 from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.clock import Clock
@@ -34,18 +34,18 @@ from equipoise_server.storage.tables import datasets
 
 @dataclass(frozen=True)
 class Counting:
-    """The Renyi orders at which a dataset's accounts count; 0: the usual one of the cap; None: rhos and pairs."""
+    """The Renyi orders at which a dataset's accounts count what rounds add; 0: the usual one of the cap."""
 
-    data_order: float | None = None
-    analyst_order: float | None = None
+    data_order: float = 0.0
+    analyst_order: float = 0.0
 
     def __post_init__(self) -> None:
         for name, order in asdict(self).items():
-            if order is not None and not math.isfinite(order):
+            if not math.isfinite(order):
                 raise InvalidArgument(name, "must be finite")
 
 
-RHOS_AND_PAIRS = Counting()
+AT_USUAL_ORDERS = Counting()
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,14 @@ class NewDataset:
     schema: Schema
     data_cap: Budget
     analyst_cap: Budget
-    counting: Counting = RHOS_AND_PAIRS
+    counting: Counting = AT_USUAL_ORDERS
     new_budgets: bool = False
 
     def request(self, caller: str, request_id: str) -> Request:
         """The request whose content is all of this."""
         caps = [[cap.epsilon, cap.delta] for cap in (self.data_cap, self.analyst_cap)]
-        # Without either as before there was any, so that an old request stays the same one.
-        orders = [] if self.counting == RHOS_AND_PAIRS else [astuple(self.counting)]
         anew = ["new budgets"] if self.new_budgets else []
-        content = canonical([self.name, self.source, self.schema.to_json(), caps, *orders, *anew])
+        content = canonical([self.name, self.source, self.schema.to_json(), caps, astuple(self.counting), *anew])
         return make_request(caller, request_id, "register_dataset", content)
 
 
@@ -186,6 +184,9 @@ class Datasets:
             )
         if new.new_budgets and not others:
             raise InvalidArgument("new_budgets", "must not be set, as no dataset has this table yet")
+        lost_of_data, lost_of_analysts = lost_orders(connection, new.name)
+        _check_lost("data_order", lost_of_data, data_cap)
+        _check_lost("analyst_order", lost_of_analysts, analyst_cap)
         now = self.clock()
         connection.execute(
             datasets.insert().values(
@@ -224,9 +225,14 @@ def _same_table(path: Path, other: Path) -> bool:
         raise Unavailable(f"the tables of other datasets cannot be compared: {error.strerror}") from None
 
 
-def _counted_cap(whose: str, budget: Budget, order: float | None) -> Cap:
-    cap = checked_cap(f"{whose}_cap", budget.epsilon, budget.delta)
-    return cap if order is None else at_order(f"{whose}_order", cap, order)
+def _counted_cap(whose: str, budget: Budget, order: float) -> Cap:
+    return at_order(f"{whose}_order", checked_cap(f"{whose}_cap", budget.epsilon, budget.delta), order)
+
+
+def _check_lost(field: str, lost: set[float], cap: Cap) -> None:
+    """What was lost of accounts counts where they are opened again, and only at its own order."""
+    for order in sorted(lost - {cap.order}):
+        raise InvalidArgument(field, f"must be {order!r}, at which what was written off under this name is counted")
 
 
 def _as_registered(connection: Connection, name: str) -> DatasetRecord:

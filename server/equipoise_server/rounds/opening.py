@@ -26,7 +26,7 @@ from equipoise_server.rounds.recorded import round_opened
 from equipoise_server.rounds.records import RoundRecord, Terms
 from equipoise_server.rounds.rows import canonical, plan_to_json, read_dataset, read_round, terms_to_json
 from equipoise_server.rounds.states import RoundState
-from equipoise_server.rounds.terms import UNITS, analyst_accounts, charges_of, check_terms
+from equipoise_server.rounds.terms import UNITS, adds, analyst_accounts, charges_of, check_terms
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
 from equipoise_server.storage.store import Store
@@ -117,7 +117,7 @@ class Opening:
                 name,
                 dataset=terms.dataset,
                 composition=UNITS[terms.unit],
-                cap=Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order),
+                cap=Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order if adds(terms.unit) else None),
             )
         charges = charges_of(terms, plan)
         held = {charge.account: account(connection, charge.account) for charge in charges}

@@ -36,6 +36,7 @@ from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.rows import plan_to_json, read_audit_nonce, terms_to_json
 from equipoise_server.rounds.runs import read_stream_digests, read_synopsis
 from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.terms import adds
 from equipoise_server.storage.tables import datasets, record_items, records, submissions
 from equipoise_server.transparency.recording import find_root, record, record_root
 
@@ -82,7 +83,7 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
         "uncertified_at_most": plan.uncertified_at_most,
         "analyst_cost": None if terms.analyst_budget is None else asdict(plan.charged_analyst_cost),
         "analyst_events": json.loads(plan.analyst_events),
-        "analyst_order": connection.execute(order).scalar_one(),
+        "analyst_order": connection.execute(order).scalar_one() if adds(terms.unit) else None,
         "seed_commitment": opened.seed_commitment.hex(),
         "open_time": to_microseconds(opened.open_time),
         "close_time": None if terms.close_time is None else to_microseconds(terms.close_time),

@@ -24,7 +24,7 @@ from equipoise_server.rounds.budgets import Budgets
 from equipoise_server.rounds.clock import Clock, next_grid_point, system_clock
 from equipoise_server.rounds.collecting import collected
 from equipoise_server.rounds.custody import SeedSource, system_seeds
-from equipoise_server.rounds.datasets import RHOS_AND_PAIRS, Counting, Datasets, NewDataset
+from equipoise_server.rounds.datasets import AT_USUAL_ORDERS, Counting, Datasets, NewDataset
 from equipoise_server.rounds.deletion import delete_analyst
 from equipoise_server.rounds.evidence import evidence_of, workload_piece
 from equipoise_server.rounds.foundation import Foundation
@@ -120,14 +120,14 @@ class Rounds:
         analyst_cap: Budget,
         request_id: str,
         caller: str = "",
-        counting: Counting = RHOS_AND_PAIRS,
+        counting: Counting = AT_USUAL_ORDERS,
         *,
         new_budgets: bool = False,
     ) -> DatasetRecord:
         """Register a table of the data directory: its number of records is public from now on.
 
-        `counting`: how its accounts count, for good. `new_budgets`: said where another dataset has the same table.
-        Raises `InvalidArgument` (also where the schema refuses records), `AlreadyExists`.
+        `counting`: at which orders its accounts count, for good. `new_budgets`: said where another dataset has the
+        same table. Raises `InvalidArgument` (also where the schema refuses records), `AlreadyExists`.
         """
         new = NewDataset(name, source, schema, data_cap, analyst_cap, counting, new_budgets)
         record = self._datasets.register(new, new.request(f"operator/{caller}", request_id))

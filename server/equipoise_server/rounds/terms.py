@@ -73,6 +73,11 @@ def setting_of(terms: Terms, records: int, universe_size: int, attributes: tuple
     )
 
 
+def adds(unit: str) -> bool:
+    """Whether rounds add on analysts' accounts of this unit; otherwise the worst of them counts."""
+    return UNITS[unit] is Composition.SUM
+
+
 def charges_of(terms: Terms, plan: Plan) -> list[Charge]:
     """What a round will cost each account. Every share is charged alike, whether or not it is used.
 

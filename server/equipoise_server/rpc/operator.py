@@ -57,10 +57,7 @@ class OperatorMethods:
             budget_from_message(request.analyst_cap, "analyst_cap"),
             request.request_id,
             caller.name,
-            Counting(
-                request.data_order if request.HasField("data_order") else None,
-                request.analyst_order if request.HasField("analyst_order") else None,
-            ),
+            Counting(request.data_order, request.analyst_order),
             new_budgets=request.new_budgets,
         )
         return operator_pb2.RegisterDatasetResponse(dataset=messages.dataset(record))

@@ -69,7 +69,8 @@ requests = Table(
     Column("time", BigInteger, nullable=False),
 )
 
-# `analyst_epsilon`, `analyst_delta` and `analyst_order` (or null): the cap that analysts' accounts are opened with.
+# `analyst_epsilon`, `analyst_delta`: the cap that analysts' accounts are opened with; `analyst_order`: the Renyi
+# order of those to which rounds add.
 datasets = Table(
     "datasets",
     metadata,
@@ -225,7 +226,7 @@ synopses = Table(
 )
 
 # The limits are the cap in units, rounded down: a second fence behind the ledger's own comparison. `renyi_order`:
-# where divergences are counted; null where rhos and pairs are.
+# at which rounds add; null where only the worst round counts.
 accounts = Table(
     "accounts",
     metadata,
@@ -263,8 +264,8 @@ accounts = Table(
         name="spent_divergence",
     ),
     CheckConstraint(
-        "CASE WHEN renyi_order IS NULL THEN limit_divergence = 0 "
-        "ELSE renyi_order > 1 AND limit_rho = 0 AND limit_epsilon = 0 END",
+        "CASE WHEN composition = 'worst' THEN renyi_order IS NULL AND limit_divergence = 0 "
+        "ELSE renyi_order IS NOT NULL AND renyi_order > 1 AND limit_rho = 0 AND limit_epsilon = 0 END",
         name="counting",
     ),
     Index("ix_accounts_dataset", "dataset"),

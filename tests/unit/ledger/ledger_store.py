@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from fractions import Fraction
 
-from equipoise.accounting import Cost
+from equipoise.accounting import (
+    DELTA_UNIT,
+    RHO_UNIT,
+    Approximate,
+    Concentrated,
+    Cost,
+    Part,
+    charge_of,
+    parts_to_json,
+)
 from equipoise_server.ledger import accounts, charges
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.storage.store import Store, open_store
@@ -18,7 +28,9 @@ def ledger_store(url: str, round_ids: list[str]) -> Store:
     store = open_store(url)
     dataset = {"name": "t", "source": "t.csv", "schema": "{}", "records": 10, "create_time": 0}
     with store.write() as connection:
-        connection.execute(datasets.insert().values(analyst_epsilon=1, analyst_delta=1e-6, **dataset))
+        connection.execute(
+            datasets.insert().values(analyst_epsilon=1, analyst_delta=1e-6, analyst_order=9, **dataset)
+        )
         for round_id in round_ids:
             connection.execute(
                 rounds.insert().values(
@@ -45,10 +57,20 @@ def open_with(store: Store, name: str, composition: Composition, cap: Cap) -> No
         accounts.open_account(connection, NOW, name, dataset="t", composition=composition, cap=cap)
 
 
+def parts_of(cost: Cost, order: float | None) -> list[Part]:
+    """Parts that come to exactly this cost on an account of the order; None: where rounds do not add."""
+    rho = Fraction(cost.rho if order is None else cost.divergence, RHO_UNIT) / Fraction(order or 1)
+    pair = Approximate("pair", Fraction(cost.epsilon, RHO_UNIT), Fraction(cost.delta, DELTA_UNIT))
+    return [Concentrated("rho", rho), pair]
+
+
 def reserve(store: Store, round_id: str, costs: dict[str, Cost]) -> None:
-    """Reserve in a transaction of its own."""
-    asked = [charges.Charge(name, cost, "{}") for name, cost in costs.items()]
+    """Reserve what comes to these costs on their accounts, in a transaction of its own."""
     with store.write() as connection:
+        asked = []
+        for name, cost in costs.items():
+            made = parts_of(cost, accounts.account(connection, name).cap.order)
+            asked.append(charges.Charge(name, charge_of(made), parts_to_json("test", made)))
         charges.reserve(connection, round_id, asked, NOW)
 
 

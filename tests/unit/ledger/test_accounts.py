@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
+from fractions import Fraction
 
 import pytest
 from sqlalchemy import text
@@ -11,24 +13,26 @@ from sqlalchemy.exc import IntegrityError
 from stores import allow_changes
 from unit.ledger.ledger_store import ledger_store, open_with, release, reserve, spend, totals
 
-from equipoise.accounting import Cost
+from equipoise.accounting import RHO_UNIT, Concentrated, Cost, Pure, charge_at
 from equipoise.errors import BudgetExhausted, DataLoss
 from equipoise_server.ledger import accounts, journal
-from equipoise_server.ledger.caps import Cap, Composition, limits
+from equipoise_server.ledger.caps import Cap, Composition, at_order, limits
 from equipoise_server.ledger.conversion import epsilon_for, largest_rho
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import accounts as accounts_table
 
 CAP = Cap(1.0, 1e-6)
+ADDING = at_order("cap", CAP)
 DATA, ANN, BOB = "data/t", "analyst/t/query/ann", "analyst/t/query/bob"
-LIMIT = largest_rho(CAP.epsilon, CAP.delta)
+LIMIT = limits(ADDING).divergence
+LARGEST = largest_rho(CAP.epsilon, CAP.delta)
 NOTHING = Cost()
 
 
 @pytest.fixture
 def store(store_url: str) -> Iterator[Store]:
     store = ledger_store(store_url, [f"r{number}" for number in range(40)])
-    open_with(store, DATA, Composition.SUM, CAP)
+    open_with(store, DATA, Composition.SUM, ADDING)
     for name in (ANN, BOB):
         open_with(store, name, Composition.WORST, CAP)
     yield store
@@ -42,71 +46,98 @@ def actions(store: Store) -> list[tuple[str, str, str]]:
 
 
 def test_a_reservation_counts_before_it_is_spent(store: Store) -> None:
-    reserve(store, "r0", {DATA: Cost(rho=LIMIT // 2)})
-    assert totals(store, DATA) == (NOTHING, Cost(rho=LIMIT // 2))
+    reserve(store, "r0", {DATA: Cost(divergence=LIMIT // 2)})
+    assert totals(store, DATA) == (NOTHING, Cost(divergence=LIMIT // 2))
     spend(store, "r0")
-    assert totals(store, DATA) == (Cost(rho=LIMIT // 2), Cost(rho=LIMIT // 2))
+    assert totals(store, DATA) == (Cost(divergence=LIMIT // 2), Cost(divergence=LIMIT // 2))
 
 
 def test_rounds_add_on_the_data_account_up_to_the_cap(store: Store) -> None:
-    reserve(store, "r0", {DATA: Cost(rho=LIMIT - 1)})
+    reserve(store, "r0", {DATA: Cost(divergence=LIMIT - 1)})
     with pytest.raises(BudgetExhausted, match="account data/t: "):
-        reserve(store, "r1", {DATA: Cost(rho=2)})
-    reserve(store, "r2", {DATA: Cost(rho=1)})
-    assert totals(store, DATA)[1] == Cost(rho=LIMIT)
+        reserve(store, "r1", {DATA: Cost(divergence=2)})
+    reserve(store, "r2", {DATA: Cost(divergence=1)})
+    assert totals(store, DATA)[1] == Cost(divergence=LIMIT)
 
 
 def test_a_round_to_be_opened_needs_room_beside_those_that_are_open(store: Store) -> None:
-    reserve(store, "r0", {DATA: Cost(rho=LIMIT // 4)})
+    reserve(store, "r0", {DATA: Cost(divergence=LIMIT // 4)})
     with store.read() as connection:
         held, analyst = accounts.account(connection, DATA), accounts.account(connection, ANN)
-    others = [Cost(rho=LIMIT // 4), Cost(rho=LIMIT // 4)]
-    accounts.check_room(held, others, Cost(rho=LIMIT // 4))
-    with pytest.raises(BudgetExhausted, match=r"epsilon 0\.\d+ is left; rounds that are open .* \(2 here\)"):
-        accounts.check_room(held, others, Cost(rho=LIMIT // 2))
-    with pytest.raises(BudgetExhausted, match=r"is left$"):
-        accounts.check_room(held, [], Cost(rho=LIMIT))
+    others = [Cost(divergence=LIMIT // 4), Cost(divergence=LIMIT // 4)]
+    accounts.check_room(held, others, Cost(divergence=LIMIT // 4))
+    with pytest.raises(BudgetExhausted, match=r"epsilon 0\.\d+; rounds that are open .* \(2 here\)"):
+        accounts.check_room(held, others, Cost(divergence=LIMIT // 2))
+    with pytest.raises(BudgetExhausted, match=r"a pure one up to epsilon 0\.\d+$"):
+        accounts.check_room(held, [], Cost(divergence=LIMIT))
     # A statement is in one round only, so what other rounds cost takes nothing away.
-    accounts.check_room(analyst, [Cost(rho=LIMIT)] * 2, Cost(rho=LIMIT))
+    accounts.check_room(analyst, [Cost(rho=LARGEST)] * 2, Cost(rho=LARGEST))
     with pytest.raises(BudgetExhausted, match=r"at delta 1e-06$"):
-        accounts.check_room(analyst, others, Cost(rho=LIMIT + 1))
+        accounts.check_room(analyst, [], Cost(rho=LARGEST + 1))
 
 
-def test_small_deltas_add_and_take_from_the_room_for_rho(store: Store) -> None:
+def test_what_still_fits_is_told_and_fits(store: Store) -> None:
+    """The epsilons of a refusal are those of rounds that are taken, and hardly any larger one is."""
+    reserve(store, "r0", {DATA: Cost(divergence=LIMIT // 3)})
+    with store.read() as connection:
+        held = accounts.account(connection, DATA)
+    with pytest.raises(BudgetExhausted) as refused:
+        accounts.total_with(held, Cost(divergence=LIMIT))
+    told = re.findall(r"up to epsilon (\d[.\d]*\d)", refused.value.message)
+    concentrated, pure = map(Fraction, told)
+    order = ADDING.order or 0
+    for grown, fitting in ((Fraction(1), True), (Fraction(1001, 1000), False)):
+        rho = Fraction(largest_rho(float(concentrated * grown), CAP.delta), RHO_UNIT)
+        for part in (Concentrated("answers", rho), Pure("answers", pure * grown)):
+            try:
+                accounts.total_with(held, charge_at([part], order))
+            except BudgetExhausted:
+                assert not fitting
+            else:
+                assert fitting
+
+
+def test_small_deltas_add_and_have_a_limit_of_their_own(store: Store) -> None:
     # 1 / n^2 for n = 10^9 is a single unit: it must neither vanish nor be free.
-    reserve(store, "r0", {DATA: Cost(rho=1, delta=1)})
-    reserve(store, "r1", {DATA: Cost(rho=1, delta=1)})
-    assert totals(store, DATA)[1] == Cost(rho=2, delta=2)
+    reserve(store, "r0", {DATA: Cost(divergence=1, delta=1)})
+    reserve(store, "r1", {DATA: Cost(divergence=1, delta=1)})
+    assert totals(store, DATA)[1] == Cost(divergence=2, delta=2)
+    rest = limits(ADDING).delta - 2
+    with pytest.raises(BudgetExhausted, match=r"a delta of 4\.99999e-07: "):
+        reserve(store, "r2", {DATA: Cost(delta=rest + 1)})
+    # What is spent of one limit takes nothing from the other.
+    reserve(store, "r2", {DATA: Cost(divergence=LIMIT - 2, delta=rest)})
     with pytest.raises(BudgetExhausted):
-        reserve(store, "r2", {DATA: Cost(rho=LIMIT - 2, delta=10**11)})
+        reserve(store, "r3", {DATA: Cost(delta=1)})
 
 
-def test_pairs_add(store: Store) -> None:
-    half = Cost(epsilon=500_000_000_000, delta=500_000_000_000)
-    reserve(store, "r0", {DATA: half})
-    reserve(store, "r1", {DATA: half})
-    with pytest.raises(BudgetExhausted):
-        reserve(store, "r2", {DATA: Cost(epsilon=1)})
+def test_an_account_has_an_order_where_rounds_add_and_only_there(store: Store) -> None:
+    for name, composition, cap in (
+        ("data/x", Composition.SUM, CAP),
+        ("analyst/t/query/x", Composition.WORST, ADDING),
+    ):
+        with pytest.raises(ValueError, match="has an order where rounds add"):
+            open_with(store, name, composition, cap)
 
 
 def test_a_released_reservation_is_gone(store: Store) -> None:
-    reserve(store, "r0", {DATA: Cost(rho=LIMIT), ANN: Cost(epsilon=10**12)})
+    reserve(store, "r0", {DATA: Cost(divergence=LIMIT), ANN: Cost(epsilon=10**12)})
     release(store, "r0")
     assert totals(store, DATA) == totals(store, ANN) == (NOTHING, NOTHING)
-    reserve(store, "r1", {DATA: Cost(rho=LIMIT)})
+    reserve(store, "r1", {DATA: Cost(divergence=LIMIT)})
 
 
 def test_what_is_spent_is_never_released(store: Store) -> None:
-    reserve(store, "r0", {DATA: Cost(rho=LIMIT)})
+    reserve(store, "r0", {DATA: Cost(divergence=LIMIT)})
     spend(store, "r0")
     release(store, "r0")
     spend(store, "r0")
-    assert totals(store, DATA) == (Cost(rho=LIMIT), Cost(rho=LIMIT))
+    assert totals(store, DATA) == (Cost(divergence=LIMIT), Cost(divergence=LIMIT))
 
 
 def test_one_refusal_refuses_the_whole_round(store: Store) -> None:
     with pytest.raises(BudgetExhausted, match="account data/t"):
-        reserve(store, "r0", {ANN: Cost(epsilon=1), BOB: Cost(epsilon=1), DATA: Cost(rho=LIMIT + 1)})
+        reserve(store, "r0", {ANN: Cost(epsilon=1), BOB: Cost(epsilon=1), DATA: Cost(divergence=LIMIT + 1)})
     assert {totals(store, name)[1] for name in (ANN, BOB, DATA)} == {NOTHING}
     assert [action for action, _, _ in actions(store)] == ["open-account"] * 3
 
@@ -122,7 +153,7 @@ def test_statements_of_different_rounds_do_not_add(store: Store) -> None:
 
 
 def test_the_worst_round_is_what_is_kept(store: Store) -> None:
-    costs = [Cost(rho=LIMIT // 9), Cost(epsilon=9 * 10**11), Cost(rho=LIMIT // 3)]
+    costs = [Cost(rho=LARGEST // 9), Cost(epsilon=9 * 10**11), Cost(rho=LARGEST // 3)]
     for number, cost in enumerate(costs):
         reserve(store, f"r{number}", {ANN: cost})
         spend(store, f"r{number}")
@@ -147,7 +178,7 @@ def test_threads_racing_for_the_last_budget_get_exactly_what_fits(store: Store) 
 
     def race(round_id: str) -> None:
         try:
-            reserve(store, round_id, {DATA: Cost(rho=part)})
+            reserve(store, round_id, {DATA: Cost(divergence=part)})
         except BudgetExhausted:
             return
         fitting.append(round_id)
@@ -158,20 +189,20 @@ def test_threads_racing_for_the_last_budget_get_exactly_what_fits(store: Store) 
     for thread in threads:
         thread.join()
     assert len(fitting) == 7
-    assert totals(store, DATA)[1] == Cost(rho=7 * part)
+    assert totals(store, DATA)[1] == Cost(divergence=7 * part)
 
 
 def test_the_table_refuses_what_the_ledger_would_let_through(store: Store) -> None:
-    with pytest.raises(IntegrityError, match="ck_accounts_rho"), store.write() as connection:
+    with pytest.raises(IntegrityError, match="ck_accounts_divergence"), store.write() as connection:
         connection.execute(
-            accounts_table.update().where(accounts_table.c.name == DATA).values(committed_rho=LIMIT + 1)
+            accounts_table.update().where(accounts_table.c.name == DATA).values(committed_divergence=LIMIT + 1)
         )
 
 
 def test_opening_an_account_again_changes_nothing(store: Store) -> None:
-    open_with(store, DATA, Composition.SUM, Cap(50.0, 0.1))
+    open_with(store, DATA, Composition.SUM, at_order("cap", Cap(50.0, 0.1)))
     with store.read() as connection:
-        assert accounts.account(connection, DATA).cap == CAP
+        assert accounts.account(connection, DATA).cap == ADDING
 
 
 def test_limits_read_the_decimal_the_operator_wrote() -> None:
@@ -180,9 +211,9 @@ def test_limits_read_the_decimal_the_operator_wrote() -> None:
 
 
 def test_every_step_is_in_the_journal(store: Store) -> None:
-    reserve(store, "r0", {DATA: Cost(rho=1), ANN: Cost(epsilon=1)})
+    reserve(store, "r0", {DATA: Cost(divergence=1), ANN: Cost(epsilon=1)})
     spend(store, "r0")
-    reserve(store, "r1", {DATA: Cost(rho=1)})
+    reserve(store, "r1", {DATA: Cost(divergence=1)})
     release(store, "r1")
     assert actions(store)[3:] == [
         ("reserve", ANN, "r0"),
@@ -199,7 +230,7 @@ def test_every_step_is_in_the_journal(store: Store) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE journal SET rho = 2 WHERE sequence = 4",
+        "UPDATE journal SET divergence = 2 WHERE sequence = 5",
         "UPDATE journal SET action = 'release' WHERE sequence = 5",
         "DELETE FROM journal WHERE sequence = 4",
         "DELETE FROM journal WHERE sequence = 1",
@@ -208,7 +239,7 @@ def test_every_step_is_in_the_journal(store: Store) -> None:
     ],
 )
 def test_a_changed_journal_is_noticed(store: Store, damage: str) -> None:
-    reserve(store, "r0", {DATA: Cost(rho=1), ANN: Cost(epsilon=1)})
+    reserve(store, "r0", {DATA: Cost(divergence=1), ANN: Cost(epsilon=1)})
     spend(store, "r0")
     with store.write() as connection:
         allow_changes(connection, "journal")

@@ -11,23 +11,26 @@ from unit.ledger.ledger_store import NOW, ledger_store, open_with, release, rese
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, NotFound, WrongState
 from equipoise_server.ledger.adjustments import WrittenOff, set_cap, write_off
-from equipoise_server.ledger.caps import Cap, Composition
-from equipoise_server.ledger.conversion import epsilon_for, largest_rho
+from equipoise_server.ledger.caps import Cap, Composition, at_order, limits
+from equipoise_server.ledger.conversion import epsilon_at, epsilon_for, largest_rho
 from equipoise_server.ledger.guard import Finding, Mark, compare
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.storage.store import Store
 
 CAP = Cap(1.0, 1e-6)
+ADDING = at_order("cap", CAP)
+ORDER = ADDING.order or 0.0
 DATA, ANN, WHOLE = "data/t", "analyst/t/query/ann", "analyst/t/analyst/ann"
-LIMIT = largest_rho(CAP.epsilon, CAP.delta)
+LIMIT = limits(ADDING).divergence
+LARGEST = largest_rho(CAP.epsilon, CAP.delta)
 
 
 @pytest.fixture
 def unchecked(store_url: str) -> Iterator[Store]:
     store = ledger_store(store_url, [f"r{number}" for number in range(9)])
-    open_with(store, DATA, Composition.SUM, CAP)
+    open_with(store, DATA, Composition.SUM, ADDING)
     open_with(store, ANN, Composition.WORST, CAP)
-    open_with(store, WHOLE, Composition.SUM, CAP)
+    open_with(store, WHOLE, Composition.SUM, ADDING)
     yield store
     store.close()
 
@@ -51,38 +54,28 @@ def cap(store: Store, name: str, epsilon: float, delta: float, pending: dict[str
 
 
 def lose(store: Store, committed: dict[str, Cost], finding: Finding) -> list[WrittenOff]:
-    mark = Mark(99, b"\1" * 32, committed)
+    orders = {name: ORDER for name in committed if name != ANN}
+    mark = Mark(99, b"\1" * 32, committed, orders)
     with store.write() as connection:
         return write_off(connection, None if finding is Finding.MISSING else mark, finding, NOW)
 
 
 def test_rounds_of_whole_analysts_add_up_to_their_cap(store: Store) -> None:
-    third = Cost(epsilon=333_333_333_333, delta=3 * 10**11)
+    third = Cost(divergence=LIMIT // 3, delta=10**11)
     for round_id in ("r0", "r1", "r2"):
         reserve(store, round_id, {WHOLE: third})
         spend(store, round_id)
     assert totals(store, WHOLE)[0] == third + third + third
     with pytest.raises(BudgetExhausted, match="account analyst/t/analyst/ann: "):
-        reserve(store, "r3", {WHOLE: Cost(epsilon=2)})
-
-
-def test_amounts_of_every_kind_add_up_as_one(store: Store) -> None:
-    """Rhos compose as zCDP, pairs by adding; what is shown is the sum of both at the cap's delta."""
-    parts = [Cost(rho=LIMIT // 9), Cost(epsilon=10**11, delta=10**11), Cost(rho=LIMIT // 9, delta=1)]
-    for number, part in enumerate(parts):
-        reserve(store, f"r{number}", {WHOLE: part})
-    _, committed = totals(store, WHOLE)
-    assert committed == Cost(rho=2 * (LIMIT // 9), epsilon=10**11, delta=10**11 + 1)
-    alone = sum(epsilon_for(part, CAP.delta) for part in parts)
-    assert epsilon_for(committed, CAP.delta) < alone
+        reserve(store, "r3", {WHOLE: Cost(divergence=3)})
 
 
 def test_a_raised_cap_lets_more_in_and_a_lowered_one_does_not(store: Store) -> None:
-    reserve(store, "r0", {DATA: Cost(rho=LIMIT)})
+    reserve(store, "r0", {DATA: Cost(divergence=LIMIT)})
     with pytest.raises(BudgetExhausted):
-        reserve(store, "r1", {DATA: Cost(rho=LIMIT)})
+        reserve(store, "r1", {DATA: Cost(divergence=LIMIT)})
     cap(store, DATA, 2.0, 1e-6)
-    reserve(store, "r1", {DATA: Cost(rho=LIMIT)})
+    reserve(store, "r1", {DATA: Cost(divergence=LIMIT)})
     with pytest.raises(InvalidArgument, match="cap: is below what is spent or reserved: epsilon 1"):
         cap(store, DATA, 1.1, 1e-6)
     with pytest.raises(NotFound):
@@ -92,21 +85,25 @@ def test_a_raised_cap_lets_more_in_and_a_lowered_one_does_not(store: Store) -> N
 
 
 def test_a_cap_leaves_room_for_what_open_rounds_will_reserve(store: Store) -> None:
-    part = Cost(rho=LIMIT // 4)
+    part = Cost(divergence=LIMIT // 4)
     reserve(store, "r0", {DATA: part})
     two = {"r1": part, "r2": part}
+    # By half of the delta the limit is converted.
+    fitting = epsilon_at(LIMIT // 2, ORDER, CAP.delta / 2) + 1e-6
     with pytest.raises(WrongState, match=r"what the 2 open rounds of this account .* \(the newest: r1, r2\)"):
-        cap(store, DATA, epsilon_for(Cost(rho=LIMIT // 2), CAP.delta) + 1e-6, CAP.delta, two)
-    cap(store, DATA, epsilon_for(Cost(rho=LIMIT // 2), CAP.delta) + 1e-6, CAP.delta, {"r1": part})
+        cap(store, DATA, fitting, CAP.delta, two)
+    cap(store, DATA, fitting, CAP.delta, {"r1": part})
     # Where the worst round counts, each of them needs room for itself only.
+    alone = Cost(rho=LARGEST // 4)
+    two = {"r1": alone, "r2": alone}
     with pytest.raises(WrongState):
-        cap(store, ANN, epsilon_for(part, CAP.delta) - 1e-6, CAP.delta, two)
-    cap(store, ANN, epsilon_for(part, CAP.delta) + 1e-6, CAP.delta, two)
+        cap(store, ANN, epsilon_for(alone, CAP.delta) - 1e-6, CAP.delta, two)
+    cap(store, ANN, epsilon_for(alone, CAP.delta) + 1e-6, CAP.delta, two)
 
 
 def test_which_round_is_the_worst_follows_the_delta_of_the_cap(store: Store) -> None:
     """A pair does not depend on delta, a rho does: so they change places."""
-    rho, pair = Cost(rho=LIMIT // 4), Cost(epsilon=int(epsilon_for(Cost(rho=LIMIT // 4), 1e-4) * 1e12) + 10**9)
+    rho, pair = Cost(rho=LARGEST // 4), Cost(epsilon=int(epsilon_for(Cost(rho=LARGEST // 4), 1e-4) * 1e12) + 10**9)
     assert epsilon_for(rho, 1e-6) > epsilon_for(pair, 1e-6) > epsilon_for(rho, 1e-4)
     reserve(store, "r0", {ANN: rho})
     spend(store, "r0")
@@ -120,15 +117,20 @@ def test_which_round_is_the_worst_follows_the_delta_of_the_cap(store: Store) -> 
 
 
 def test_what_the_store_forgot_is_spent(store: Store) -> None:
-    reserve(store, "r0", {DATA: Cost(rho=5), ANN: Cost(epsilon=5), WHOLE: Cost(rho=9)})
-    known = {DATA: Cost(rho=12, delta=3), ANN: Cost(epsilon=7), WHOLE: Cost(rho=4), "data/gone": Cost(rho=2)}
+    reserve(store, "r0", {DATA: Cost(divergence=5), ANN: Cost(epsilon=5), WHOLE: Cost(divergence=9)})
+    known = {
+        DATA: Cost(divergence=12, delta=3),
+        ANN: Cost(epsilon=7),
+        WHOLE: Cost(divergence=4),
+        "data/gone": Cost(divergence=2),
+    }
     done = lose(store, known, Finding.BEHIND)
     assert done == [
         WrittenOff(ANN, Cost(epsilon=7)),
-        WrittenOff("data/gone", Cost(rho=2)),
-        WrittenOff(DATA, Cost(rho=7, delta=3)),
+        WrittenOff("data/gone", Cost(divergence=2)),
+        WrittenOff(DATA, Cost(divergence=7, delta=3)),
     ]
-    assert totals(store, DATA) == (Cost(rho=7, delta=3), Cost(rho=12, delta=3))
+    assert totals(store, DATA) == (Cost(divergence=7, delta=3), Cost(divergence=12, delta=3))
     assert totals(store, ANN) == (Cost(epsilon=7), Cost(epsilon=7))
     # The worst round stays the worst, also when a charge is given back, or a cap set.
     release(store, "r0")
@@ -136,35 +138,35 @@ def test_what_the_store_forgot_is_spent(store: Store) -> None:
     cap(store, ANN, 1.0, 1e-5)
     assert totals(store, ANN) == (Cost(epsilon=7), Cost(epsilon=7))
     # An account that the copy does not have begins with what was lost under its name.
-    open_with(store, "data/gone", Composition.SUM, CAP)
-    assert totals(store, "data/gone") == (Cost(rho=2), Cost(rho=2))
+    open_with(store, "data/gone", Composition.SUM, ADDING)
+    assert totals(store, "data/gone") == (Cost(divergence=2), Cost(divergence=2))
 
 
 def test_of_a_store_that_went_another_way_all_of_the_mark_is_added(store: Store) -> None:
-    reserve(store, "r0", {DATA: Cost(rho=5), ANN: Cost(epsilon=5)})
-    lose(store, {DATA: Cost(rho=5), ANN: Cost(epsilon=3)}, Finding.FORKED)
-    assert totals(store, DATA)[1] == Cost(rho=10)
+    reserve(store, "r0", {DATA: Cost(divergence=5), ANN: Cost(epsilon=5)})
+    lose(store, {DATA: Cost(divergence=5), ANN: Cost(epsilon=3)}, Finding.FORKED)
+    assert totals(store, DATA)[1] == Cost(divergence=10)
     assert totals(store, ANN)[1] == Cost(epsilon=5)
 
 
 def test_without_a_guard_nothing_is_left(store: Store) -> None:
-    reserve(store, "r0", {DATA: Cost(rho=5)})
+    reserve(store, "r0", {DATA: Cost(divergence=5)})
     lose(store, {}, Finding.MISSING)
     for number, name in enumerate((DATA, WHOLE), start=1):
         with pytest.raises(BudgetExhausted):
-            reserve(store, f"r{number}", {name: Cost(rho=1)})
+            reserve(store, f"r{number}", {name: Cost(divergence=1)})
         with pytest.raises(BudgetExhausted):
-            reserve(store, f"r{number}", {name: Cost(epsilon=1)})
+            reserve(store, f"r{number}", {name: Cost(delta=1)})
     assert epsilon_for(totals(store, ANN)[0], CAP.delta) == CAP.epsilon
 
 
 def test_more_than_a_cap_allows_can_be_written_off_and_then_nothing_fits(store: Store) -> None:
-    lose(store, {DATA: Cost(rho=2 * LIMIT)}, Finding.BEHIND)
-    assert totals(store, DATA)[1] == Cost(rho=2 * LIMIT)
+    lose(store, {DATA: Cost(divergence=2 * LIMIT)}, Finding.BEHIND)
+    assert totals(store, DATA)[1] == Cost(divergence=2 * LIMIT)
     with pytest.raises(BudgetExhausted):
-        reserve(store, "r0", {DATA: Cost(rho=1)})
+        reserve(store, "r0", {DATA: Cost(divergence=1)})
     cap(store, DATA, 3.0, 1e-6)
-    reserve(store, "r0", {DATA: Cost(rho=1)})
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
 
 
 def test_a_mark_that_was_written_off_is_good_again_and_another_is_not(store: Store) -> None:

@@ -18,13 +18,13 @@ from equipoise.errors import DataLoss, Unavailable
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.adjustments import write_off
 from equipoise_server.ledger.answer_count import BLOCK_BYTES, split
-from equipoise_server.ledger.caps import Cap, Composition
+from equipoise_server.ledger.caps import Cap, Composition, at_order
 from equipoise_server.ledger.guard import Finding, Guard, compare
 from equipoise_server.storage.crash_points import CrashPoint, told
 from equipoise_server.storage.requests import keep_answer, make_request
 from equipoise_server.storage.store import Store, open_store
 
-CAP = Cap(1.0, 1e-6)
+CAP = at_order("cap", Cap(1.0, 1e-6))
 DATA = "data/t"
 
 
@@ -104,7 +104,7 @@ def test_answers_are_not_counted_where_the_guard_is_gone(store: Store, guard: Gu
 
 
 def test_a_store_that_goes_on_is_accepted(store: Store, guard: Guard) -> None:
-    reserve(store, "r0", {DATA: Cost(rho=1)})
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
     # A crash came before the guard was advanced: the journal extends it.
     with store.read() as connection:
         guard.check(connection)
@@ -113,14 +113,14 @@ def test_a_store_that_goes_on_is_accepted(store: Store, guard: Guard) -> None:
     assert mark is not None
     with store.read() as connection:
         head = journal.head(connection)
-    assert (mark.sequence, mark.digest, mark.committed) == (head.sequence, head.digest, {DATA: Cost(rho=1)})
+    assert (mark.sequence, mark.digest, mark.committed) == (head.sequence, head.digest, {DATA: Cost(divergence=1)})
 
 
 def test_a_lock_that_nobody_lets_go_of_is_not_waited_for_for_ever(
     store: Store, guard: Guard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("equipoise_server.ledger.guard.LOCK_SECONDS", 0.05)
-    reserve(store, "r0", {DATA: Cost(rho=1)})
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
     with guard.path.with_name("guard.lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(Unavailable, match=r"has been locked by another for 0\.05 seconds"):
@@ -133,14 +133,14 @@ def test_a_lock_that_nobody_lets_go_of_is_not_waited_for_for_ever(
 def test_yesterdays_copy_is_refused_with_the_reason(store: Store, guard: Guard, store_url: str) -> None:
     store.close()
     copy = back_up(store_url)
-    reserve(store, "r0", {DATA: Cost(rho=1)})
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
     guard.advance(store)
     store.close()
     restore(store_url, copy)
     with store.read() as connection, pytest.raises(DataLoss, match=r"ends at entry 1, but entry 2 .* older copy"):
         guard.check(connection)
     # It goes on being refused when it has as many entries, but others.
-    reserve(store, "r1", {DATA: Cost(rho=5)})
+    reserve(store, "r1", {DATA: Cost(divergence=5)})
     with pytest.raises(DataLoss, match="entry 2 of the budget journal is not the one"):
         guard.advance(store)
 
@@ -175,7 +175,7 @@ def test_a_lost_reservation_that_nothing_was_done_upon_is_no_loss(
     """The copy is from before a commit, and the crash came before the guard was advanced to that commit."""
     store.close()
     copy = back_up(store_url)
-    reserve(store, "r0", {DATA: Cost(rho=1)})
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
     store.close()
     restore(store_url, copy)
     guard.advance(store)
@@ -224,7 +224,7 @@ def test_a_newer_guard_is_refused(store: Store, guard: Guard) -> None:
 
 def test_a_guard_that_cannot_be_written_is_said_and_stays(store: Store, guard: Guard) -> None:
     before = guard.path.read_text()
-    reserve(store, "r0", {DATA: Cost(rho=1)})
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
     guard.path.with_name("guard.new").mkdir()
     with pytest.raises(Unavailable, match="cannot be written"):
         guard.advance(store)
@@ -233,7 +233,7 @@ def test_a_guard_that_cannot_be_written_is_said_and_stays(store: Store, guard: G
 
 def test_a_crash_before_the_replacement_leaves_the_old_guard_whole(store: Store, guard: Guard) -> None:
     before = guard.path.read_text()
-    reserve(store, "r0", {DATA: Cost(rho=1)})
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
 
     def crash(point: CrashPoint) -> None:
         if point is CrashPoint.GUARD_PREPARED:
@@ -248,7 +248,7 @@ def test_a_crash_before_the_replacement_leaves_the_old_guard_whole(store: Store,
 
 def test_racing_servers_leave_the_guard_at_the_head(store: Store, guard: Guard) -> None:
     def go_on(round_id: str) -> None:
-        reserve(store, round_id, {DATA: Cost(rho=1)})
+        reserve(store, round_id, {DATA: Cost(divergence=1)})
         Guard(guard.path).advance(store)
 
     threads = [threading.Thread(target=go_on, args=(f"r{number}",)) for number in range(9)]
@@ -258,4 +258,4 @@ def test_racing_servers_leave_the_guard_at_the_head(store: Store, guard: Guard) 
         thread.join()
     mark = guard.read()
     assert mark is not None
-    assert (mark.sequence, mark.committed) == (10, {DATA: Cost(rho=9)})
+    assert (mark.sequence, mark.committed) == (10, {DATA: Cost(divergence=9)})

@@ -39,8 +39,8 @@ from equipoise.accounting import (
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
 from equipoise_server.ledger import accounts, charges
 from equipoise_server.ledger.adjustments import set_cap, write_off
-from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap, epsilon_under, limits, recounted
-from equipoise_server.ledger.conversion import epsilon_at, event_of, mixture_delta
+from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap, epsilon_under, limits
+from equipoise_server.ledger.conversion import epsilon_at, epsilon_for, event_of, largest_rho, mixture_delta
 from equipoise_server.ledger.guard import Finding, Guard, Mark
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.storage.store import Store
@@ -48,7 +48,8 @@ from equipoise_server.storage.store import Store
 CAP = at_order("cap", Cap(4.0, 1e-6), 0)
 ORDER = CAP.order or math.nan
 LIMIT = limits(CAP)
-PAIRS, RENYI, WORST = "analyst/t/analyst/bob", "analyst/t/analyst/ann", "analyst/t/query/ann"
+ALONE = Cap(CAP.epsilon, CAP.delta)  # where rounds do not add
+RENYI, WORST = "analyst/t/analyst/ann", "analyst/t/query/ann"
 CYD = "analyst/t/analyst/cyd"  # not opened
 PLAY = BinomialMixture(trials=400, probability=0.02, rho_of_one=1e-4)
 
@@ -56,9 +57,8 @@ PLAY = BinomialMixture(trials=400, probability=0.02, rho_of_one=1e-4)
 @pytest.fixture
 def unchecked(store_url: str) -> Iterator[Store]:
     store = ledger_store(store_url, [f"r{number}" for number in range(120)])
-    open_with(store, PAIRS, Composition.SUM, Cap(CAP.epsilon, CAP.delta))
     open_with(store, RENYI, Composition.SUM, CAP)
-    open_with(store, WORST, Composition.WORST, CAP)
+    open_with(store, WORST, Composition.WORST, ALONE)
     yield store
     store.close()
 
@@ -214,26 +214,20 @@ def test_an_account_is_full_at_exactly_its_limits(store: Store) -> None:
 def test_every_kind_of_part_adds_up_on_one_account(store: Store) -> None:
     for number, part in enumerate(EVERY):
         charge(store, f"r{number}", RENYI, part)
-        charge(store, f"r{number + 9}", PAIRS, part)
+        charge(store, f"r{number}", WORST, part)
     each = [charge_at([part], ORDER) for part in EVERY]
     assert totals(store, RENYI)[1] == sum(each, Cost())
-    assert totals(store, PAIRS)[1] == sum((charge_of([part]) for part in EVERY), Cost())
+    worst = max((charge_of([part]) for part in EVERY), key=lambda cost: epsilon_for(cost, CAP.delta))
+    assert totals(store, WORST)[1] == worst
 
 
 def test_more_rounds_of_sampled_play_fit_than_as_pairs_and_no_more_than_are_proven(store: Store) -> None:
-    def fit(name: str, part: Part) -> int:
-        for number in range(120):
-            try:
-                charge(store, f"r{number}", name, part)
-            except BudgetExhausted:
-                return number
-        return 120
-
     # The best that pairs can do: the cap divided evenly among as many rounds as there can be.
-    most = max(n for n in range(1, 9) if n * mixture_delta(PLAY, CAP.epsilon / n) <= CAP.delta)
-    part = played(PLAY, CAP.epsilon / most)
-    as_pairs, counted = fit(PAIRS, part), fit(RENYI, part)
-    assert as_pairs == most
+    as_pairs = max(n for n in range(1, 9) if n * mixture_delta(PLAY, CAP.epsilon / n) <= CAP.delta)
+    part, counted = played(PLAY, CAP.epsilon / as_pairs), 0
+    with pytest.raises(BudgetExhausted):
+        for counted in range(120):
+            charge(store, f"r{counted}", RENYI, part)
     assert counted > 3 * as_pairs
     one = counting(math.ceil(RHO_UNIT * diverges(PLAY, ORDER)))
     proven = RdpAccountant([ORDER]).compose(event_of([one])[0], counted)
@@ -241,17 +235,25 @@ def test_more_rounds_of_sampled_play_fit_than_as_pairs_and_no_more_than_are_prov
     assert counted == LIMIT.divergence // charge_at([part], ORDER).divergence
 
 
-def test_where_the_worst_round_counts_each_must_fit_alone(store: Store) -> None:
-    for number, units in enumerate((LIMIT.divergence // 2, LIMIT.divergence, 5)):
-        charge(store, f"r{number}", WORST, counting(units), losing(number))
-    assert totals(store, WORST)[1] == Cost(delta=1, divergence=LIMIT.divergence)
+def test_where_the_worst_round_counts_each_is_converted_by_itself_at_its_best_order(store: Store) -> None:
+    """A round that any order allows fits, whatever else stands there; what no order allows does not."""
+    largest = largest_rho(ALONE.epsilon, ALONE.delta)
+    rho = Fraction(largest, RHO_UNIT)
+    rounds: tuple[list[Part], ...] = (
+        [Concentrated("answers", rho)],
+        [Approximate("answers", Fraction(4), Fraction(0))],
+        [Approximate("answers", Fraction(2), Fraction(1, 10**7)), Concentrated("game", rho / 5)],
+        [losing(10**12)],
+    )
+    for number, made in enumerate(rounds):
+        charge(store, f"r{number}", WORST, *made)
+        assert epsilon_for(charge_of(made), ALONE.delta) <= ALONE.epsilon
+    for beyond in (Concentrated("answers", rho + Fraction(1, RHO_UNIT)), losing(10**12 + 1)):
+        with pytest.raises(BudgetExhausted):
+            charge(store, "r9", WORST, beyond)
+    # Where rounds add, the first of them takes more than all.
     with pytest.raises(BudgetExhausted):
-        charge(store, "r4", WORST, counting(LIMIT.divergence + 1))
-    with pytest.raises(BudgetExhausted):
-        charge(store, "r4", WORST, losing(LIMIT.delta + 1))
-    release(store, "r1")
-    spend(store, "r2")
-    assert totals(store, WORST) == (Cost(delta=2, divergence=5), Cost(divergence=LIMIT.divergence // 2))
+        charge(store, "r9", RENYI, *rounds[0])
 
 
 def test_another_cap_is_counted_at_the_same_order(store: Store) -> None:
@@ -278,35 +280,37 @@ def test_what_the_store_forgot_is_spent_at_the_order(store: Store) -> None:
     charge(store, "r0", RENYI, counting(5))
     known = {
         RENYI: Cost(delta=3, divergence=12),
-        WORST: Cost(divergence=9),
-        "analyst/t/analyst/cyd": Cost(divergence=7),
+        WORST: Cost(rho=9),
+        CYD: Cost(divergence=7),
     }
-    lose(store, Mark(99, b"\1" * 32, known, dict.fromkeys(known, ORDER)), Finding.BEHIND)
+    lose(store, Mark(99, b"\1" * 32, known, {RENYI: ORDER, CYD: ORDER}), Finding.BEHIND)
     assert totals(store, RENYI) == (Cost(delta=3, divergence=7), Cost(delta=3, divergence=12))
-    assert totals(store, WORST) == (Cost(divergence=9),) * 2
+    assert totals(store, WORST) == (Cost(rho=9),) * 2
     release(store, "r0")
     open_with(store, CYD, Composition.SUM, CAP)
     assert totals(store, CYD) == (Cost(divergence=7),) * 2
     lose(store, None, Finding.MISSING)
     assert totals(store, RENYI)[1] == LIMIT
-    assert totals(store, WORST)[1] == LIMIT
+    assert totals(store, WORST)[1] == Cost(epsilon=4 * 10**12, delta=10**12)
 
 
-@pytest.mark.parametrize("order", [None, 2.0, 16.0])
-def test_what_was_lost_as_counted_otherwise_is_counted_anew(store: Store, order: float | None) -> None:
-    """A smaller order keeps the bound; a larger one, or pairs, take a pair at a quarter of the delta."""
-    name, lost = CYD, Cost(delta=3, divergence=10**11)
-    lose(store, Mark(99, b"\1" * 32, {name: lost}, {name: ORDER}), Finding.BEHIND)
-    open_with(store, name, Composition.SUM, Cap(CAP.epsilon, CAP.delta, order))
-    (begun, committed) = totals(store, name)
-    assert begun == committed == recounted(lost, ORDER, Cap(CAP.epsilon, CAP.delta, order))
-    if order == 2.0:
-        assert begun == lost
-    else:
-        at_quarter = epsilon_at(10**11, ORDER, CAP.delta / 4) * RHO_UNIT
-        assert begun.epsilon + begun.divergence == pytest.approx(at_quarter)
-        assert begun.epsilon + begun.divergence >= at_quarter
-        assert begun.delta >= CAP.delta / 4 * DELTA_UNIT
+def test_what_was_lost_is_never_counted_at_another_order(store: Store) -> None:
+    """To choose an order for it now would be to choose it after results were seen."""
+    mark = Mark(99, b"\1" * 32, {CYD: Cost(divergence=5)}, {CYD: 4.0})
+    lose(store, mark, Finding.BEHIND)
+    with store.read() as connection:
+        assert accounts.lost_orders(connection, "t") == (set(), {4.0})
+        assert accounts.lost_orders(connection, "other") == (set(), set())
+    with pytest.raises(DataLoss, match=f"written off of account {CYD} was counted at another order"):
+        open_with(store, CYD, Composition.SUM, CAP)
+    open_with(store, CYD, Composition.SUM, at_order("cap", ALONE, 4.0))
+    assert totals(store, CYD) == (Cost(divergence=5),) * 2
+
+
+def test_of_an_account_that_a_copy_counted_at_another_order_nothing_is_left(store: Store) -> None:
+    charge(store, "r0", RENYI, counting(5))
+    lose(store, Mark(99, b"\1" * 32, {RENYI: Cost(divergence=1)}, {RENYI: 2.0}), Finding.FORKED)
+    assert totals(store, RENYI)[1] == LIMIT
 
 
 def test_a_guard_remembers_orders(tmp_path_factory: pytest.TempPathFactory, store: Store) -> None:
@@ -318,7 +322,7 @@ def test_a_guard_remembers_orders(tmp_path_factory: pytest.TempPathFactory, stor
     mark = guard.read()
     assert mark is not None
     assert mark.committed[RENYI] == Cost(delta=2, divergence=5)
-    assert mark.orders == {RENYI: ORDER, WORST: ORDER}
+    assert mark.orders == {RENYI: ORDER}
 
 
 @pytest.mark.parametrize(
@@ -344,7 +348,9 @@ def test_an_account_that_was_changed_beside_the_journal_is_noticed(unchecked: St
         (RENYI, "spent_divergence = 1", "ck_accounts_spent_divergence"),
         (RENYI, "limit_rho = 1", "ck_accounts_counting"),
         (RENYI, "renyi_order = NULL", "ck_accounts_counting"),
-        (PAIRS, "limit_divergence = 1", "ck_accounts_counting"),
+        (WORST, "limit_divergence = 1", "ck_accounts_counting"),
+        (WORST, "renyi_order = 9", "ck_accounts_counting"),
+        (RENYI, "composition = 'worst'", "ck_accounts_counting"),
     ],
 )
 def test_the_table_refuses_what_no_account_can_be(unchecked: Store, name: str, change: str, refused: str) -> None:

@@ -1,4 +1,7 @@
-"""Accounts that count divergences at one Renyi order; those that are there go on counting rhos and pairs."""
+"""Accounts to which rounds add count divergences at one Renyi order.
+
+A store that has such an account without an order is refused: none could be chosen for it that suits what is on it.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,8 @@ COLUMNS: dict[str, tuple[tuple[str, sa.types.TypeEngine[Any], dict[str, str]], .
             {
                 "spent_divergence": "spent_divergence >= 0 AND "
                 "(composition = 'worst' OR spent_divergence <= committed_divergence)",
-                "counting": "CASE WHEN renyi_order IS NULL THEN limit_divergence = 0 "
-                "ELSE renyi_order > 1 AND limit_rho = 0 AND limit_epsilon = 0 END",
+                "counting": "CASE WHEN composition = 'worst' THEN renyi_order IS NULL AND limit_divergence = 0 "
+                "ELSE renyi_order IS NOT NULL AND renyi_order > 1 AND limit_rho = 0 AND limit_epsilon = 0 END",
             },
         ),
     ),
