@@ -217,9 +217,9 @@ def test_what_a_server_sends_is_understood_or_lost(received: tuple[int, bytes]) 
         read(type(template).FromString(received[1]))
 
 
-OPENED = '{"composition": "sum", "cap": {"epsilon": 1.0, "delta": 1e-06}, "order": null}'
+OPENED = '{"composition": "sum", "cap": {"epsilon": 1.0, "delta": 1e-06}, "order": 9.0}'
 CHARGED = '{"events": [{"event": "ZCDpEvent", "name": "a", "rho": "1/100", "times": 4}], "mechanism": "gaussian"}'
-CHARGE = Cost(rho=40_000_000_000)
+CHARGE = Cost(divergence=360_000_000_000)
 
 
 def entry(action: str, events: str) -> JournalEntry:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from equipoise import envelopes
-from equipoise.accounting import Approximate, Concentrated, Cost, Part, charge_of, parts_to_json
+from equipoise.accounting import Approximate, Concentrated, Cost, Part, charge_at, charge_of, parts_to_json
 from equipoise.auditing.archive import Archive, ListedRound, Own
 from equipoise.journal import START, entry_digest
 from equipoise.merkle import leaf_hash, root_of
@@ -31,6 +31,7 @@ DATA_PARTS: tuple[Part, ...] = (
 ANALYST_PARTS: tuple[Part, ...] = (Concentrated("game", Fraction(1, 2000)),)
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 SHARE = {"statements": 4, "queries": 12, "sensitivity": 0, "support": 0}
+ORDER = 9.0  # at which the data's accounts count
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 GRID_SECONDS = 60
 SESSION = {"ending": "stop", "length": 8}
@@ -48,6 +49,7 @@ class Custodian:
         self.shares: dict[str, list[str]] = {}
         self.own = Own("auditor")
         self.silent: set[str] = set()  # analysts who submit nothing
+        self.orders: dict[str, float] = {}  # of accounts to which rounds add
         self.unprotected: set[str] = set()  # sessions without an analyst budget
         self._record(Kind.LOG_STARTED, [("key", self.key_fields(self.keys[0], "log"))])
 
@@ -71,7 +73,7 @@ class Custodian:
         self.keys.remove(key)
 
     def register(
-        self, name: str = "shop", epsilon: float = 3.0, order: float | None = None, create_time: int | None = None
+        self, name: str = "shop", epsilon: float = 3.0, order: float = ORDER, create_time: int | None = None
     ) -> None:
         self.open_account(f"data/{name}", "sum", epsilon, order)
         created = to_microseconds(self.time) if create_time is None else create_time
@@ -176,7 +178,8 @@ class Custodian:
     def reserve(self, round_id: str, cost: Cost | None = None) -> None:
         """`cost`: what the data's account is charged, where that is not what its parts come to."""
         for account, parts in self._charged(round_id).items():
-            charged = charge_of(parts) if cost is None or account != "data/shop" else cost
+            due = charge_at(parts, self.orders[account]) if account in self.orders else charge_of(parts)
+            charged = due if cost is None or account != "data/shop" else cost
             self.append("reserve", account, round_id, charged, parts_to_json("equilibrium", parts))
 
     def seal(self, round_id: str, nonce: str | None = None) -> None:
@@ -299,6 +302,7 @@ class Custodian:
     def open_account(self, name: str, composition: str, epsilon: float, order: float | None = None) -> None:
         events = {"cap": {"epsilon": epsilon, "delta": 1e-6}, "composition": composition}
         counted = {} if order is None else {"order": order}
+        self.orders |= {} if order is None else {name: order}
         self.append("open-account", name, "", Cost(), json.dumps(events | counted))
 
     def append(self, action: str, account: str, round_id: str, cost: Cost, events: str) -> None:

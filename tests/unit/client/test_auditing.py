@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from unit.client.custodian import DATA_PARTS, Custodian, rechained
+from unit.client.custodian import DATA_PARTS, ORDER, Custodian, rechained
 
 from equipoise.accounting import Approximate, Cost, charge_at, charge_of, parts_to_json
 from equipoise.auditing.archive import Archive, Own, read_archive, write_archive
@@ -25,7 +25,8 @@ from equipoise.errors import InvalidArgument, Unavailable, VerificationFailed, W
 from equipoise.signed_notes import SigningKey, sign_note
 
 ROUND, OTHER = "aa", "bb"
-LESS = replace(charge_of(DATA_PARTS), rho=charge_of(DATA_PARTS).rho - 1)
+PLANNED, CHARGED = charge_of(DATA_PARTS), charge_at(DATA_PARTS, ORDER)
+LESS = replace(CHARGED, divergence=CHARGED.divergence - 10**6)
 
 
 def failures(audit: Audit) -> dict[str, str]:
@@ -82,7 +83,7 @@ def test_everything_an_honest_custodian_does_is_in_order() -> None:
     assert audit.passed
     data = audit.standing[-1]
     assert data.name == "data/shop"
-    assert data.committed.rho == 3 * charge_of(DATA_PARTS).rho  # a1, b3 and c1
+    assert data.committed.divergence == 3 * CHARGED.divergence  # a1, b3 and c1
 
 
 def test_an_archive_is_read_as_it_was_written(custodian: Custodian, tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ def test_the_report_says_what_was_found_and_what_was_not_looked_for(custodian: C
     report = as_markdown(audit)
     assert "Everything that was checked is in order" in report
     assert f"| `{ROUND}` | shop | equilibrium |" in report
-    assert "| `data/shop` | 0.26" in report
+    assert "| `data/shop` | 1.35" in report
     assert "A3, Has the log only grown since every checkpoint that was seen before? no checkpoint" in report
     told = json.loads(json.dumps(plain(as_json(audit))))
     assert told["passed"] is True
@@ -314,7 +315,7 @@ def test_a_round_from_before_the_log_is_remarked() -> None:
 def test_a_round_that_is_only_said_to_be_from_before_the_log_is_found(custodian: Custodian, dataset: str) -> None:
     """Its dataset is recorded as a later one, or not recorded at all, and in the journal a later one."""
     hidden = custodian.listed[OTHER]
-    custodian.open_account("data/hidden", "sum", 3.0)
+    custodian.open_account("data/hidden", "sum", 3.0, ORDER)
     custodian.remove(OTHER)
     custodian.listed[OTHER] = replace(hidden, open_time=0, dataset=dataset)
     problem = f"the round {OTHER} is listed as opened before the log began, but its dataset is newer"
@@ -460,17 +461,17 @@ def charged_less_throughout(custodian: Custodian) -> None:
 
 
 def planned_less(custodian: Custodian) -> None:
-    custodian.open("cc", cost=LESS)
+    custodian.open("cc", cost=replace(PLANNED, rho=PLANNED.rho - 1))
 
 
 def cap_exceeded(custodian: Custodian) -> None:
-    events = json.dumps({"cap": {"epsilon": 0.3, "delta": 1e-6}})
+    events = json.dumps({"cap": {"epsilon": 1.444, "delta": 1e-6}})  # two rounds fit, and three do not
     custodian.append("set-cap", "data/shop", "", Cost(), events)
     custodian.play("cc")
 
 
 def cap_below_what_is_spent(custodian: Custodian) -> None:
-    events = json.dumps({"cap": {"epsilon": 0.2, "delta": 1e-6}})
+    events = json.dumps({"cap": {"epsilon": 1.43, "delta": 1e-6}})
     custodian.append("set-cap", "data/shop", "", Cost(), events)
 
 
@@ -560,15 +561,15 @@ def test_any_bit_that_is_flipped_is_found(
 
 def test_what_was_written_off_is_counted_and_remarked(custodian: Custodian) -> None:
     """It may exceed the cap, as nobody knows what was spent; but then nothing more is reserved."""
-    lost = Cost(epsilon=5 * 10**12)
+    lost = Cost(divergence=5 * 10**12)
     custodian.append("write-off", "data/shop", "", lost, '{"finding": "missing"}')
     audit = verify(custodian.archive(), custodian.trusted)
     assert audit.passed
     assert audit.remarks == ["entry 18: on data/shop something was written off after a loss"]
-    assert audit.standing[-1].committed.epsilon == lost.epsilon
+    assert audit.standing[-1].committed.divergence == lost.divergence + 2 * CHARGED.divergence
     custodian.open("cc")
     custodian.reserve("cc")
-    assert "takes data/shop to epsilon 5.3" in found(custodian, custodian.archive())["A7"]
+    assert "takes data/shop to epsilon 6.36" in found(custodian, custodian.archive())["A7"]
 
 
 def test_an_account_of_one_order_holds_both_of_its_limits() -> None:

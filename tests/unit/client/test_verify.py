@@ -36,7 +36,7 @@ HONEST = {
     "aborted when running": Told(end="running"),
     "an account of a Renyi order": Told(
         items={
-            "round": {"analyst_order": 5.5},
+            "round": {"unit": "analyst", "analyst_order": 5.5},
             "result": {"charge": NOTHING},
         },
         parts=(),

@@ -54,7 +54,15 @@ LIES: dict[str, tuple[Told, Check]] = {
         Told(items={"round": {"analyst_events": {"mechanism": "equilibrium", "events": 1}}}),
         Check.CHARGE,
     ),
-    "a charge at another order": (Told(items={"round": {"analyst_order": 5.5}}), Check.CHARGE),
+    "a charge at another order": (
+        Told(items={"round": {"unit": "analyst", "analyst_order": 5.5}}),
+        Check.CHARGE,
+    ),
+    "an order where rounds do not add": (
+        Told(items={"round": {"analyst_order": 5.5}, "result": {"charge": NOTHING}}, parts=()),
+        Check.CHARGE,
+    ),
+    "no order where rounds add": (Told(items={"round": {"unit": "analyst"}}), Check.CHARGE),
     "a charge for a round that never was sealed": (
         Told(end="open", items={"charge": {"state": "spent"}}),
         Check.CHARGE,
@@ -76,7 +84,10 @@ def test_a_charge_at_a_renyi_order_is_recomputed() -> None:
     part = Concentrated("game", Fraction(1, 7))
     cost = charge_at([part], 5.5)
     charge = NOTHING | {"delta": cost.delta, "divergence": cost.divergence}
-    items: dict[str, dict[str, object]] = {"round": {"analyst_order": 5.5}, "result": {"charge": charge}}
+    items: dict[str, dict[str, object]] = {
+        "round": {"unit": "analyst", "analyst_order": 5.5},
+        "result": {"charge": charge},
+    }
     assert found(Told(parts=(part,), items=items).bundle(log_of())) is None
     less = items | {"result": {"charge": charge | {"divergence": cost.divergence - 1}}}
     assert found(Told(parts=(part,), items=less).bundle(log_of())) is Check.CHARGE

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.exc import IntegrityError
 
 from equipoise.accounting import Cost
+from equipoise.errors import InvalidArgument
 from equipoise_server.ledger import charges
 from equipoise_server.ledger.accounts import account
 from equipoise_server.ledger.caps import Cap, limits
@@ -46,13 +47,15 @@ def in_words_of(connection: Connection, statement: str) -> str:
     return re.sub(r"x'([0-9a-f]*)'", r"decode('\1', 'hex')", statement)
 
 
+ANN = "analyst/t/query/ann"
 SECOND = [
-    "INSERT INTO datasets VALUES ('t', 't.csv', '{}', 1, 1, 0.1, 0, NULL)",
+    "INSERT INTO datasets VALUES ('t', 't.csv', '{{}}', 1, 1, 0.1, 0, NULL)",
     "INSERT INTO rounds (id, dataset, state, terms, plan, records, universe_size, seed_commitment, sealed_seed, "
-    "open_time, abort_reason, peak_memory_bytes) VALUES ('r0', 't', 'open', '{}', '{}', 1, 1, '', '', 0, '', 0)",
-    "INSERT INTO accounts VALUES ('data/t', 't', 'sum', 1, 0.000001, "
+    "open_time, abort_reason, peak_memory_bytes) VALUES "
+    "('r0', 't', 'open', '{{}}', '{{}}', 1, 1, '', '', 0, '', 0)",
+    "INSERT INTO accounts VALUES ('{0}', 't', '{1}', 1, 0.000001, "
     "24355569335, 1000000000000, 1000000000000, 0, 0, 0, 7, 8, 9)",
-    "INSERT INTO charges VALUES ('r0', 'data/t', 'reserved', 7, 8, 9, '{\"events\": []}')",
+    "INSERT INTO charges VALUES ('r0', '{0}', 'reserved', 7, 8, 9, '{{\"events\": []}}')",
 ]
 
 
@@ -76,7 +79,7 @@ def chained(*entries: dict[str, object]) -> list[dict[str, object]]:
     """Entries with their digests, as version 1 of the chain makes them."""
     digest, found = bytes(32), []
     for sequence, each in enumerate(entries, start=1):
-        entry = {"sequence": sequence, "time": 9, "account": "data/t", "round_id": "", "events": "{}"} | each
+        entry = {"sequence": sequence, "time": 9, "account": ANN, "round_id": "", "events": "{}"} | each
         hashed = {"version": 1, "round": entry["round_id"]}
         hashed |= {name: value for name, value in entry.items() if name != "round_id"}
         encoded = json.dumps(hashed, sort_keys=True, separators=(",", ":")).encode()
@@ -86,21 +89,28 @@ def chained(*entries: dict[str, object]) -> list[dict[str, object]]:
 
 
 def test_accounts_and_journal_of_the_second_version_mean_what_they_meant(store_url: str) -> None:
-    opening = json.dumps({"cap": {"epsilon": 1.0, "delta": 1e-6}, "composition": "sum"})
+    opening = json.dumps({"cap": {"epsilon": 1.0, "delta": 1e-6}, "composition": "worst"})
     entries = chained(
         {"action": "open-account", "rho": 0, "epsilon": 0, "delta": 0, "events": opening},
         {"action": "reserve", "rho": 7, "epsilon": 8, "delta": 9, "round_id": "r0"},
     )
-    earlier(store_url, "0002", SECOND, entries)
+    earlier(store_url, "0002", [each.format(ANN, "worst") for each in SECOND], entries)
     store = open_store(store_url)
     with store.write() as connection:
         check_accounts(connection)
         charges.spend(connection, "r0", datetime(2024, 1, 1, tzinfo=UTC))
         check_accounts(connection)
-        held = account(connection, "data/t")
+        held = account(connection, ANN)
     assert (held.cap, held.limit) == (Cap(1.0, 1e-6), limits(Cap(1.0, 1e-6)))
     assert held.spent == held.committed == Cost(7, 8, 9)
     store.close()
+
+
+def test_a_store_whose_rounds_add_without_an_order_is_refused(store_url: str) -> None:
+    """No order that is chosen now, after its results were seen, is proven to hold its cap."""
+    earlier(store_url, "0002", [each.format("data/t", "sum") for each in SECOND], [])
+    with pytest.raises(InvalidArgument, match="store: was written by a version whose accounts have no Renyi order"):
+        open_store(store_url)
 
 
 def test_results_and_journal_of_the_first_version_are_kept(store_url: str) -> None:

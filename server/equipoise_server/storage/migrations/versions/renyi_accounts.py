@@ -10,6 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
+from equipoise.errors import InvalidArgument
+
 revision = "0003"
 down_revision = "0002"
 
@@ -41,6 +43,8 @@ COLUMNS: dict[str, tuple[tuple[str, sa.types.TypeEngine[Any], dict[str, str]], .
 
 
 def upgrade() -> None:
+    if op.get_bind().execute(sa.text("SELECT name FROM accounts WHERE composition = 'sum'")).first():
+        raise InvalidArgument("store", "was written by a version whose accounts have no Renyi order")
     # In this form both databases know it: SQLite takes a constraint with a new column, and never afterwards. No row
     # is written, so the journal's triggers have nothing to refuse, and every digest stays what it is.
     for table, columns in COLUMNS.items():
