@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import AsyncExitStack, ExitStack
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,13 @@ from integration.test_server_round import WORKLOADS, registration, terms, upload
 from sqlalchemy import select
 from unit.ledger.ledger_store import ledger_store, open_with, totals
 
-from equipoise.accounting import Cost
+from equipoise.accounting import RHO_UNIT, Concentrated, Cost, charge_at, parts_to_json
 from equipoise.v1 import analyst_pb2_grpc, operator_pb2, types_pb2
 from equipoise.v1.operator_pb2_grpc import OperatorServiceStub
 from equipoise.wire import workload_to_bytes
 from equipoise_server.config import load_config
 from equipoise_server.ledger import accounts
-from equipoise_server.ledger.caps import Cap, Composition, fits
-from equipoise_server.ledger.conversion import largest_rho
+from equipoise_server.ledger.caps import Cap, Composition, at_order, fits, limits
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.rows import read_round
 from equipoise_server.state import open_deployment
@@ -32,20 +32,25 @@ from equipoise_server.storage.tables import charges
 
 CLIENTS, PROCESSES, FITTING = 64, 4, 23
 CAP = Cap(1.0, 1e-6)
-PART = largest_rho(CAP.epsilon, CAP.delta) // FITTING
+ADDING = at_order("cap", CAP)
+# So that `FITTING` of them fit exactly, and nothing beside.
+PART = Concentrated(
+    "answers", Fraction(limits(ADDING).divergence // FITTING, RHO_UNIT) / Fraction(ADDING.order or 1)
+)
 DATA, ANN = "data/t", "analyst/t/query/ann"
 
 # Each client has an engine, and so connections, of its own; all begin when they are told to.
 RACE = """
 import sys, threading
 from datetime import UTC, datetime
-from equipoise.accounting import Cost
+from equipoise.accounting import charge_of, parts_from_json
 from equipoise.errors import BudgetExhausted, Unavailable
 from equipoise_server.ledger.charges import Charge, reserve
 from equipoise_server.storage.store import open_store
 
-url, part, clients = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-asked = [Charge("data/t", Cost(rho=part), "{}"), Charge("analyst/t/query/ann", Cost(rho=1), "{}")]
+url, part, clients = sys.argv[1], sys.argv[2], sys.argv[3:]
+cost = charge_of(parts_from_json(part))
+asked = [Charge(name, cost, part) for name in ("data/t", "analyst/t/query/ann")]
 stores = [open_store(url) for _ in clients]
 fitting, go = [], threading.Event()
 
@@ -75,13 +80,20 @@ print(*fitting, flush=True)
 def test_processes_racing_for_the_last_budget_get_exactly_what_fits(store_url: str) -> None:
     rounds = [f"r{number}" for number in range(CLIENTS)]
     store = ledger_store(store_url, rounds)
-    open_with(store, DATA, Composition.SUM, CAP)
+    open_with(store, DATA, Composition.SUM, ADDING)
     open_with(store, ANN, Composition.WORST, CAP)
     with ExitStack() as stack:
         racers = [
             stack.enter_context(
                 subprocess.Popen(
-                    [sys.executable, "-c", RACE, store_url, str(PART), *rounds[number::PROCESSES]],
+                    [
+                        sys.executable,
+                        "-c",
+                        RACE,
+                        store_url,
+                        parts_to_json("test", [PART]),
+                        *rounds[number::PROCESSES],
+                    ],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,
@@ -96,7 +108,7 @@ def test_processes_racing_for_the_last_budget_get_exactly_what_fits(store_url: s
     assert all(racer.returncode == 0 for racer in racers)
     fitting = {round_id for each in told for round_id in each}
     assert len(fitting) == sum(map(len, told)) == FITTING
-    assert totals(store, DATA)[1] == Cost(rho=FITTING * PART)
+    assert totals(store, DATA)[1] == Cost(divergence=FITTING * charge_at([PART], ADDING.order or 1).divergence)
     with store.read() as connection:
         check_accounts(connection)
         assert set(connection.execute(select(charges.c.round_id)).scalars()) == fitting

@@ -1,20 +1,26 @@
-"""Rounds on accounts of a Renyi order: what they reserve, spend and export."""
+"""What rounds reserve and spend on accounts to which they add."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from integration.rounds_bench import ANALYSTS, ANN, CAP, SALT, SCHEMA, TERMS, Bench
+from sqlalchemy import select
 
-from equipoise.accounting import Mixture, charge_at, charge_of, parts_from_json
+from equipoise.accounting import Cost, Mixture, charge_at, charge_of, parts_from_json
 from equipoise.errors import AlreadyExists, InvalidArgument
 from equipoise.wire import workload_to_bytes
 from equipoise_server.ledger.accounts import account
+from equipoise_server.ledger.adjustments import write_off
 from equipoise_server.ledger.caps import Cap, at_order
+from equipoise_server.ledger.guard import Finding, Mark
 from equipoise_server.mechanisms.interface import Share
 from equipoise_server.rounds.datasets import Counting
+from equipoise_server.storage.tables import record_items
 
 PLAYED = replace(
     TERMS,
@@ -26,8 +32,8 @@ WHOLE = "analyst/shop/analyst/ann"
 
 
 def test_a_round_of_sampled_play_is_counted_by_its_mixture(tmp_path: Path, store_url: str) -> None:
-    bench = Bench(tmp_path, store_url, counting=Counting(analyst_order=0))
-    order = at_order("cap", Cap(CAP.epsilon, CAP.delta), 0).order
+    bench = Bench(tmp_path, store_url)
+    order = at_order("cap", Cap(CAP.epsilon, CAP.delta)).order
     assert order is not None
     round_id = bench.opened(PLAYED)
     bench.rounds.submit("ann", round_id, "s", workload_to_bytes(ANN), SALT)
@@ -40,9 +46,9 @@ def test_a_round_of_sampled_play_is_counted_by_its_mixture(tmp_path: Path, store
         on_analyst, on_data = account(connection, WHOLE), account(connection, "data/shop")
     assert on_analyst.cap == Cap(CAP.epsilon, CAP.delta, order)
     assert on_analyst.committed == charge_at(parts, order)
-    assert (on_data.cap.order, on_data.committed) == (None, plan.data_cost)
+    assert (on_data.cap.order, on_data.committed) == (order, charge_at(parts_from_json(plan.data_events), order))
     shown = {each.name: each for each in bench.rounds.accounts("shop")[0]}
-    assert (shown[WHOLE].order, shown["data/shop"].order) == (order, None)
+    assert (shown[WHOLE].order, shown["data/shop"].order) == (order, order)
     assert 0 < shown[WHOLE].divergence < shown[WHOLE].most_divergence
     bench.restart()
     bench.rounds.abort(round_id, "tried enough", "abort")
@@ -57,9 +63,42 @@ def test_how_accounts_count_is_a_part_of_the_request(tmp_path: Path, store_url: 
     assert ask("shop", "shop.csv", SCHEMA, CAP, CAP, "register", counting=Counting(8.0)).name == "shop"
     with pytest.raises(AlreadyExists):
         ask("shop", "shop.csv", SCHEMA, CAP, CAP, "register")
-    for counting, field in ((Counting(data_order=0.5), "data_order"), (Counting(None, 1e9), "analyst_order")):
+    for counting, field in ((Counting(data_order=0.5), "data_order"), (Counting(0.0, 1e9), "analyst_order")):
         with pytest.raises(InvalidArgument, match=field):
             ask("other", "shop.csv", SCHEMA, CAP, CAP, "other", counting=counting)
     with pytest.raises(InvalidArgument, match="analyst_order: must be finite"):
         Counting(analyst_order=float("nan"))
+    bench.stop()
+
+
+def test_where_rounds_do_not_add_there_is_no_order(tmp_path: Path, store_url: str) -> None:
+    """Whatever order the dataset has: a statement lives in one round, which is converted by itself."""
+    bench = Bench(tmp_path, store_url, counting=Counting(analyst_order=3.0))
+    round_id = bench.sealed()
+    plan = bench.rounds.get(round_id).plan
+    with bench.store.read() as connection:
+        held = account(connection, "analyst/shop/query/ann")
+        contents = [json.loads(each) for each in connection.execute(select(record_items.c.content)).scalars()]
+    assert (held.cap, held.committed) == (Cap(CAP.epsilon, CAP.delta), plan.analyst_cost)
+    assert [each["analyst_order"] for each in contents if each["item"] == "round"] == [None]
+    bench.stop()
+
+
+def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path, store_url: str) -> None:
+    bench = Bench(tmp_path, store_url)
+    lost = Mark(99, b"\1" * 32, {"data/gone": Cost(divergence=5)}, {"data/gone": 6.0})
+    with bench.store.write() as connection:
+        write_off(connection, lost, Finding.BEHIND, datetime(2024, 1, 1, tzinfo=UTC))
+
+    def register(order: float) -> None:
+        counting = Counting(data_order=order)
+        ask = bench.rounds.register_dataset
+        ask("gone", "shop.csv", SCHEMA, CAP, CAP, f"gone {order}", counting=counting, new_budgets=True)
+
+    for order in (0.0, 2.5):
+        with pytest.raises(InvalidArgument, match=r"data_order: must be 6\.0, at which what was written off"):
+            register(order)
+    register(6.0)
+    with bench.store.read() as connection:
+        assert account(connection, "data/gone").committed == Cost(divergence=5)
     bench.stop()

@@ -35,7 +35,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
 from equipoise.records import stream_digest
 from equipoise.wire import workload_to_bytes
 from equipoise_server.ledger.accounts import account
-from equipoise_server.ledger.caps import Cap
+from equipoise_server.ledger.caps import Cap, at_order
 from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.mechanisms.interface import Budget
@@ -72,7 +72,7 @@ class Account:
         return max(costs, key=lambda cost: (self.epsilon(cost), cost.delta), default=Cost())
 
     def epsilon(self, total: Cost) -> float:
-        """Epsilon at the cap's delta, of rhos and pairs or at the account's order."""
+        """Epsilon at the cap's delta: at the account's order, or of one round by itself."""
         if self.cap.order is None:
             return epsilon_for(total, self.cap.delta)
         left = self.cap.delta - total.delta / DELTA_UNIT
@@ -88,7 +88,7 @@ class Account:
         return self.holds(sum(costs, self.committed)) if self.sums else all(map(self.holds, costs))
 
     def holds(self, total: Cost) -> bool:
-        """Whether a total is within the cap; at an order half of its delta is for divergences alone."""
+        """Whether a total, or one round by itself, is within the cap; a total in each of the cap's halves."""
         if self.cap.order is None:
             return self.epsilon(total) <= self.cap.epsilon
         half = self.cap.delta / 2
@@ -150,10 +150,10 @@ class Life(RuleBasedStateMachine):
 
     @initialize(
         unit=st.sampled_from(["query", "analyst"]),
-        data_order=st.sampled_from([None, 2.5]),
-        analyst_order=st.sampled_from([None, 2.5]),
+        data_order=st.sampled_from([0.0, 2.5]),
+        analyst_order=st.sampled_from([0.0, 2.5]),
     )
-    def begin(self, unit: str, data_order: float | None, analyst_order: float | None) -> None:
+    def begin(self, unit: str, data_order: float, analyst_order: float) -> None:
         """There is always a round."""
         self.bench = Bench(
             self.directory,
@@ -161,8 +161,9 @@ class Life(RuleBasedStateMachine):
             counting=Counting(data_order, analyst_order),
         )
         (self.directory / "data" / "shop.csv").unlink()
-        self.accounts = {DATA: Account(sums=True, cap=Cap(CAP.epsilon, CAP.delta, data_order))}
-        self.analyst_cap = Cap(CAP.epsilon, CAP.delta, analyst_order)
+        alone = Cap(CAP.epsilon, CAP.delta)
+        self.accounts = {DATA: Account(sums=True, cap=at_order("cap", alone, data_order))}
+        self.analyst_caps = {"query": alone, "analyst": at_order("cap", alone, analyst_order)}
         self.open(unit, 8.0, None)
 
     @precondition(lambda self: len(self.rounds) < 6)
@@ -177,13 +178,12 @@ class Life(RuleBasedStateMachine):
         terms = replace(TERMS, unit=unit, data_budget=budget, analyst_budget=budget, options=OPTIONS)
         plan = self.bench.rounds.plan(terms)
         cost = plan.charged_analyst_cost
-        if self.analyst_cap.order is not None:
-            cost = charge_at(parts_from_json(plan.analyst_events), self.analyst_cap.order)
+        if (order := self.analyst_caps[unit].order) is not None:
+            cost = charge_at(parts_from_json(plan.analyst_events), order)
         mine = {f"analyst/shop/{unit}/{name}": cost for name in ("ann", "bob")}
-        order = self.accounts[DATA].cap.order
-        on_data = plan.data_cost if order is None else charge_at(parts_from_json(plan.data_events), order)
+        on_data = charge_at(parts_from_json(plan.data_events), self.accounts[DATA].cap.order or 0)
         costs = {DATA: on_data, **mine}
-        new = {name: Account(sums=unit == "analyst", cap=self.analyst_cap) for name in mine}
+        new = {name: Account(sums=unit == "analyst", cap=self.analyst_caps[unit]) for name in mine}
         known = new | self.accounts
         fits = all(known[name].takes([*self.pending(name), cost]) for name, cost in costs.items())
         try:
