@@ -78,7 +78,8 @@ def test_where_rounds_do_not_add_there_is_no_order(tmp_path: Path, store_url: st
     plan = bench.rounds.get(round_id).plan
     with bench.store.read() as connection:
         held = account(connection, "analyst/shop/query/ann")
-        contents = [json.loads(each) for each in connection.execute(select(record_items.c.content)).scalars()]
+        found = connection.execute(select(record_items.c.content)).scalars()
+        contents = [json.loads(each) for each in found if each]
     assert (held.cap, held.committed) == (Cap(CAP.epsilon, CAP.delta), plan.analyst_cost)
     assert [each["analyst_order"] for each in contents if each["item"] == "round"] == [None]
     bench.stop()

@@ -76,7 +76,7 @@ def noisy(rho: Fraction) -> Finite:
 def most_delta(add: Rule, cap: Cap, differ: frozenset[int]) -> float:
     """The largest delta at the cap's epsilon by which two tables are told apart.
 
-    `differ`: the truths, on the first table, of predicates that are otherwise on the second. No others tell a thing.
+    `differ`: the truths, on the first table, of predicates that are otherwise on the second. No other tells any.
     """
     found: dict[tuple[Cost, int], float] = {}
     rule = cache(add)
