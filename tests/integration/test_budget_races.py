@@ -18,7 +18,7 @@ from integration.test_server_round import WORKLOADS, registration, terms, upload
 from sqlalchemy import select
 from unit.ledger.ledger_store import ledger_store, open_with, totals
 
-from equipoise.accounting import RHO_UNIT, Concentrated, Cost, charge_at, parts_to_json
+from equipoise.accounting import RHO_UNIT, Concentrated, Cost, charge_at, parts_from_json, parts_to_json
 from equipoise.v1 import analyst_pb2_grpc, operator_pb2, types_pb2
 from equipoise.v1.operator_pb2_grpc import OperatorServiceStub
 from equipoise.wire import workload_to_bytes
@@ -176,8 +176,9 @@ def fitting_rounds(state: Path, round_id: str) -> int:
     store = open_deployment(state, datetime.now(UTC)).open_store()
     with store.read() as connection:
         check_accounts(connection)
-        cost = read_round(connection, round_id).plan.data_cost
         held = accounts.account(connection, "data/shop")
+        events = read_round(connection, round_id).plan.data_events
+    cost = charge_at(parts_from_json(events), held.cap.order or 0)
     store.close()
     total, count = cost, 0
     while fits(total, held.cap, held.limit):

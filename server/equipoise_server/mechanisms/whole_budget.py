@@ -19,8 +19,8 @@ Calibration = Callable[[Budget], Paid]
 def least_laplace(budget: Budget) -> Paid:
     """Discrete Laplace noise, charged as what buys less of it: its pure epsilon, or `epsilon^2 / 2` in zCDP.
 
-    Either charge is proven (`accounting.laplace_rho`), and accounts add rhos to rhos and pairs to pairs. Unless
-    delta is large, the budget's whole epsilon buys far less noise than its rho.
+    Either charge is proven (`accounting.laplace_rho`), and accounts count either at their order. Unless delta is
+    large, the budget's whole epsilon buys far less noise than its rho.
     """
     plain = Fraction(math.floor(Fraction(budget.epsilon) * RHO_UNIT), RHO_UNIT)
     concentrated = epsilon_within(Fraction(usable_rho(budget), RHO_UNIT))

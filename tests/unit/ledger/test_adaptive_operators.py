@@ -97,9 +97,10 @@ def most_delta(add: Rule, cap: Cap, differ: frozenset[int]) -> float:
     return best(Cost(), 0.0)
 
 
+TABLES: list[Table] = [(first, second) for first in (0, 1) for second in (0, 1)]
 NEIGHBOURS = [
     (table, other)
-    for table, other in product(product((0, 1), repeat=2), repeat=2)
+    for table, other in product(TABLES, repeat=2)
     if sum(a != b for a, b in zip(table, other, strict=True)) == 1
 ]
 DIFFERING = sorted(

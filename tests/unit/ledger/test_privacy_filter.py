@@ -81,7 +81,7 @@ def test_no_mixture_of_rho_pure_pairs_and_pairs_with_delta_breaks_an_account(eps
     plain = Cap(epsilon, DELTA)
     adding = at_order("cap", plain)
     left = Fraction(limits(adding).divergence, RHO_UNIT)
-    menu = (
+    menu: tuple[Part, ...] = (
         Concentrated("little", all_rho(adding) / 5),
         Concentrated("much", all_rho(adding) / 2),
         Approximate("pure", left / 3, Fraction(0)),
