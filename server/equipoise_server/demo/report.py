@@ -48,8 +48,8 @@ def as_json(
         "promised_error": max(row.promised_error for row in measured.rows),
         "gaussian_max_error": measured.gaussian,
         "mechanism": played.detail.plan.mechanism,
-        "epsilon_data": played.data_account.spent.epsilon,
-        "delta_data": played.data_account.spent.delta,
+        "epsilon_data": played.detail.plan.data_budget.epsilon,
+        "delta_data": played.detail.plan.data_budget.delta,
         "epsilon_analyst": max(row.epsilon_analyst for row in measured.rows),
         "delta_analyst": max(account.spent.delta for account in played.analyst_accounts.values()),
         "seconds": played.seconds,
@@ -82,7 +82,7 @@ def print_report(console: Console, played: Played, measured: Measured, proven: P
                 f"{row.uncertified:,}",
                 f"{row.promised_error:.4f}",
                 f"{row.max_error:.4f}",
-                f"{played.data_account.spent.epsilon:.3f}",
+                f"{played.detail.plan.data_budget.epsilon:.3f}",
                 f"{row.epsilon_analyst:.3f}",
             )
             for row in measured.rows
@@ -111,12 +111,15 @@ def print_report(console: Console, played: Played, measured: Measured, proven: P
 
 
 def _budget_lines(played: Played, measured: Measured) -> list[str]:
-    data, memory = played.data_account, played.detail.progress.peak_memory_bytes
+    data, counted = played.detail.plan.data_budget, played.data_account
+    memory = played.detail.progress.peak_memory_bytes
     analyst = max(row.epsilon_analyst for row in measured.rows)
     outside = sum(row.outside_bound for row in measured.rows)
     return [
-        f"The people in the table spent ({data.spent.epsilon:.4f}, {data.spent.delta:.2g}) of the round's "
-        f"({DATA_BUDGET.epsilon:g}, {DATA_BUDGET.delta:.2g}); their cap is {data.cap.epsilon:g}.",
+        f"The people in the table spent ({data.epsilon:.4f}, {data.delta:.2g}) of the round's "
+        f"({DATA_BUDGET.epsilon:g}, {DATA_BUDGET.delta:.2g}); their cap for all rounds is {counted.cap.epsilon:g}.",
+        f"Their account, to which rounds add at Renyi order {counted.order:g}, counts a divergence of "
+        f"{counted.divergence:.3f} of {counted.most_divergence:.3f}.",
         f"Each airline's statements spent ({analyst:.4f}, {ANALYST_BUDGET.delta:.2g}) of "
         f"({ANALYST_BUDGET.epsilon:g}, {ANALYST_BUDGET.delta:.2g}), against all other airlines together.",
         f"Answers outside their promised bound: {outside}. Mean error {measured.mean_error:.4f}. "
