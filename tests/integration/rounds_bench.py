@@ -9,10 +9,13 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from equipoise.accounting import DELTA_UNIT, OUTWARD
 from equipoise.queries import Marginal, Statement, attribute
 from equipoise.schema import Attribute, Schema
 from equipoise.wire import workload_to_bytes
 from equipoise_server.config import CONFIG_FILE, load_config
+from equipoise_server.ledger.accounts import account
+from equipoise_server.ledger.conversion import epsilon_at
 from equipoise_server.ledger.guard import Guard
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds.datasets import AT_USUAL_ORDERS, Counting
@@ -179,6 +182,13 @@ class Bench:
     def state(self, round_id: str) -> RoundState:
         """Where the round stands."""
         return self.rounds.get(round_id).state
+
+    def needed(self, name: str) -> float:
+        """The least epsilon of a cap, at its present delta, under which what is committed on an account fits."""
+        with self.store.read() as connection:
+            held = account(connection, name)
+        left = held.cap.delta - held.limit.delta / DELTA_UNIT
+        return epsilon_at(held.committed.divergence, held.cap.order or 0, left / OUTWARD) * OUTWARD
 
     def charged(self) -> dict[str, tuple[float, float]]:
         """Epsilon spent, and epsilon spent or reserved, by account."""

@@ -128,7 +128,8 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     assert len(table.read_text().splitlines()) == records + 1
     accounts = run("operator", "operator", "budget", "show", "shop")["accounts"]
     assert all(each["spent"] == each["committed"] for each in accounts)
-    assert 0 < accounts[-1]["spent"]["epsilon"] <= 8
+    assert 0 < accounts[0]["spent"]["epsilon"] <= 8
+    assert 0 < accounts[-1]["divergence"] < accounts[-1]["most_divergence"]
     assert run("operator", "operator", "round", "watch", round_id)["round"]["state"] == "released"
     assert run("operator", "operator", "round", "show", round_id)["round"]["state"] == "released"
     assert run("operator", "operator", "round", "list")["rounds"][0]["round"]["id"] == round_id

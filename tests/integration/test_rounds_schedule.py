@@ -85,7 +85,9 @@ def test_a_round_that_no_longer_fits_ends_with_a_public_reason(bench: Bench) -> 
     round_id = scheduled(bench)
     bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
     with bench.store.write() as connection:
-        connection.execute(text("UPDATE accounts SET committed_rho = limit_rho WHERE name = 'data/shop'"))
+        connection.execute(
+            text("UPDATE accounts SET committed_divergence = limit_divergence WHERE name = 'data/shop'")
+        )
     bench.clock.now = CLOSE
     bench.rounds.keep_schedule()
     record = bench.rounds.get_for_analyst("bob", round_id)
@@ -235,7 +237,7 @@ def test_rounds_that_protect_whole_analysts_add_up_until_the_cap(bench: Bench) -
     seal()
     assert one < bench.charged()[name][1] <= CAP.epsilon
     # Three times the cost does not fit, so the cap is what refuses, by the account's own name.
-    bench.rounds.set_cap(name, Budget(bench.charged()[name][1], CAP.delta), "cap")
+    bench.rounds.set_cap(name, Budget(bench.needed(name), CAP.delta), "cap")
     with pytest.raises(BudgetExhausted, match=f"account {name}: "):
         seal()
     bench.rounds.set_cap(name, CAP, "cap again")

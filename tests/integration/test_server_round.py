@@ -248,7 +248,12 @@ async def accounted(people: People, round_id: str) -> None:
     accounts = (await people.operator.ListAccounts(request)).accounts
     expected = {"data/shop", "analyst/shop/query/ann", "analyst/shop/query/bob"}
     assert {account.name for account in accounts} == expected
-    assert all(0 < account.spent.epsilon <= 8.0 for account in accounts)
+    for account in accounts:
+        if account.HasField("order"):
+            assert 0 < account.divergence < account.most_divergence
+        else:
+            assert 0 < account.spent.epsilon <= 8.0
+    assert [account.name for account in accounts if account.HasField("order")] == ["data/shop"]
     rounds = (await people.auditor.ListAuditRounds(auditor_pb2.ListAuditRoundsRequest())).details
     assert [detail.round.id for detail in rounds] == [round_id]
     entries = (await people.auditor.ListJournal(auditor_pb2.ListJournalRequest())).entries
