@@ -18,7 +18,7 @@ from sqlalchemy.engine import make_url
 from stores import find_binaries
 
 from equipoise_server.demo.process import free_address
-from equipoise_server.ledger.caps import Cap, limits
+from equipoise_server.ledger.caps import Cap, at_order, limits
 
 PROGRAMS = {"equipoise-server": "equipoise_server.cli", "python3": None}
 CAP = Cap(20.0, 1e-4)
@@ -127,8 +127,8 @@ def go_on(place: Place, day: Day) -> None:
     place.submitted(new)
     assert place.released(new) != day.answers
     # As many rounds fit as if there had been no restore: two before it, one since, and no more than these.
-    one = place.operate("budget", "history", "data/shop")["entries"][1]["cost"]["rho"]
-    for _ in range(3, limits(CAP).rho // one):
+    one = place.operate("budget", "history", "data/shop")["entries"][1]["cost"]["divergence"]
+    for _ in range(3, limits(at_order("cap", CAP)).divergence // one):
         place.operate("round", "seal", place.opened())
     place.refuse_for_want_of_budget()
 
@@ -139,7 +139,10 @@ def raise_the_cap(place: Place) -> None:
     words = shlex.split(block("The guard is lost").replace("$DATASET", "shop"))
     assert (words[-4], words[-2]) == ("--epsilon", "--delta")
     raised = (*words[1:-3], 3 * CAP.epsilon, "--delta")
-    assert "below what is spent" in place.refused("operator", *raised, CAP.delta)
+    assert "below what is spent" in place.refused("operator", *raised, CAP.delta / 2)
+    # More of epsilon alone is not enough: nothing that costs any delta fits.
+    place.ask("operator", *raised, CAP.delta)
+    place.refuse_for_want_of_budget()
     place.ask("operator", *raised, 2 * CAP.delta)
     assert place.opened()
     *looks, _ = block("Moving a budget").replace("$DATASET", "shop").splitlines()

@@ -11,6 +11,7 @@ from grpc import aio
 from integration.server_process import Credentials, Refusal
 from load.loaded_server import TABLE, opened, serving, uploaded
 
+from equipoise.accounting import charge_at, charge_of, parts_from_json
 from equipoise.queries import Marginal
 from equipoise.v1 import (
     analyst_pb2,
@@ -77,12 +78,13 @@ async def test_submit_floods_are_refused_and_nothing_is_charged(tmp_path: Path) 
             committed = {each.name: each.committed for each in accounts.accounts}
             assert committed["data/grid"].epsilon > 0
             journal = await auditor.ListJournal(auditor_pb2.ListJournalRequest())
-            charged = [
-                entry.cost.rho
-                for entry in journal.entries
-                if (entry.account, entry.round_id) == ("data/grid", round_id)
+            (charged,) = [
+                entry for entry in journal.entries if (entry.account, entry.round_id) == ("data/grid", round_id)
             ]
-            assert charged == [plan.data_cost.rho]
+            (order,) = [each.order for each in accounts.accounts if each.name == "data/grid"]
+            parts = parts_from_json(charged.events)
+            assert charge_of(parts).rho == plan.data_cost.rho > 0
+            assert charged.cost.divergence == charge_at(parts, order).divergence
             mine = await bob.GetAnalystRound(analyst_pb2.GetAnalystRoundRequest(round_id=round_id))
             assert mine.round.state == types_pb2.ROUND_STATE_SEALED
             assert '"unexpected"' not in server.log()
