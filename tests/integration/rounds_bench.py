@@ -9,15 +9,15 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from equipoise.accounting import DELTA_UNIT, OUTWARD
+from equipoise.accounting import DELTA_UNIT, OUTWARD, Cost, charge_at, parts_from_json
 from equipoise.queries import Marginal, Statement, attribute
 from equipoise.schema import Attribute, Schema
 from equipoise.wire import workload_to_bytes
 from equipoise_server.config import CONFIG_FILE, load_config
-from equipoise_server.ledger.accounts import account
+from equipoise_server.ledger.accounts import Account, account
 from equipoise_server.ledger.conversion import epsilon_at
 from equipoise_server.ledger.guard import Guard
-from equipoise_server.mechanisms.interface import Budget, Share
+from equipoise_server.mechanisms.interface import Budget, Plan, Share
 from equipoise_server.rounds.datasets import AT_USUAL_ORDERS, Counting
 from equipoise_server.rounds.records import ProgressRecord, RoundRecord, Terms
 from equipoise_server.rounds.service import Rounds
@@ -189,6 +189,15 @@ class Bench:
             held = account(connection, name)
         left = held.cap.delta - held.limit.delta / DELTA_UNIT
         return epsilon_at(held.committed.divergence, held.cap.order or 0, left / OUTWARD) * OUTWARD
+
+    def on_data(self) -> Account:
+        """What stands on the data's account."""
+        with self.store.read() as connection:
+            return account(connection, "data/shop")
+
+    def due(self, plan: Plan) -> Cost:
+        """What the data's account counts of a plan, by the plan's parts."""
+        return charge_at(parts_from_json(plan.data_events), self.on_data().cap.order or 0)
 
     def charged(self) -> dict[str, tuple[float, float]]:
         """Epsilon spent, and epsilon spent or reserved, by account."""

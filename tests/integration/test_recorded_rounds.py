@@ -129,7 +129,7 @@ def test_a_released_round_can_be_followed_from_its_end_to_its_table(bench: Bench
     assert {each.account for each in held} == {"data/shop", "analyst/shop/query/ann", "analyst/shop/query/cyd"}
     for listed in (reservation["charges"], spending["charges"]):
         assert {each["account"]: read_cost(each["cost"]) for each in listed} == {
-            each.account: cost if each.account != "data/shop" else opened.plan.data_cost for each in held
+            each.account: cost if each.account != "data/shop" else bench.due(opened.plan) for each in held
         }
 
     # It enters the log when the streams open, whenever it was computed; the rest at once.

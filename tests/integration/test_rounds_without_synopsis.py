@@ -15,6 +15,7 @@ from equipoise.accounting import Cost
 from equipoise.errors import OutOfRange, WrongState
 from equipoise.results import AnswerMethod
 from equipoise.wire import chunk_from_bytes
+from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.states import RoundState
 from equipoise_server.rpc.synopsis import RECORDS_A_MESSAGE, Synopses
@@ -37,7 +38,9 @@ def test_analysts_are_charged_nothing_and_find_no_synopsis(bench: Bench) -> None
     reserved = bench.charged()
     assert reserved.keys() == {DATA, *analysts}
     assert all(reserved[name] == (0.0, 0.0) for name in analysts)
-    assert reserved[DATA][0] == 0 < reserved[DATA][1] <= TERMS.data_budget.epsilon
+    plan = bench.rounds.get(round_id).plan
+    assert (bench.on_data().spent, bench.on_data().committed) == (Cost(), bench.due(plan))
+    assert 0 < epsilon_for(plan.data_cost, TERMS.data_budget.delta) <= TERMS.data_budget.epsilon
     # As if the server had died before the worker's last message.
     first = stored(bench)
     with bench.store.write() as connection:

@@ -16,6 +16,7 @@ from integration.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, ask, as
 from sqlalchemy import select, text
 from stores import allow_changes, back_up, restore
 
+from equipoise.accounting import Cost
 from equipoise.errors import (
     AlreadyExists,
     BudgetExhausted,
@@ -37,6 +38,7 @@ from equipoise.wire import (
     statement_to_bytes,
     workload_to_bytes,
 )
+from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import Budget, Share
 from equipoise_server.rounds.records import Ending, SessionTerms, Terms
 from equipoise_server.rounds.states import RoundState
@@ -94,7 +96,8 @@ def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(benc
     assert opened.terms.session == SessionTerms(length=8, turn_seconds=0, ending=Ending.HYPOTHESIS)
     charged = bench.charged()
     assert set(charged) == {DATA}  # what is not protected is not accounted for
-    assert charged[DATA][0] == 0 < charged[DATA][1] <= ONLINE.data_budget.epsilon
+    assert (bench.on_data().spent, bench.on_data().committed) == (Cost(), bench.due(opened.plan))
+    assert 0 < epsilon_for(opened.plan.data_cost, ONLINE.data_budget.delta) <= ONLINE.data_budget.epsilon
     actions = [entry.action for entry in bench.rounds.account_history(DATA)[0]]
     assert actions == ["open-account", "reserve", "run"]
 
