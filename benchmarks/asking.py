@@ -23,15 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sessions import CATEGORIES, RECORDS, cells_of, stream, table
 
-from equipoise.client import Client
-from equipoise.operator_client import Operator
-from equipoise.queries import Statement
-from equipoise.results import AnswerMethod
-from equipoise.schema import Attribute, Schema
-from equipoise.session import StatementAnswer
-from equipoise.views import Budget, SessionTerms, Share, Terms
-from equipoise_server.demo.process import free_address, serving
-from equipoise_server.state import create_state
+from equipoise.clients.analyst import Client
+from equipoise.clients.operator import Operator
+from equipoise.clients.session_stream import StatementAnswer
+from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import SessionTerms, Share, Terms
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Statement
+from equipoise_lab.demo.process import free_address, serving
+from equipoise_server.admin.state_directory import create_state
 
 WINDOWS = (1, 64)
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -14,20 +14,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import cycle
 
-from equipoise.accounting import DELTA_UNIT, ORDERS, RHO_UNIT, Cost, Part, charge_at, charge_of, parts_from_json
+from equipoise.accounting import (
+    DELTA_UNIT,
+    ORDERS,
+    RHO_UNIT,
+    Cost,
+    PrivacyEvent,
+    charge_at,
+    charge_of,
+    events_from_json,
+)
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise_server.demo.play import DATA_BUDGET
-from equipoise_server.demo.table import AIRLINES, RECORDS, SCHEMA
-from equipoise_server.demo.workloads import query_count, workload_of
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise_lab.demo.play import DATA_BUDGET
+from equipoise_lab.demo.table import AIRLINES, RECORDS, SCHEMA
+from equipoise_lab.demo.workloads import query_count, workload_of
+from equipoise_server.conversion import epsilon_for, epsilon_of_rho, largest_divergence, largest_rho
 from equipoise_server.ledger.caps import Cap, at_order, fits, limits
-from equipoise_server.ledger.conversion import epsilon_for, epsilon_of_rho, largest_divergence, largest_rho
-from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 CAPS = (Cap(3.0, 1e-11), Cap(1.0, 1e-6), Cap(3.0, 1e-6), Cap(10.0, 1e-6))
 SHARES = (1 / 2, 1 / 4, 1 / 8, 0.0)
 LARGE_ORDER = 100_000.0
-Rounds = Sequence[Sequence[Part]]
+Rounds = Sequence[Sequence[PrivacyEvent]]
 
 
 def main() -> None:
@@ -75,13 +86,13 @@ def row_of(cap: Cap) -> list[str]:
 
 def delta_of(events: str) -> float:
     """What the parts of a charge cost in delta at an order of 20."""
-    return charge_at(parts_from_json(events), 20).delta / DELTA_UNIT
+    return charge_at(events_from_json(events), 20).delta / DELTA_UNIT
 
 
-def demo() -> Setting:
+def demo() -> PublicParameters:
     """The demo's round."""
     asked = {airline: workload_of(airline) for airline in AIRLINES}
-    return Setting(
+    return PublicParameters(
         records=RECORDS,
         universe_size=SCHEMA.universe_size,
         shares=tuple(Share(name, len(each), query_count(each)) for name, each in asked.items()),
@@ -94,7 +105,7 @@ def demo() -> Setting:
     )
 
 
-def whole_analysts() -> Setting:
+def whole_analysts() -> PublicParameters:
     """400 analysts of four statements each, all of which are protected."""
     return replace(
         demo(),
@@ -110,7 +121,7 @@ def whole_analysts() -> Setting:
 def kinds() -> dict[str, Rounds]:
     """The parts of the demo's round by some mechanisms; two kinds are played by turns."""
     game, gaussian, laplace = (
-        parts_from_json(MECHANISMS[name].plan(demo()).data_events)
+        events_from_json(MECHANISMS[name].plan(demo()).data_events)
         for name in ("equilibrium", "gaussian", "laplace")
     )
     return {

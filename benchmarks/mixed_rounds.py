@@ -20,9 +20,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries import Marginal
-from equipoise.schema import Attribute, Schema
-from equipoise.workload import CompiledWorkload, compile_workload
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.game.query_player import Units

@@ -17,14 +17,15 @@ from pathlib import Path
 import numpy as np
 
 from equipoise.errors import BudgetExhausted
-from equipoise.queries import Among, Statement
-from equipoise.schema import Schema
-from equipoise.workload import compile_workload
-from equipoise_server.data.source import load_histogram
-from equipoise_server.simulation.measure import mean_errors
-from equipoise_server.simulation.request import Request
-from equipoise_server.simulation.simulate import Report, simulate
-from equipoise_server.simulation.task import Task, deal, read_statements
+from equipoise.queries.predicates import Among
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Statement
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise_lab.simulation.measure import mean_errors
+from equipoise_lab.simulation.request import Request
+from equipoise_lab.simulation.simulate import Report, simulate
+from equipoise_lab.simulation.task import Task, deal, read_statements
+from equipoise_server.datasets.source import load_histogram
 
 EPSILONS = (math.inf, 8.0, 4.0, 2.0, 1.0)
 ANALYSTS = 10

@@ -23,24 +23,25 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from integration.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
+from harness.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 
-from equipoise.queries import Marginal
-from equipoise.schema import Attribute, Schema
-from equipoise.wire import workload_to_bytes
-from equipoise.workload import compile_workload
-from equipoise_server.data.digest import data_digest
-from equipoise_server.data.source import load_histogram
-from equipoise_server.ledger.guard import Guard
-from equipoise_server.mechanisms.interface import Budget, Share
-from equipoise_server.rounds import custody, datasets, life, opening, submissions
-from equipoise_server.rounds.jobs import read_job
-from equipoise_server.rounds.records import Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share, Terms
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.source import load_histogram
+from equipoise_server.ledger.rollback_guard import Guard
+from equipoise_server.rounds import datasets, opening, submissions, transitions
+from equipoise_server.rounds.round_job import read_job
 from equipoise_server.rounds.seeds import bound_seed
-from equipoise_server.rounds.service import Rounds
-from equipoise_server.rounds.worker import Digests, Job, Part
+from equipoise_server.rounds.services import round_services
+from equipoise_server.rounds.worker import Digests, Job, StreamPart
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import identities
+from equipoise_server.transparency import seed_encryption
 from equipoise_server.transparency.sequencing import Sequencer
 
 POLL_SECONDS = 0.02
@@ -50,10 +51,10 @@ RECORDING: Sequence[tuple[object, str]] = (
     (datasets, "data_digest"),
     (datasets, "dataset_registered"),
     (opening, "round_opened"),
-    (custody, "seal_to"),
+    (seed_encryption, "seal_to"),
     (submissions, "workload_commitment"),
     (submissions.Submissions, "_signed"),
-    (life, "step_taken"),
+    (transitions, "step_taken"),
     (Sequencer, "sequence"),
 )
 
@@ -120,36 +121,38 @@ def lived(place: Path, case: Case) -> tuple[int, float, float]:
     names = [f"a{i:04d}" for i in range(case.analysts)]
     store, clock, guard = open_store(f"sqlite:///{place / 'equipoise.db'}"), HandClock(), Guard(place / "guard")
     sequencer = log_of(place, store, guard, clock())
-    service = Rounds(store, place, KEY, clock=clock, guard=guard, sequencer=sequencer, deployment=DEPLOYMENT)
-    service.recover()
+    service = round_services(
+        store, place, KEY, clock=clock, guard=guard, sequencer=sequencer, deployment=DEPLOYMENT
+    )
+    service.lifecycle.recover()
     with store.write() as connection:
         rows = [{"name": name, "role": "analyst", "created": 0} for name in names]
         connection.execute(identities.insert(), rows)
     budget = Budget(8.0, 1e-4)
     shares = tuple(Share(name, compiled.statement_count, compiled.query_count) for name in names)
-    terms = Terms("t", "query", budget, budget, 0.05, case.mechanism, shares, case.options)
+    terms = Terms("t", shares, budget, budget, mechanism=case.mechanism, options=case.options)
     workload = workload_to_bytes(asked)
     begin = processor_seconds()
-    service.register_dataset("t", "table.csv", schema, Budget(20.0, 1e-3), Budget(20.0, 1e-3), "register")
-    round_id = service.open(terms, "open").id
-    service.keep_schedule()
+    service.datasets.register("t", "table.csv", schema, Budget(20.0, 1e-3), Budget(20.0, 1e-3), "register")
+    round_id = service.opening.open(terms, "open").id
+    service.schedule.keep()
     for name in names:
-        service.submit(name, round_id, "submit", workload, SALT)
-    service.seal(round_id, "seal")
-    service.keep_schedule()
-    service.run(round_id, "run")
+        service.submissions.submit(name, round_id, "submit", workload, SALT)
+    service.lifecycle.seal(round_id, "seal")
+    service.schedule.keep()
+    service.lifecycle.run(round_id, "run")
     with store.read() as connection:
-        job = read_job(connection, service.foundation, round_id)
-    while not (progress := service.progress(round_id)).complete:
+        job = read_job(connection, service.context, round_id)
+    while not (progress := service.views.progress(round_id)).complete:
         assert not progress.phase.startswith("failed"), progress.phase
         time.sleep(POLL_SECONDS)
-    service.release(round_id, "release")
+    service.lifecycle.release(round_id, "release")
     clock.move(60)
-    service.keep_schedule()
+    service.schedule.keep()
     assert job is not None
-    service.close()
+    service.lifecycle.close()
     seconds = processor_seconds() - begin
-    parts = [Part(name, 1, service.results(name, round_id, 0, 1 << 30)) for name in names]
+    parts = [StreamPart(name, 1, service.analyst_views.results(name, round_id, 0, 1 << 30)) for name in names]
     store.close()
     return compiled.query_count * case.analysts, seconds, seconds_of_worker(job, parts)
 
@@ -159,7 +162,7 @@ def processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def seconds_of_worker(job: Job, parts: Sequence[Part]) -> float:
+def seconds_of_worker(job: Job, parts: Sequence[StreamPart]) -> float:
     """What the worker does for the records, done again."""
     histogram = load_histogram(job.table, Schema.from_json(job.schema)).histogram
     begin = time.thread_time()

@@ -19,7 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import Candidate, choose, compare, said
 from equipoise_server.mechanisms.registry import MECHANISMS
 
@@ -49,7 +51,7 @@ class Panel:
     analysts: int
     structured: bool
 
-    def setting(self, records: int, queries: int) -> Setting:
+    def setting(self, records: int, queries: int) -> PublicParameters:
         """The round of so many records and, in all, so many queries or a few more."""
         if self.structured:
             statements = max(1, round(queries / CELLS / self.analysts))
@@ -57,7 +59,7 @@ class Panel:
         else:
             statements = max(1, round(queries / self.analysts))
             share = Share("", statements, statements, statements)
-        return Setting(
+        return PublicParameters(
             records=records,
             universe_size=12**6 if self.structured else UNSTRUCTURED,
             shares=tuple(replace(share, analyst=f"analyst-{number}") for number in range(self.analysts)),

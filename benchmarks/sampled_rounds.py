@@ -20,9 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries import Among, Statement
-from equipoise.schema import Attribute, Schema
-from equipoise.workload import compile_workload
+from equipoise.queries.predicates import Among
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Statement
+from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.game.data_player import table_lifetime
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import EXPONENT_BITS, GameParameters

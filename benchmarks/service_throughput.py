@@ -2,11 +2,11 @@
 
     PYTHONPATH=tests python benchmarks/service_throughput.py
 
-The PostgreSQL is one that the tests start for themselves (`tests/stores.py`), in memory where there is room, so
-that its commits wait for no disk; SQLite's do. Without PostgreSQL, SQLite only is measured. Store, server, worker
-and analysts share the machine's cores. Streams are read whole and decoded. Submits are timed one after another for
-each analyst, all analysts at once: on an idle server, then while a round runs in its worker, in turns, so that
-whatever else the machine does falls on both.
+The PostgreSQL is one that the tests start for themselves (`tests/harness/stores.py`), in memory where there is
+room, so that its commits wait for no disk; SQLite's do. Without PostgreSQL, SQLite only is measured. Store,
+server, worker and analysts share the machine's cores. Streams are read whole and decoded. Submits are timed one
+after another for each analyst, all analysts at once: on an idle server, then while a round runs in its worker, in
+turns, so that whatever else the machine does falls on both.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from harness.stores import KINDS, cluster
 from numpy.typing import NDArray
-from stores import KINDS, cluster
 
-from equipoise.client import Client
-from equipoise.operator_client import Operator
-from equipoise.queries import Marginal
-from equipoise.schema import Attribute, Schema
-from equipoise.views import Budget, Share, Terms
-from equipoise_server.demo.process import free_address, serving
-from equipoise_server.state import create_state
+from equipoise.clients.analyst import Client
+from equipoise.clients.operator import Operator
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share, Terms
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal
+from equipoise_lab.demo.process import free_address, serving
+from equipoise_server.admin.state_directory import create_state
 
 SCHEMA = Schema(tuple(Attribute(f"a{i}", ("0", "1")) for i in range(17)))
 TABLE_ATTRIBUTES = 16  # of a wide table: 65,536 cells

@@ -19,14 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.asked import CompiledStatement
-from equipoise.queries import All, Among, Marginal, Statement
-from equipoise.schema import Attribute, Schema
-from equipoise.workload import compile_alone
-from equipoise_server.mechanisms.interface import Answers, Budget, Setting, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.predicates import AllOf, Among
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.workload_compiler import CompiledStatement, compile_alone
+from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS
-from equipoise_server.mechanisms.online.online import Online
-from equipoise_server.mechanisms.online.online_plan import OnlineParameters
+from equipoise_server.mechanisms.online.mechanism import Online
+from equipoise_server.mechanisms.online.plan import OnlineParameters
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, UNCERTIFIED
 
 CATEGORIES = 4
@@ -48,7 +50,7 @@ def main() -> None:
     statements = stream(schema, options.statements)
     histogram = table(attributes)
     compiled: list[CompiledStatement] = [compile_alone(statement, schema) for statement in statements]
-    setting = Setting(
+    setting = PublicParameters(
         records=RECORDS,
         universe_size=schema.universe_size,
         shares=(Share("analyst", len(compiled), sum(each.query_count for each in compiled)),),
@@ -109,7 +111,7 @@ def stream(schema: Schema, count: int) -> list[Statement]:
             for axis in choose.choice(len(schema.names), 2, replace=False):
                 inside = choose.choice(CATEGORIES, 2, replace=False)
                 parts.append(Among(schema.names[axis], tuple(str(value) for value in inside)))
-            statements.append(All(tuple(parts)))
+            statements.append(AllOf(tuple(parts)))
     return statements
 
 
@@ -173,7 +175,7 @@ def cells_of(statement: Statement, columns: Mapping[str, NDArray[np.intp]]) -> t
         for name in statement.attributes:
             inside = inside * CATEGORIES + columns[name]
         return inside + 1, CATEGORIES ** len(statement.attributes)
-    assert isinstance(statement, All)
+    assert isinstance(statement, AllOf)
     for part in statement.conditions:
         assert isinstance(part, Among)
         cells &= np.isin(columns[part.attribute], [int(value) for value in part.categories])

@@ -17,12 +17,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from unit.client import small_custodian
-from unit.client.small_custodian import Custodian, Told, signing_key
+from harness import small_custodian
+from harness.small_custodian import Custodian, Told, signing_key
 
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.schema import Attribute, Schema
-from equipoise.verify import Papers, verify
+from equipoise.queries.predicates import attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.verification.checks import VerifierInputs, verify
 
 ANSWERS = 1_000_000
 PART = 20  # one condition for so many answers
@@ -61,7 +62,7 @@ def main(answers: int) -> None:
         print(f"{check!s:>3} {now - last:7.2f} s  {said}")
         last = now
 
-    verify(data, Papers([signing_key(1).verifier]), passed)
+    verify(data, VerifierInputs([signing_key(1).verifier]), passed)
     print(f"{answers:,} answers verified in {time.perf_counter() - started:.1f} s")
 
 

@@ -19,16 +19,16 @@ from pathlib import Path
 import numpy as np
 
 from equipoise.errors import EquipoiseError
-from equipoise.queries import Marginal, Statement
-from equipoise.schema import Schema
-from equipoise_server.data.source import load_histogram
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal, Statement
+from equipoise_lab.simulation.demand import WEIGHT_BITS, Urn
+from equipoise_lab.simulation.measure import Errors, mean_errors
+from equipoise_lab.simulation.request import Request
+from equipoise_lab.simulation.session_simulate import AFRESH, CERTIFIED, UNCERTIFIED, alone, simulate_session
+from equipoise_lab.simulation.session_task import SessionTask, compiled
+from equipoise_lab.simulation.task import seed_bytes
+from equipoise_server.datasets.source import load_histogram
 from equipoise_server.randomness.stream import KeyedStream
-from equipoise_server.simulation.demand import WEIGHT_BITS, Urn
-from equipoise_server.simulation.measure import Errors, mean_errors
-from equipoise_server.simulation.request import Request
-from equipoise_server.simulation.session_simulate import AFRESH, CERTIFIED, UNCERTIFIED, alone, simulate_session
-from equipoise_server.simulation.session_task import SessionTask, compiled
-from equipoise_server.simulation.task import seed_bytes
 
 SIZES = {"a": 16, "b": 8, "c": 8, "d": 8, "e": 4, "f": 2}
 FORCED = ("updates=64", "threshold=0.06")  # coarser tests, so that more is certified for longer

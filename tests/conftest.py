@@ -1,14 +1,37 @@
-"""Fixtures of all tests: the stores that they run on; and what is left out where a tool is missing."""
+"""The options, tiers and fixtures of all tests: which stores they run on, how large they are, what is left out.
+
+Every folder is of one kind: `unit`, `integration`, `statistical` or `hostile`, which `-m` selects. Of each kind,
+`--tier quick` runs a part in minutes: every test on SQLite, unless it is marked `full`; of one marked `thin(n)` one
+in n of its cases; on PostgreSQL what is marked `both_stores`. `--tier rest` runs exactly what quick leaves out.
+"""
 
 from __future__ import annotations
 
+import os
+import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from faults.disk import UNTOLD, can_fail
-from stores import KINDS, MISSING, Cluster, cluster, sqlite_file
+from harness.audit_size import SIZES, AuditSize
+from harness.faults.disk import UNTOLD, can_fail
+from harness.stores import KINDS, MISSING, Cluster, cluster, sqlite_file
+from hypothesis import HealthCheck, settings
+from sqlalchemy.engine import make_url
+
+TESTS = Path(__file__).parent
+KIND_OF_FOLDER = {
+    "unit": "unit",
+    "property": "unit",
+    "vectors": "unit",
+    "integration": "integration",
+    "statistical": "statistical",
+    "noninterference": "statistical",
+    "hostile": "hostile",
+}
+FEW_KILLS, KILLS = 4, 20
 
 # What is about PostgreSQL alone.
 collect_ignore = (
@@ -22,7 +45,73 @@ collect_ignore = (
     ]
 )
 if not can_fail():
-    collect_ignore.append("faults")
+    collect_ignore.append("hostile/faults")
+
+# The same examples every time, so that a run of the tests means the same everywhere; `explore` looks for new ones.
+settings.register_profile(
+    "steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+)
+settings.register_profile(
+    "explore", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Which tests run, and how large the statistical audit, the random kills, the load and the soak are."""
+    parser.addoption("--tier", choices=("quick", "rest", "all"), default="all", help="which tests run")
+    parser.addoption("--audit-size", choices=sorted(SIZES), default="fast", help="how long the audit may take")
+    parser.addoption("--other-numpy", default="", help="a directory with another numpy, to replay rounds with")
+    parser.addoption("--kills", type=int, default=0, help="how often a server is killed; 0: a few times, and more")
+    parser.addoption("--kills-seed", default="1", help="what the moments of the kills are drawn from")
+    parser.addoption("--unread", type=int, default=200, help="how many streams nobody reads")
+    parser.addoption("--cancelled", type=int, default=600, help="how many streams are cancelled")
+    parser.addoption("--soak-minutes", type=float, default=0.1, help="how long a server is soaked")
+    parser.addoption("--soak-store", choices=("sqlite", "postgresql"), default="sqlite", help="with which store")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The markers; any other is an error."""
+    for kind in sorted(set(KIND_OF_FOLDER.values())):
+        config.addinivalue_line("markers", f"{kind}: given by the folder")
+    config.addinivalue_line("markers", "full: costs too much for the quick tier, in which others keep its promise")
+    config.addinivalue_line("markers", "thin(n): of its cases the quick tier runs one in n")
+    config.addinivalue_line("markers", "both_stores: in the quick tier on PostgreSQL, too")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`kills`: as often as `--kills` says; without it a few times, and outside of the quick tier often."""
+    if "kills" in metafunc.fixturenames:
+        said = metafunc.config.getoption("--kills")
+        metafunc.parametrize("kills", [said] if said else [FEW_KILLS, pytest.param(KILLS, marks=pytest.mark.full)])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test with its kind, and leave those that are not of the tier."""
+    cases: Counter[str] = Counter()
+    quick: list[pytest.Item] = []
+    rest: list[pytest.Item] = []
+    for item in items:
+        item.add_marker(KIND_OF_FOLDER[item.path.relative_to(TESTS).parts[0]])
+        (quick if in_quick_tier(item, cases) else rest).append(item)
+    tier = config.getoption("--tier")
+    if tier != "all":
+        config.hook.pytest_deselected(items=rest if tier == "quick" else quick)
+        items[:] = quick if tier == "quick" else rest
+
+
+def in_quick_tier(item: pytest.Item, cases: Counter[str]) -> bool:
+    """Whether the quick tier runs it. `cases` counts, by test, the cases that were looked at before."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+    needs_postgresql = "postgresql" in getattr(item, "fixturenames", ()) or "postgresql" in parameters
+    if item.get_closest_marker("full") or (needs_postgresql and not item.get_closest_marker("both_stores")):
+        return False
+    thin = item.get_closest_marker("thin")
+    if thin is None or needs_postgresql:
+        return True
+    test = item.nodeid.partition("[")[0]
+    cases[test] += 1
+    return (cases[test] - 1) % int(thin.args[0]) == 0
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +135,56 @@ def store_url(empty_store: Callable[[Path], AbstractContextManager[str]], tmp_pa
     """The URL of an empty store; every test that takes it runs on both kinds."""
     with empty_store(tmp_path) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def audit_size(request: pytest.FixtureRequest) -> AuditSize:
+    """What `--audit-size` names."""
+    return SIZES[request.config.getoption("--audit-size")]
+
+
+@pytest.fixture(scope="session")
+def other_numpy(request: pytest.FixtureRequest) -> str:
+    """What `--other-numpy` names, or nothing."""
+    directory: str = request.config.getoption("--other-numpy")
+    return directory
+
+
+@pytest.fixture
+def drawn(request: pytest.FixtureRequest, store_url: str) -> random.Random:
+    """What the moments of the kills are drawn from, other ones on each store."""
+    return random.Random(f"{request.config.getoption('--kills-seed')} {make_url(store_url).drivername}")
+
+
+@pytest.fixture(scope="session")
+def unread(request: pytest.FixtureRequest) -> int:
+    """What `--unread` says."""
+    number: int = request.config.getoption("--unread")
+    return number
+
+
+@pytest.fixture(scope="session")
+def cancelled(request: pytest.FixtureRequest) -> int:
+    """What `--cancelled` says."""
+    number: int = request.config.getoption("--cancelled")
+    return number
+
+
+@pytest.fixture
+def soak_seconds(request: pytest.FixtureRequest) -> float:
+    """What `--soak-minutes` says."""
+    minutes: float = request.config.getoption("--soak-minutes")
+    return 60 * minutes
+
+
+@pytest.fixture
+def soak_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty store of the kind that `--soak-store` says, as a server is configured with it."""
+    if request.config.getoption("--soak-store") == "sqlite":
+        yield "sqlite:///equipoise.db"
+    else:
+        with request.getfixturevalue("postgresql").database(tmp_path) as url:
+            yield url
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -117,7 +117,7 @@ class AlreadyExists(EquipoiseError):
 
     status = "ALREADY_EXISTS"
     reason = "EXISTS"
-    advice = "Use a fresh request_id, another name, or the words that were used before."
+    advice = "Use a new request_id or name, or resend the original request unchanged."
 
 
 class OutOfRange(EquipoiseError):

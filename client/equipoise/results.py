@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -15,34 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.grid import GRID_BITS
-from equipoise.queries import Marginal, Statement
-from equipoise.schema import Schema
-from equipoise.wire import NO_BOUND, ResultColumns
+from equipoise.model.results import NO_BOUND, AnswerMethod, ResultColumns
+from equipoise.queries.fixed_point import GRID_BITS
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import LinearKind, Statement, kind_of
 
 if TYPE_CHECKING:
     import pyarrow
 
 UNIT = np.float64(2.0**-GRID_BITS)  # of answers and bounds; a power of two, so that conversion to float is exact
-
-
-class AnswerMethod(IntEnum):
-    """How a query was answered; the numbers are the wire's."""
-
-    SYNOPSIS = 1
-    LAPLACE = 2
-    GAUSSIAN = 3
-    MULTIPLICATIVE_WEIGHTS = 4
-    UNCERTIFIED = 5
-    PROJECTION = 6
-    HISTOGRAM = 7
-    SMALL_DB = 8
-    HYPOTHESIS = 9
-
-    @property
-    def label(self) -> str:
-        """The name as people write it: `multiplicative_weights`."""
-        return self.name.lower()
 
 
 @dataclass(frozen=True)
@@ -71,22 +51,19 @@ class Labels:
     @property
     def queries(self) -> int:
         """The number of queries of all statements together."""
-        return sum(self._cells(statement) for statement in self.statements)
+        return sum(math.prod(map(len, self._categories(statement))) for statement in self.statements)
 
     def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
         """For every query its statement's position and its cell."""
         for number, statement in enumerate(self.statements):
-            if isinstance(statement, Marginal):
-                categories = [self.schema.attribute(name).categories for name in statement.attributes]
-                for cell in itertools.product(*categories):
-                    yield number, cell
-            else:
-                yield number, ()
+            for cell in itertools.product(*self._categories(statement)):
+                yield number, cell
 
-    def _cells(self, statement: Statement) -> int:
-        if not isinstance(statement, Marginal):
-            return 1
-        return math.prod(self.schema.attribute(name).size for name in statement.attributes)
+    def _categories(self, statement: Statement) -> list[tuple[str, ...]]:
+        """The categories of each attribute whose combinations are the statement's cells."""
+        kind = kind_of(statement)
+        names = kind.cells(statement) if isinstance(kind, LinearKind) else ()
+        return [self.schema.attribute(name).categories for name in names]
 
 
 @dataclass(frozen=True, eq=False)

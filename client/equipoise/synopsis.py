@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
-from equipoise.schema import Schema
+from equipoise.queries.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,38 +22,40 @@ from sqlalchemy import select
 
 from equipoise.errors import EquipoiseError, InvalidArgument
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2
-from equipoise_server.allocation import share_heaps
+from equipoise_server.admin.state_directory import Deployment, create_state, open_deployment
+from equipoise_server.clock import Clock, system_clock
 from equipoise_server.config import CONFIG_FILE, Config
+from equipoise_server.identity.admission import Admission
 from equipoise_server.identity.authority import certificate_to_pem
 from equipoise_server.identity.registry import Registry
 from equipoise_server.logs import log_to_stderr
-from equipoise_server.rounds.clock import Clock, system_clock
-from equipoise_server.rounds.custody import SeedSource, system_seeds
-from equipoise_server.rounds.log_views import LogViews
-from equipoise_server.rounds.service import Rounds
-from equipoise_server.rpc.analyst import AnalystMethods
-from equipoise_server.rpc.auditor import AuditorMethods
-from equipoise_server.rpc.authentication import authentication
-from equipoise_server.rpc.authorisation import check_role
+from equipoise_server.memory import share_heaps
+from equipoise_server.rounds.lifecycle import Lifecycle
+from equipoise_server.rounds.schedule import Schedule
+from equipoise_server.rounds.services import RoundServices, round_services
 from equipoise_server.rpc.configured import asking_limits, call_limits, options
-from equipoise_server.rpc.guards import GuardInterceptor
 from equipoise_server.rpc.health import health_served
-from equipoise_server.rpc.limits import call_limit
+from equipoise_server.rpc.interceptors.authentication import authentication, check_role
+from equipoise_server.rpc.interceptors.call_limits import call_limit
+from equipoise_server.rpc.interceptors.error_translation import hide_errors
+from equipoise_server.rpc.interceptors.interceptor import GuardInterceptor
+from equipoise_server.rpc.interceptors.metrics import Metrics
+from equipoise_server.rpc.interceptors.refused_certificates import Refusals
 from equipoise_server.rpc.methods import Serving, bind
-from equipoise_server.rpc.metrics import Metrics
-from equipoise_server.rpc.operator import OperatorMethods
-from equipoise_server.rpc.refusals import Refusals
-from equipoise_server.rpc.sessions import Asking
-from equipoise_server.rpc.shield import hide_errors
-from equipoise_server.rpc.synopsis import Synopses
+from equipoise_server.rpc.services.analyst import AnalystMethods
+from equipoise_server.rpc.services.auditor import AuditorMethods
+from equipoise_server.rpc.services.operator import OperatorMethods
+from equipoise_server.rpc.services.session_stream import Asking
+from equipoise_server.rpc.services.synopsis_stream import Synopses
+from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads, Threads
-from equipoise_server.rpc.uploads import Uploads
 from equipoise_server.sessions.service import Sessions
-from equipoise_server.state import Deployment, create_state, open_deployment
 from equipoise_server.storage.crash_points import Hook, told
 from equipoise_server.storage.store import Store
 from equipoise_server.transparency.log import check_log
+from equipoise_server.transparency.seed_encryption import SeedSource, system_seeds
 from equipoise_server.transparency.sequencing import Sequencer
+from equipoise_server.transparency.views import LogViews
 
 __all__ = ["create_state", "serve"]
 
@@ -98,7 +100,7 @@ async def serve(
                 _threads(deployment.config) as threads,
                 _authenticating() as authenticating,
                 _rounds(deployment, store, seeds, clock) as rounds,
-                _sessions(rounds) as sessions,
+                _sessions(deployment, rounds) as sessions,
                 _watched(deployment, store, stopping) as metrics,
             ):
                 server = _server(
@@ -108,15 +110,15 @@ async def serve(
                 port = _bind(server, deployment)
                 # Bound before recovery, so that a taken port is known at once; started after it, so that no
                 # call meets a round that has not been looked after.
-                await asyncio.to_thread(rounds.recover)
+                await asyncio.to_thread(rounds.lifecycle.recover)
                 await server.start()
-                schedule = asyncio.create_task(_keep_schedule(rounds, sessions, stopping))
+                schedule = asyncio.create_task(_keep_schedule(rounds.schedule, sessions, stopping))
                 expiry = asyncio.create_task(_tell_of_expiry(deployment, clock))
                 _log.info("serving", listen=deployment.config.listen, port=port)
                 if ready is not None:
                     ready(port)
                 try:
-                    await _taking_over(rounds, stopping)
+                    await _taking_over(rounds.lifecycle, stopping)
                     await schedule
                 finally:
                     schedule.cancel()
@@ -129,7 +131,7 @@ async def serve(
 
 
 def _check_log(deployment: Deployment, store: Store) -> None:
-    """A server that could not sign, or whose log is not what it was, is not started."""
+    """Refuse to start if signing keys are missing or the log fails verification."""
     with store.read() as connection:
         deployment.signer.check(connection)
         check_log(connection)
@@ -175,13 +177,15 @@ async def _watched(deployment: Deployment, store: Store, stopping: asyncio.Event
 
 
 @asynccontextmanager
-async def _rounds(deployment: Deployment, store: Store, seeds: SeedSource, clock: Clock) -> AsyncIterator[Rounds]:
-    rounds = Rounds(
+async def _rounds(
+    deployment: Deployment, store: Store, seeds: SeedSource, clock: Clock
+) -> AsyncIterator[RoundServices]:
+    rounds = round_services(
         store,
         deployment.config.data_path(deployment.state),
         deployment.storage_key,
         clock=clock,
-        seeds=seeds,
+        seed_source=seeds,
         release_grid_seconds=deployment.config.release_grid_seconds,
         guard=deployment.guard,
         sequencer=Sequencer(store, deployment.guard, deployment.signer),
@@ -193,12 +197,12 @@ async def _rounds(deployment: Deployment, store: Store, seeds: SeedSource, clock
         yield rounds
     finally:
         # A worker that runs now is ended; its round stays RUNNING and is run again at the next start.
-        await asyncio.to_thread(rounds.close)
+        await asyncio.to_thread(rounds.lifecycle.close)
 
 
 @asynccontextmanager
-async def _sessions(rounds: Rounds) -> AsyncIterator[Sessions]:
-    sessions = Sessions(rounds)
+async def _sessions(deployment: Deployment, rounds: RoundServices) -> AsyncIterator[Sessions]:
+    sessions = Sessions(rounds.context, rounds.opening, rounds.lifecycle, deployment.guard)
     try:
         yield sessions
     finally:
@@ -206,14 +210,14 @@ async def _sessions(rounds: Rounds) -> AsyncIterator[Sessions]:
         await asyncio.to_thread(sessions.stop)
 
 
-async def _taking_over(rounds: Rounds, stopping: asyncio.Event) -> None:
+async def _taking_over(lifecycle: Lifecycle, stopping: asyncio.Event) -> None:
     """Runs the rounds of servers that have died, until this one is told to stop."""
     while not stopping.is_set():
         try:
             await asyncio.wait_for(stopping.wait(), TAKE_OVER_SECONDS)
         except TimeoutError:
             try:
-                await asyncio.to_thread(rounds.take_over)
+                await asyncio.to_thread(lifecycle.take_over)
             except EquipoiseError as error:
                 _log.warning("not_taken_over", problem=error.message)
             except Exception as error:
@@ -221,11 +225,11 @@ async def _taking_over(rounds: Rounds, stopping: asyncio.Event) -> None:
                 _log.error("not_taken_over", kind=type(error).__name__)
 
 
-async def _keep_schedule(rounds: Rounds, sessions: Sessions, stopping: asyncio.Event) -> None:
+async def _keep_schedule(schedule: Schedule, sessions: Sessions, stopping: asyncio.Event) -> None:
     """Looks for what is due until the server is told to stop. What fails stays due, and is tried again."""
     while not stopping.is_set():
         try:
-            await asyncio.to_thread(rounds.keep_schedule)
+            await asyncio.to_thread(schedule.keep)
             await asyncio.to_thread(sessions.look_after)
         except EquipoiseError as error:
             _log.error("schedule_not_kept", problem=error.message)
@@ -249,7 +253,7 @@ async def _tell_of_expiry(deployment: Deployment, clock: Clock) -> None:
 def _server(
     deployment: Deployment,
     store: Store,
-    rounds: Rounds,
+    rounds: RoundServices,
     sessions: Sessions,
     clock: Clock,
     stopping: asyncio.Event,
@@ -258,7 +262,8 @@ def _server(
     metrics: Metrics,
 ) -> aio.Server:
     config = deployment.config
-    registry = Registry(store)
+    admission = Admission(Registry(rounds.operations), deployment.authority, config.certificate_days)
+    registry = admission.registry
     guards = (
         hide_errors,
         metrics.guard(),
@@ -283,19 +288,18 @@ def _server(
     asking = Asking(sessions, threads, stopping, asking_limits(config))
     analyst, operator, auditor = SERVICES
     services = {
-        analyst: AnalystMethods(rounds, asking, Synopses(rounds, store), uploads, threads, stopping),
-        operator: OperatorMethods(
-            rounds,
-            sessions,
-            registry,
-            deployment.authority,
-            log_keys,
-            config.certificate_days,
-            clock,
+        analyst: AnalystMethods(
+            rounds.datasets,
+            rounds.submissions,
+            rounds.analyst_views,
+            asking,
+            Synopses(rounds.analyst_views, rounds.datasets, store),
+            uploads,
             threads,
             stopping,
         ),
-        auditor: AuditorMethods(rounds, LogViews(store)),
+        operator: OperatorMethods(rounds, sessions, admission, log_keys, threads, stopping),
+        auditor: AuditorMethods(rounds.views, rounds.budgets, rounds.seeds, LogViews(store)),
     }
     server.add_generic_rpc_handlers(tuple(bind(services, Serving(threads, config.stall_seconds))))
     return server

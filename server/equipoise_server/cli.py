@@ -4,59 +4,164 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 
-import typer
+from equipoise.commands.program import LazyCommand, lazy_app, run
 
-from equipoise.errors import EquipoiseError, InvalidArgument
-from equipoise_server.commands import auditing, certifying, deployment, ledger, log, tables, trying
-from equipoise_server.commands.printing import ERR
+# What the extra `server` brings, by the names under which it is imported. A client's installation has none of it.
+SERVER_PACKAGES = (
+    "scipy",
+    "sqlalchemy",
+    "alembic",
+    "duckdb",
+    "pydantic_settings",
+    "structlog",
+    "prometheus_client",
+    "grpc_health",
+    "dp_accounting",
+)
 
-app = typer.Typer(
-    help="Hold a private table and answer many analysts' questions about it, in rounds that protect the people "
+data_app = lazy_app(
+    "Look at tables before they are registered.",
+    {
+        "check": LazyCommand(
+            "equipoise_server.commands.tables:check_table",
+            "Read a table under a schema, as registering it would, and count.",
+        ),
+    },
+)
+identity_app = lazy_app(
+    "Admit, renew and revoke operators and auditors.",
+    {
+        "add": LazyCommand(
+            "equipoise_server.commands.certifying:add",
+            "Admit another operator or auditor, who made a request with: equipoise enroll.",
+        ),
+        "renew": LazyCommand(
+            "equipoise_server.commands.certifying:renew",
+            "Give an operator or auditor another certificate, for a request of: equipoise enroll --renew.",
+        ),
+        "revoke": LazyCommand(
+            "equipoise_server.commands.certifying:revoke",
+            "Keep anybody out: its certificates are refused at once, and what it has open ends within a minute.",
+        ),
+        "list": LazyCommand(
+            "equipoise_server.commands.certifying:list_all",
+            "List operators, auditors and analysts, and until when their newest certificates are good.",
+        ),
+    },
+)
+certificate_app = lazy_app(
+    "The server's own certificate.",
+    {
+        "renew": LazyCommand(
+            "equipoise_server.commands.certifying:renew_server",
+            "Give the server a new key and certificate, before the present one expires; then start it again.",
+        ),
+    },
+)
+ledger_app = lazy_app(
+    "Check and repair the budget ledger, while no server runs.",
+    {
+        "verify": LazyCommand(
+            "equipoise_server.commands.ledger:verify_ledger",
+            "Recompute the journal's chain and every account from it, and all records and the log; compare with "
+            "the guard.",
+        ),
+        "write-off": LazyCommand(
+            "equipoise_server.commands.ledger:write_off",
+            "Repair a store that was restored from an older copy, so that a server starts on it again.",
+        ),
+    },
+)
+keys_app = lazy_app(
+    "The keys that sign the log, and auditors'.",
+    {
+        "show": LazyCommand(
+            "equipoise_server.commands.log:show_keys",
+            "Show every key that signs or signed the log, and auditors', to which seeds are sealed.",
+        ),
+        "add": LazyCommand(
+            "equipoise_server.commands.log:add_key",
+            "Put another key in force, beside those that are; servers may run meanwhile.",
+        ),
+        "retire": LazyCommand(
+            "equipoise_server.commands.log:retire",
+            "End a key's time; servers may run meanwhile. The private part of one of the log's is removed.",
+        ),
+    },
+)
+log_app = lazy_app(
+    "The log of all that was recorded.",
+    {
+        "export": LazyCommand(
+            "equipoise_server.commands.log:export",
+            "Write the log to files, as C2SP's specification tlog-tiles has them: checkpoint, tiles of hashes, "
+            "entries.",
+        ),
+    },
+)
+audit_app = lazy_app(
+    "Put what is promised to the proof.",
+    {
+        "replay": LazyCommand(
+            "equipoise_server.commands.auditing:replay",
+            "Compute a released round again from its data and seed, and compare every message with what was "
+            "released.",
+        ),
+        "empirical": LazyCommand(
+            "equipoise_server.commands.auditing:empirical",
+            "Run a mechanism on neighbouring inputs, and certify what its outcomes alone prove of its epsilons.",
+        ),
+    },
+)
+app = lazy_app(
+    "Hold a private table and answer many analysts' questions about it, in rounds that protect the people "
     "in the table and the analysts who ask.\n\nBegin with: equipoise-server init, then equipoise-server serve. "
     "To see a whole round first: equipoise-server demo.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+    {
+        "init": LazyCommand(
+            "equipoise_server.commands.deployment:init",
+            "Make a state directory: an own certificate authority, keys, an empty store, a configuration file.",
+        ),
+        "check": LazyCommand(
+            "equipoise_server.commands.deployment:check",
+            "Check configuration, keys, certificates, store and journal, without serving.",
+        ),
+        "serve": LazyCommand(
+            "equipoise_server.commands.deployment:serve",
+            "Serve until interrupted (Ctrl+C or SIGTERM); open calls may end first.",
+        ),
+        "demo": LazyCommand(
+            "equipoise_server.commands.deployment:demo",
+            "Play one whole round on a real public table: airlines compete, nobody learns what the others asked.",
+        ),
+        "plan": LazyCommand(
+            "equipoise_server.commands.trying:plan",
+            "Compare what every mechanism would promise, cost and take for a round, and show which one auto "
+            "chooses.",
+        ),
+        "simulate": LazyCommand(
+            "equipoise_server.commands.trying:simulate",
+            "Run a mechanism on a table one may look at, and compare every answer with the truth.",
+        ),
+    },
 )
-data_app = typer.Typer(help="Look at tables before they are registered.", no_args_is_help=True)
-identity_app = typer.Typer(help="Admit, renew and revoke operators and auditors.", no_args_is_help=True)
-certificate_app = typer.Typer(help="The server's own certificate.", no_args_is_help=True)
-audit_app = typer.Typer(help="Put what is promised to the proof.", no_args_is_help=True)
-ledger_app = typer.Typer(help="Check and repair the budget ledger, while no server runs.", no_args_is_help=True)
-keys_app = typer.Typer(help="The keys that sign the log, and auditors'.", no_args_is_help=True)
-log_app = typer.Typer(help="The log of all that was recorded.", no_args_is_help=True)
-
-for command in (deployment.init, deployment.check, deployment.serve, deployment.demo, trying.plan, trying.simulate):
-    app.command()(command)
-data_app.command("check")(tables.check_table)
 app.add_typer(data_app, name="data")
-identity_app.command("add")(certifying.add)
-identity_app.command("renew")(certifying.renew)
-identity_app.command("revoke")(certifying.revoke)
-identity_app.command("list")(certifying.list_all)
 app.add_typer(identity_app, name="identity")
-certificate_app.command("renew")(certifying.renew_server)
 app.add_typer(certificate_app, name="certificate")
-ledger_app.command("verify")(ledger.verify_ledger)
-ledger_app.command("write-off")(ledger.write_off)
 app.add_typer(ledger_app, name="ledger")
-keys_app.command("show")(log.show_keys)
-keys_app.command("add")(log.add_key)
-keys_app.command("retire")(log.retire)
 app.add_typer(keys_app, name="keys")
-log_app.command("export")(log.export)
 app.add_typer(log_app, name="log")
-audit_app.command("replay")(auditing.replay)
-audit_app.command("empirical")(auditing.empirical)
 app.add_typer(audit_app, name="audit")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command. Exit codes: 0, 1 for a refusal or failure in one clear line, 2 for wrong usage."""
-    try:
-        app(arguments)
-    except EquipoiseError as error:
-        ERR.print(f"error: {error.message}", style="red", markup=False, highlight=False, soft_wrap=True)
-        if not isinstance(error, InvalidArgument):
-            ERR.print(error.advice, markup=False, highlight=False, soft_wrap=True)
-        sys.exit(1)
+    """Run the command. Exit codes: 0, 1 for a refusal or failure in one clear line, 2 for wrong usage."""
+    missing = [name for name in SERVER_PACKAGES if find_spec(name) is None]
+    if missing:
+        needed = "pip install 'equipoise[server]'"
+        sys.exit(
+            f"error: equipoise-server needs packages of its own: {needed}. Not installed: {', '.join(missing)}"
+        )
+    run(app, arguments)

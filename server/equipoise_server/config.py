@@ -118,7 +118,7 @@ class Config(BaseSettings):
         default=1,
         ge=1,
         le=1_000_000,
-        description="How often one certificate that is refused may be shown again, on average.",
+        description="Maximum authentication attempts per second with a rejected certificate.",
     )
     asked_per_second: int = Field(
         default=1000,
@@ -130,7 +130,7 @@ class Config(BaseSettings):
         default=10,
         ge=1,
         le=3600,
-        description="After how long without calls one caller may make all those of that time at once.",
+        description="Burst size: how many seconds' worth of calls a caller may save up.",
     )
     reading_threads: int = Field(
         default=8,

@@ -11,22 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.client_command import answered, refusal
-from integration.server_process import HURRIED, SEED, make_state, running
+from harness.client_command import answered, refusal
+from harness.server_process import HURRIED, SEED, make_state, running
 
 from equipoise.auditing.archive import read_archive
 from equipoise.auditing.rounds import read_rounds
 from equipoise.auditing.steps import open_steps
-from equipoise.auditor_client import Auditor
 from equipoise.cli import main
-from equipoise.client import Client
-from equipoise.merkle import leaf_hash, verify_consistency, verify_inclusion
-from equipoise.operator_client import Operator
-from equipoise.profile import LOG_KEYS, Profile, read_log_keys
-from equipoise.queries import attribute
-from equipoise.schema import Attribute, Schema
-from equipoise.signed_notes import open_checkpoint
-from equipoise.views import Budget, Share, Terms
+from equipoise.clients.analyst import Client
+from equipoise.clients.auditor import Auditor
+from equipoise.clients.operator import Operator
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share, Terms
+from equipoise.profile.profile import LOG_KEYS, Profile, read_log_keys
+from equipoise.queries.predicates import attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.records.merkle import leaf_hash, verify_consistency, verify_inclusion
+from equipoise.records.signed_notes import open_checkpoint
 from equipoise_server.replay.seed import seed_in
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")),))
@@ -145,7 +146,7 @@ def test_a_deployment_is_audited_offline(place: Place) -> None:
     place.audit("seed", place.released, "--out", seed)
     kept = read_archive(archive)
     recorded = read_rounds(open_steps(kept.records, kept.leaves)).rounds[place.released]
-    assert seed_in(seed, bytes.fromhex(recorded.terms["seed_commitment"])) == SEED
+    assert seed_in(seed, recorded.terms.seed_commitment) == SEED
     assert seed.stat().st_mode & 0o777 == 0o600
     assert "seed cannot be written" in place.refused("seed", place.released, "--out", seed).replace(
         f"{seed}: ", "seed "

@@ -2,67 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
-from integration.rounds_bench import TERMS, Bench, log_of
+from harness.audited_rounds import audited, problems
+from harness.rounds_bench import TERMS, Bench
 
-from equipoise.auditing.archive import Archive, ListedRound
-from equipoise.auditing.verify import Audit, Outcome, verify
-from equipoise.times import to_microseconds
-from equipoise_server.mechanisms.interface import Budget
+from equipoise.model.accounts import Budget
+from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.datasets import Counting
-from equipoise_server.rounds.log_views import LogViews
 
-Part = TypeVar("Part")
-FEW = 3  # on a page
 NOISE = replace(TERMS, mechanism="gaussian", options={})
-
-
-def all_pages(page: Callable[[int, str], tuple[list[Part], str]]) -> tuple[Part, ...]:
-    """What a list gives, a few at a time."""
-    found, token = page(FEW, "")
-    while token:
-        more, token = page(FEW, token)
-        assert 0 < len(more) <= FEW
-        found += more
-    return tuple(found)
-
-
-def audited(bench: Bench) -> Audit:
-    """Everything as an auditor finds it now."""
-    bench.rounds.keep_schedule()
-    views = LogViews(bench.store)
-    rounds = all_pages(bench.rounds.list)
-    archive = Archive(
-        time=bench.clock(),
-        checkpoint=views.checkpoint(),
-        earlier=None,
-        leaves=all_pages(views.leaves),
-        records=all_pages(views.records),
-        rounds=tuple(
-            ListedRound(
-                each.id,
-                each.terms.dataset,
-                each.state.value,
-                to_microseconds(each.open_time),
-                None if each.release_time is None else to_microseconds(each.release_time),
-            )
-            for each in rounds
-        ),
-        journal=all_pages(bench.rounds.journal),
-    )
-    with bench.store.read() as connection:
-        signer = log_of(bench.directory, bench.store, bench.guard, bench.clock()).signer
-        trusted = signer.verifier_keys(connection)
-    return verify(archive, trusted)
-
-
-def problems(audit: Audit) -> list[str]:
-    return [f"{each.number}: {each.detail}" for each in audit.checks if each.outcome is Outcome.FAILED]
 
 
 @pytest.fixture
@@ -73,12 +25,12 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def test_rounds_of_every_end_are_in_order(bench: Bench) -> None:
-    bench.rounds.abort(bench.opened(), "not wanted", "first")
-    bench.rounds.abort(bench.sealed(), "not wanted", "second")
-    bench.rounds.set_cap("data/shop", Budget(30.0, 1e-3), "cap")
-    bench.rounds.abort(bench.completed(NOISE), "not wanted", "third")
+    bench.rounds.lifecycle.abort(bench.opened(), "not wanted", "first")
+    bench.rounds.lifecycle.abort(bench.sealed(), "not wanted", "second")
+    bench.rounds.budgets.set_cap("data/shop", Budget(30.0, 1e-3), "cap")
+    bench.rounds.lifecycle.abort(bench.completed(NOISE), "not wanted", "third")
     waiting = bench.completed()
-    bench.rounds.release(waiting, "release")
+    bench.rounds.lifecycle.release(waiting, "release")
     audit = audited(bench)
     assert problems(audit) == []
     assert audit.recorded is not None
@@ -92,7 +44,7 @@ def test_rounds_of_every_end_are_in_order(bench: Bench) -> None:
     assert problems(audit) == []
     assert audit.recorded is not None
     assert audit.recorded.rounds[waiting].state == "released"
-    bench.rounds.delete_analyst("ann", "delete")
+    delete_analyst(bench.rounds.operations, "ann", "delete")
     audit = audited(bench)
     assert problems(audit) == []
     removed, raised = audit.remarks

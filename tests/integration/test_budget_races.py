@@ -12,44 +12,42 @@ from pathlib import Path
 
 import pytest
 from grpc import aio
-from integration.rounds_bench import write_table
-from integration.server_process import Refusal, make_state, running
-from integration.test_server_round import WORKLOADS, registration, terms, uploaded
+from harness.ledger_store import ledger_store, open_with, totals
+from harness.rounds_bench import write_table
+from harness.server_process import Refusal, make_state, running
+from harness.server_rounds import WORKLOADS, registration, terms, uploaded
 from sqlalchemy import select
-from unit.ledger.ledger_store import ledger_store, open_with, totals
 
-from equipoise.accounting import RHO_UNIT, Concentrated, Cost, charge_at, parts_from_json, parts_to_json
+from equipoise.accounting import RHO_UNIT, Cost, ZcdpEvent, charge_at, events_from_json, events_to_json
 from equipoise.v1 import analyst_pb2_grpc, operator_pb2, types_pb2
 from equipoise.v1.operator_pb2_grpc import OperatorServiceStub
-from equipoise.wire import workload_to_bytes
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.config import load_config
 from equipoise_server.ledger import accounts
 from equipoise_server.ledger.caps import Cap, Composition, at_order, fits, limits
 from equipoise_server.ledger.replay import check_accounts
-from equipoise_server.rounds.rows import read_round
-from equipoise_server.state import open_deployment
+from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.storage.tables import charges
 
 CLIENTS, PROCESSES, FITTING = 64, 4, 23
 CAP = Cap(1.0, 1e-6)
 ADDING = at_order("cap", CAP)
 # So that `FITTING` of them fit exactly, and nothing beside.
-PART = Concentrated(
-    "answers", Fraction(limits(ADDING).divergence // FITTING, RHO_UNIT) / Fraction(ADDING.order or 1)
-)
+PART = ZcdpEvent("answers", Fraction(limits(ADDING).divergence // FITTING, RHO_UNIT) / Fraction(ADDING.order or 1))
 DATA, ANN = "data/t", "analyst/t/query/ann"
 
 # Each client has an engine, and so connections, of its own; all begin when they are told to.
 RACE = """
 import sys, threading
 from datetime import UTC, datetime
-from equipoise.accounting import charge_of, parts_from_json
+from equipoise.accounting import charge_of, events_from_json
 from equipoise.errors import BudgetExhausted, Unavailable
 from equipoise_server.ledger.charges import Charge, reserve
 from equipoise_server.storage.store import open_store
 
 url, part, clients = sys.argv[1], sys.argv[2], sys.argv[3:]
-cost = charge_of(parts_from_json(part))
+cost = charge_of(events_from_json(part))
 asked = [Charge(name, cost, part) for name in ("data/t", "analyst/t/query/ann")]
 stores = [open_store(url) for _ in clients]
 fitting, go = [], threading.Event()
@@ -77,11 +75,12 @@ print(*fitting, flush=True)
 """
 
 
+@pytest.mark.both_stores
 def test_processes_racing_for_the_last_budget_get_exactly_what_fits(store_url: str) -> None:
     rounds = [f"r{number}" for number in range(CLIENTS)]
     store = ledger_store(store_url, rounds)
-    open_with(store, DATA, Composition.SUM, ADDING)
-    open_with(store, ANN, Composition.WORST, CAP)
+    open_with(store, DATA, Composition.SEQUENTIAL, ADDING)
+    open_with(store, ANN, Composition.PARALLEL, CAP)
     with ExitStack() as stack:
         racers = [
             stack.enter_context(
@@ -91,7 +90,7 @@ def test_processes_racing_for_the_last_budget_get_exactly_what_fits(store_url: s
                         "-c",
                         RACE,
                         store_url,
-                        parts_to_json("test", [PART]),
+                        events_to_json("test", [PART]),
                         *rounds[number::PROCESSES],
                     ],
                     stdin=subprocess.PIPE,
@@ -178,7 +177,7 @@ def fitting_rounds(state: Path, round_id: str) -> int:
         check_accounts(connection)
         held = accounts.account(connection, "data/shop")
         events = read_round(connection, round_id).plan.data_events
-    cost = charge_at(parts_from_json(events), held.cap.order or 0)
+    cost = charge_at(events_from_json(events), held.cap.order or 0)
     store.close()
     total, count = cost, 0
     while fits(total, held.cap, held.limit):

@@ -16,20 +16,20 @@ import grpc
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from integration.rounds_bench import SALT
-from integration.server_process import Credentials, Refusal, ServerProcess, make_state, running, signing_request
-from integration.test_server_round import COLOUR, SIZE, registration, terms
+from harness.rounds_bench import SALT
+from harness.server_process import Credentials, Refusal, ServerProcess, make_state, running, signing_request
+from harness.server_rounds import COLOUR, SIZE, registration, terms
 
 from equipoise import errors
-from equipoise.client import Client
-from equipoise.connection import Connection
-from equipoise.operator_client import Operator
-from equipoise.queries import Marginal
+from equipoise.clients.analyst import Client
+from equipoise.clients.connection import Connection
+from equipoise.clients.operator import Operator
+from equipoise.queries.statements import Marginal
 from equipoise.v1 import analyst_pb2, operator_pb2
+from equipoise_server.admin.state_directory import open_deployment
+from equipoise_server.clock import system_clock
 from equipoise_server.identity.authority import new_key
 from equipoise_server.identity.policy import POLICY, Ownership
-from equipoise_server.rounds.clock import system_clock
-from equipoise_server.state import open_deployment
 from equipoise_server.storage.tables import certificates
 
 OPERATOR = "/equipoise.v1.OperatorService"

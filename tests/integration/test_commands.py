@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.client_command import answered, refusal
-from integration.server_process import make_state, running
+from harness.client_command import answered, refusal
+from harness.server_process import make_state, running
 
 from equipoise.cli import main
-from equipoise.profile import Profile
+from equipoise.profile.profile import Profile
 
 SCHEMA = {
     "version": 1,
@@ -102,7 +102,7 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     assert run("operator", "operator", "dataset", "list")["datasets"][0]["name"] == "shop"
     assert run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)["promised_error"] > 0
     round_id = open_round(run)
-    assert run("ann", "rounds")["rounds"][0]["share"] == {
+    assert run("ann", "rounds")["rounds"][0]["terms"]["shares"][0] == {
         **{"analyst": "ann", "statements": 3, "queries": 10},
         **{"sensitivity": 0, "support": 0},
     }
@@ -188,6 +188,7 @@ def test_enrolling_renewing_and_leaving(run: Run, refused: Callable[..., str], p
         assert "there is no such analyst" in refused(*analyst, step, "ann")
 
 
+@pytest.mark.full
 def test_exported_charges_add_up_to_what_is_shown(run: Run, place: Path) -> None:
     """By the script in the documentation, which knows nothing of ours but the exported file."""
     (script,) = re.findall(r"^```python\n(.*?)^```", MECHANISMS.read_text(), re.MULTILINE | re.DOTALL)
@@ -230,8 +231,8 @@ def test_a_round_with_a_closing_time_needs_no_operator(run: Run, place: Path) ->
     register(run, place)
     close = (datetime.now(UTC) + timedelta(seconds=20)).strftime("%Y-%m-%dT%H:%M:%SZ")
     detail = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, "--close", close, "--release-grid", 2)
-    assert detail["round"]["close_time"] == close.replace("Z", "+00:00")
-    assert detail["round"]["release_grid_seconds"] == 2
+    assert detail["round"]["terms"]["close_time"] == close.replace("Z", "+00:00")
+    assert detail["round"]["terms"]["release_grid_seconds"] == 2
     run("bob", "submit", detail["round"]["id"], place / "statements.json")
     assert run("bob", "wait", detail["round"]["id"])["state"] == "released"
     assert run("bob", "results", detail["round"]["id"])["queries"] == 10
@@ -336,7 +337,7 @@ def test_a_round_of_independent_noise(run: Run, refused: Callable[..., str], pla
     planned = run("operator", "operator", "round", "plan", *noise)
     assert (planned["mechanism"], planned["analyst_budget"]["epsilon"]) == ("gaussian", 0)
     opened = run("operator", "operator", "round", "open", *noise)
-    assert (opened["plan"], opened["requested_mechanism"]) == (planned, "gaussian")
+    assert (opened["plan"], opened["round"]["terms"]["mechanism"]) == (planned, "gaussian")
     round_id = opened["round"]["id"]
     tried = run("ann", "dry-run", round_id, place / "statements.json")
     assert (tried["sensitivity"], tried["support"], tried["promised_error"]) == (4, 4, planned["promised_error"])
@@ -431,13 +432,13 @@ def test_a_session_by_the_commands_alone(
     assert plan["analyst_budget"] is None
     opened = run("operator", "operator", "session", "open", *SESSION, "--mechanism", "online", "--ending", "stop")
     session_id = opened["round"]["id"]
-    assert opened["round"]["session"] == {"length": 10, "turn_seconds": 0, "ending": "stop"}
+    assert opened["round"]["terms"]["session"] == {"length": 10, "turn_seconds": 0, "ending": "stop"}
     assert [each["round"]["id"] for each in run("operator", "operator", "session", "list")["sessions"]] == [
         session_id
     ]
     assert run("operator", "operator", "session", "show", session_id)["round"] == opened["round"]
     (listed,) = run("ann", "sessions")["sessions"]
-    assert (listed["id"], listed["analyst_budget"], listed["answered"]) == (session_id, None, 0)
+    assert (listed["id"], listed["terms"]["analyst_budget"], listed["answered"]) == (session_id, None, 0)
 
     statements = place / "statements.json"
     assert "does not protect you" in refused("ann", "ask", session_id, statements)

@@ -8,17 +8,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import ANALYSTS, ANN, CAP, SALT, SCHEMA, TERMS, Bench
+from harness.rounds_bench import ANALYSTS, ANN, CAP, SALT, SCHEMA, TERMS, Bench
 from sqlalchemy import select
 
-from equipoise.accounting import Cost, Mixture, charge_at, charge_of, parts_from_json
+from equipoise.accounting import Cost, Mixture, charge_at, charge_of, events_from_json
 from equipoise.errors import AlreadyExists, InvalidArgument
-from equipoise.wire import workload_to_bytes
+from equipoise.model.rounds import Share
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.ledger.accounts import account
 from equipoise_server.ledger.adjustments import write_off
 from equipoise_server.ledger.caps import Cap, at_order
-from equipoise_server.ledger.guard import Finding, Mark
-from equipoise_server.mechanisms.interface import Share
+from equipoise_server.ledger.rollback_guard import Finding, Snapshot
 from equipoise_server.rounds.datasets import Counting
 from equipoise_server.storage.tables import record_items
 
@@ -36,22 +36,22 @@ def test_a_round_of_sampled_play_is_counted_by_its_mixture(tmp_path: Path, store
     order = at_order("cap", Cap(CAP.epsilon, CAP.delta)).order
     assert order is not None
     round_id = bench.opened(PLAYED)
-    bench.rounds.submit("ann", round_id, "s", workload_to_bytes(ANN), SALT)
-    bench.rounds.seal(round_id, "seal")
-    plan = bench.rounds.get(round_id).plan
-    parts = parts_from_json(plan.analyst_events)
+    bench.rounds.submissions.submit("ann", round_id, "s", workload_to_bytes(ANN), SALT)
+    bench.rounds.lifecycle.seal(round_id, "seal")
+    plan = bench.rounds.views.get(round_id).plan
+    parts = events_from_json(plan.analyst_events)
     assert any(isinstance(part, Mixture) for part in parts)
     assert charge_of(parts) == plan.analyst_cost
     with bench.store.read() as connection:
         on_analyst, on_data = account(connection, WHOLE), account(connection, "data/shop")
     assert on_analyst.cap == Cap(CAP.epsilon, CAP.delta, order)
     assert on_analyst.committed == charge_at(parts, order)
-    assert (on_data.cap.order, on_data.committed) == (order, charge_at(parts_from_json(plan.data_events), order))
-    shown = {each.name: each for each in bench.rounds.accounts("shop")[0]}
+    assert (on_data.cap.order, on_data.committed) == (order, charge_at(events_from_json(plan.data_events), order))
+    shown = {each.name: each for each in bench.rounds.budgets.accounts("shop")[0]}
     assert (shown[WHOLE].order, shown["data/shop"].order) == (order, order)
     assert 0 < shown[WHOLE].divergence < shown[WHOLE].most_divergence
     bench.restart()
-    bench.rounds.abort(round_id, "tried enough", "abort")
+    bench.rounds.lifecycle.abort(round_id, "tried enough", "abort")
     with bench.store.read() as connection:
         assert account(connection, WHOLE).committed.divergence == 0
     bench.stop()
@@ -59,7 +59,7 @@ def test_a_round_of_sampled_play_is_counted_by_its_mixture(tmp_path: Path, store
 
 def test_how_accounts_count_is_a_part_of_the_request(tmp_path: Path, store_url: str) -> None:
     bench = Bench(tmp_path, store_url, counting=Counting(8.0))
-    ask = bench.rounds.register_dataset
+    ask = bench.rounds.datasets.register
     assert ask("shop", "shop.csv", SCHEMA, CAP, CAP, "register", counting=Counting(8.0)).name == "shop"
     with pytest.raises(AlreadyExists):
         ask("shop", "shop.csv", SCHEMA, CAP, CAP, "register")
@@ -75,7 +75,7 @@ def test_where_rounds_do_not_add_there_is_no_order(tmp_path: Path, store_url: st
     """Whatever order the dataset has: a statement lives in one round, which is converted by itself."""
     bench = Bench(tmp_path, store_url, counting=Counting(analyst_order=3.0))
     round_id = bench.sealed()
-    plan = bench.rounds.get(round_id).plan
+    plan = bench.rounds.views.get(round_id).plan
     with bench.store.read() as connection:
         held = account(connection, "analyst/shop/query/ann")
         found = connection.execute(select(record_items.c.content)).scalars()
@@ -87,13 +87,13 @@ def test_where_rounds_do_not_add_there_is_no_order(tmp_path: Path, store_url: st
 
 def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path, store_url: str) -> None:
     bench = Bench(tmp_path, store_url)
-    lost = Mark(99, b"\1" * 32, {"data/gone": Cost(divergence=5)}, {"data/gone": 6.0})
+    lost = Snapshot(99, b"\1" * 32, {"data/gone": Cost(divergence=5)}, {"data/gone": 6.0})
     with bench.store.write() as connection:
         write_off(connection, lost, Finding.BEHIND, datetime(2024, 1, 1, tzinfo=UTC))
 
     def register(order: float) -> None:
         counting = Counting(data_order=order)
-        ask = bench.rounds.register_dataset
+        ask = bench.rounds.datasets.register
         ask("gone", "shop.csv", SCHEMA, CAP, CAP, f"gone {order}", counting=counting, new_budgets=True)
 
     for order in (0.0, 2.5):

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from integration.rounds_bench import ANN, BOB, SALT, TERMS, Bench
+from harness.rounds_bench import ANN, BOB, SALT, TERMS, Bench, compute
 from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import IntegrityError
 
 from equipoise.errors import AlreadyExists, InvalidArgument, NotFound, WrongState
-from equipoise.records import stream_digest
-from equipoise.wire import workload_to_bytes
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.ledger.replay import check_accounts
-from equipoise_server.rounds.opening import open_request
-from equipoise_server.rounds.records import StreamDigest
-from equipoise_server.rounds.runs import Runs
-from equipoise_server.rounds.states import RoundState
-from equipoise_server.storage.tables import result_chunks, rounds, submissions
+from equipoise_server.rounds.analyst_deletion import delete_analyst
+from equipoise_server.storage.tables import result_chunks, submissions
 
 
 @pytest.fixture
@@ -34,83 +29,68 @@ def analysts(connection: Connection, table: Any) -> set[str]:
     return set(connection.execute(select(table.c.analyst)).scalars())
 
 
-def compute(bench: Bench, round_id: str, asked: Sequence[str] = ("ann", "bob")) -> None:
-    """What a worker leaves, without the time that it takes: which answers they are plays no part here."""
-    with bench.store.write() as connection:
-        running = rounds.update().where(rounds.c.id == round_id)
-        connection.execute(running.values(state=RoundState.RUNNING.value))
-    runs = Runs(bench.store, bench.clock)
-    run_id = runs.begin(round_id)
-    streams = {}
-    for analyst in asked:
-        chunk = f"the results of {analyst}".encode()
-        runs.keep(run_id, analyst, 1, [chunk])
-        streams[analyst] = StreamDigest(stream_digest(round_id, [chunk]), 1, 1)
-    runs.complete(run_id, np.zeros(3, dtype=np.int64), streams, 0)
-
-
 def test_after_the_last_round_questions_and_answers_go_and_charges_stay(bench: Bench) -> None:
     waiting = bench.opened()
     for name, asked in (("ann", ANN), ("bob", BOB)):
-        bench.rounds.submit(name, waiting, name, workload_to_bytes(asked), SALT)
-    for step in (lambda: bench.rounds.seal(waiting, "seal"), lambda: compute(bench, waiting)):
+        bench.rounds.submissions.submit(name, waiting, name, workload_to_bytes(asked), SALT)
+    for step in (lambda: bench.rounds.lifecycle.seal(waiting, "seal"), lambda: compute(bench, waiting)):
         with pytest.raises(WrongState, match=f"ann has a share in the round {waiting}"):
-            bench.rounds.delete_analyst("ann", "d1")
+            delete_analyst(bench.rounds.operations, "ann", "d1")
         step()
-    bench.rounds.release(waiting, "release")
+    bench.rounds.lifecycle.release(waiting, "release")
     with pytest.raises(WrongState, match="whose results are not out"):
-        bench.rounds.delete_analyst("ann", "d1")
+        delete_analyst(bench.rounds.operations, "ann", "d1")
     with pytest.raises(WrongState, match="whose results are not out"):
-        bench.rounds.delete_analyst("ann", "d1")
+        delete_analyst(bench.rounds.operations, "ann", "d1")
     bench.clock.move(60)
-    bobs, charged = bench.rounds.results("bob", waiting, 0, 100), bench.charged()
+    bobs, charged = bench.rounds.analyst_views.results("bob", waiting, 0, 100), bench.charged()
     assert charged["analyst/shop/query/ann"][0] > 0
     for _ in range(2):
-        bench.rounds.delete_analyst("ann", "d1")
+        delete_analyst(bench.rounds.operations, "ann", "d1")
     with bench.store.read() as connection:
         assert analysts(connection, submissions) == analysts(connection, result_chunks) == {"bob"}
         check_accounts(connection)
     assert bench.charged() == charged
-    assert [share.analyst for share in bench.rounds.get(waiting).terms.shares] == ["ann", "bob"]
+    assert [share.analyst for share in bench.rounds.views.get(waiting).terms.shares] == ["ann", "bob"]
     # What was released to those who are there stays as it was.
     with pytest.raises(IntegrityError, match="append-only"), bench.store.write() as connection:
         connection.execute(text("DELETE FROM result_chunks"))
-    assert bench.rounds.results("bob", waiting, 0, 100) == bobs
+    assert bench.rounds.analyst_views.results("bob", waiting, 0, 100) == bobs
 
 
 def test_an_aborted_round_is_over_at_once(bench: Bench) -> None:
     aborted = bench.opened()
-    bench.rounds.submit("ann", aborted, "1", workload_to_bytes(ANN), SALT)
-    bench.rounds.abort(aborted, "a test", "abort")
-    bench.rounds.delete_analyst("ann", "d1")
+    bench.rounds.submissions.submit("ann", aborted, "1", workload_to_bytes(ANN), SALT)
+    bench.rounds.lifecycle.abort(aborted, "a test", "abort")
+    delete_analyst(bench.rounds.operations, "ann", "d1")
     with bench.store.read() as connection:
         assert analysts(connection, submissions) == set()
 
 
 def test_the_deleted_are_in_no_further_round_and_no_name_is_found_twice(bench: Bench) -> None:
-    bench.rounds.delete_analyst("ann", "d1")
+    delete_analyst(bench.rounds.operations, "ann", "d1")
     with pytest.raises(InvalidArgument, match=r"^shares\[0\]\.analyst: 'ann' is not a registered analyst"):
         bench.opened()
     for name in ("ann", "nobody"):
         with pytest.raises(NotFound, match=r"^there is no such analyst$"):
-            bench.rounds.delete_analyst(name, f"d2 {name}")
+            delete_analyst(bench.rounds.operations, name, f"d2 {name}")
     with pytest.raises(AlreadyExists, match="request_id"):
-        bench.rounds.delete_analyst("bob", "d1")
+        delete_analyst(bench.rounds.operations, "bob", "d1")
 
 
 def test_who_is_deleted_while_a_round_is_planned_is_not_in_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the plan, which takes long, and the transaction that opens the round."""
-    opening = bench.rounds._opening
+    opening = bench.rounds.opening
     planned = type(opening).plan
 
     def plan_then_delete(own: Any, terms: Any) -> Any:
         plan = planned(own, terms)
-        bench.rounds.delete_analyst("ann", "d1")
+        delete_analyst(bench.rounds.operations, "ann", "d1")
         return plan
 
     monkeypatch.setattr(type(opening), "plan", plan_then_delete)
     with pytest.raises(InvalidArgument, match="'ann' is not a registered analyst"):
-        opening.open(TERMS, open_request(TERMS, "operator", "open"))
-    assert bench.rounds.list() == ([], "")
+        opening.open(TERMS, "open")
+    assert bench.rounds.views.page() == ([], "")

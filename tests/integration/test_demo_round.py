@@ -13,28 +13,30 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from integration.server_process import SEED, make_state, running
+from harness.server_process import SEED, make_state, running
 from numpy.typing import NDArray
 
-from equipoise.client import SERVICE
-from equipoise.connection import Connection
-from equipoise.operator_client import Operator
-from equipoise.profile import Profile
+from equipoise.clients.analyst import SERVICE
+from equipoise.clients.connection import Connection
+from equipoise.clients.operator import Operator
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import RoundDetail, Share
+from equipoise.profile.profile import Profile
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.v1 import analyst_pb2
-from equipoise.views import RoundDetail
-from equipoise.wire import results_to_chunks
-from equipoise.workload import CompiledWorkload, compile_workload, concatenate
-from equipoise_server.data.digest import data_digest
-from equipoise_server.data.source import load_histogram
-from equipoise_server.demo.measure import Measured, measure
-from equipoise_server.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_FILE, Played, play
-from equipoise_server.demo.proof import Proven, collect, lines, prove
-from equipoise_server.demo.report import as_json
-from equipoise_server.demo.table import AIRLINES, SCHEMA, unpack_table
-from equipoise_server.demo.workloads import query_count, workload_of
-from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, Setting, Share
+from equipoise.wire.results import results_to_chunks
+from equipoise_lab.demo.measure import Measured, measure
+from equipoise_lab.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_FILE, Played, play
+from equipoise_lab.demo.proof import Proven, collect, lines, prove
+from equipoise_lab.demo.report import as_json
+from equipoise_lab.demo.table import AIRLINES, SCHEMA, unpack_table
+from equipoise_lab.demo.workloads import query_count, workload_of
+from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.source import load_histogram
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
 from equipoise_server.rounds.seeds import bound_seed
 
 WORKLOADS = {airline: workload_of(airline) for airline in AIRLINES}
@@ -104,9 +106,9 @@ def compiled() -> dict[str, CompiledWorkload]:
     return {airline: compile_workload(asked, SCHEMA) for airline, asked in WORKLOADS.items()}
 
 
-def setting(records: int) -> Setting:
+def setting(records: int) -> PublicParameters:
     """The demo's round as the mechanism sees it, put together anew."""
-    return Setting(
+    return PublicParameters(
         records=records,
         universe_size=SCHEMA.universe_size,
         shares=tuple(Share(airline, len(asked), query_count(asked)) for airline, asked in WORKLOADS.items()),

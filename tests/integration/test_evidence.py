@@ -5,27 +5,29 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
-from integration.rounds_bench import COLOUR, SCHEMA, SIZE, write_table
-from integration.server_process import make_state, running
+from harness.rounds_bench import COLOUR, SCHEMA, SIZE, write_table
+from harness.server_process import make_state, running
 
-from equipoise.bundle import Bundle
 from equipoise.cli import main
-from equipoise.client import Client
+from equipoise.clients.analyst import Client
+from equipoise.clients.operator import Operator
 from equipoise.errors import NotFound, WrongState
-from equipoise.history import Held
-from equipoise.keepsakes import CHECKPOINT, Keepsakes
-from equipoise.operator_client import Operator
-from equipoise.profile import LOG_KEYS, Profile, read_log_keys
-from equipoise.queries import Marginal, Statement
-from equipoise.statements import statements_to_json
-from equipoise.verify import Check, CheckFailed, Papers, verify
-from equipoise.views import Budget, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share, Terms
+from equipoise.profile.profile import LOG_KEYS, Profile, read_log_keys
+from equipoise.profile.receipt_store import CHECKPOINT, ReceiptStore
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.statements_file import statements_to_json
+from equipoise.records.bundle import Bundle
+from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
+from equipoise.verification.log_history import EarlierCheckpoint
 from equipoise_server.cli import main as server_main
 
 STATEMENTS: dict[str, tuple[Statement, ...]] = {
@@ -44,7 +46,7 @@ class Place:
     operator: Operator
     clients: dict[str, Client]
 
-    def opened(self, mechanism: str, options: str = "") -> str:
+    def opened(self, mechanism: str, options: Mapping[str, object] = MappingProxyType({})) -> str:
         """A round to which ann and bob have submitted, and cyd, who has taken it back."""
         shares = tuple(Share(name, 4, 12, 4, 4) for name in ("ann", "bob", "cyd"))
         budget = Budget(8.0, 1e-4)
@@ -57,7 +59,7 @@ class Place:
         self.clients["cyd"].withdraw(round_id)
         return round_id
 
-    def released(self, mechanism: str, options: str = "") -> str:
+    def released(self, mechanism: str, options: Mapping[str, object] = MappingProxyType({})) -> str:
         """Such a round, whose results can be read."""
         round_id = self.opened(mechanism, options)
         self.operator.seal(round_id)
@@ -66,15 +68,15 @@ class Place:
         self.clients["ann"].wait(round_id)
         return round_id
 
-    def papers(self, name: str, round_id: str) -> Papers:
+    def papers(self, name: str, round_id: str) -> VerifierInputs:
         """All that an analyst has kept."""
         profile = self.directory / name
-        held = Keepsakes(profile).checkpoint()
-        return Papers(
+        held = ReceiptStore(profile).checkpoint()
+        return VerifierInputs(
             read_log_keys(profile / LOG_KEYS),
-            Keepsakes(profile).receipt(round_id),
+            ReceiptStore(profile).receipt(round_id),
             STATEMENTS.get(name),
-            None if held is None else Held(held),
+            None if held is None else EarlierCheckpoint(held),
         )
 
 
@@ -96,7 +98,7 @@ def a_place(directory: Path) -> Iterator[Place]:
         yield Place(directory, operator, clients)
 
 
-def failing(bundle: Bundle, papers: Papers) -> Check | None:
+def failing(bundle: Bundle, papers: VerifierInputs) -> Check | None:
     try:
         verify(bundle.to_bytes(), papers, lambda check, said: None)
     except CheckFailed as failed:
@@ -106,7 +108,7 @@ def failing(bundle: Bundle, papers: Papers) -> Check | None:
 
 def test_every_analyst_can_verify_whatever_became_of_the_round(tmp_path: Path) -> None:
     with a_place(tmp_path) as place:
-        released = place.released("equilibrium", options='{"game_share":0.5,"play":"mixed"}')
+        released = place.released("equilibrium", options={"game_share": 0.5, "play": "mixed"})
         rounds = [released]
         for seal in (False, True):
             round_id = place.opened("gaussian")
@@ -125,6 +127,34 @@ def test_every_analyst_can_verify_whatever_became_of_the_round(tmp_path: Path) -
                 assert (bundle.synopsis is not None) == (round_id == released)
                 assert bool(bundle.stream) == (round_id == released and name in STATEMENTS)
         evidence_of_one_is_of_no_use_to_another(place, released)
+
+
+def test_a_marginal_of_some_records_is_answered_and_verified_like_all_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = (Marginal(("size",), where=COLOUR == "red"), Marginal(("size",)))
+    monkeypatch.setitem(STATEMENTS, "bob", asked)
+    monkeypatch.setitem(STATEMENTS, "ann", asked[:1])
+    with a_place(tmp_path) as place:
+        round_id, bob = place.opened("gaussian"), place.clients["bob"]
+        counted = bob.dry_run(round_id, asked)
+        assert (counted.statements, counted.queries, counted.sensitivity) == (2, 8, 4)
+        place.operator.seal(round_id)
+        place.operator.run_to_completion(round_id)
+        place.operator.release(round_id)
+        bob.wait(round_id)
+        answers = list(bob.results(round_id, asked))
+        assert [(each.statement, *each.cell) for each in answers[:5]] == [
+            *((0, size) for size in ("s", "m", "l", "xl")),
+            (1, "s"),
+        ]
+        for red, all_of_size in zip(answers[:4], answers[4:], strict=True):
+            assert red.value <= all_of_size.value + red.bound + all_of_size.bound
+        for name in ("ann", "bob"):
+            bundle, papers = place.clients[name].bundle(round_id), place.papers(name, round_id)
+            assert failing(bundle, papers) is None
+        whole = replace(papers, statements=(asked[1], asked[1]))
+        assert failing(bundle, whole) is Check.WORKLOAD
 
 
 def refusal_of_eve(place: Place, round_id: str) -> str:
@@ -167,7 +197,7 @@ def test_while_keys_are_exchanged_the_old_one_is_enough(tmp_path: Path, capsys: 
             server_main(["keys", "add", "log", "--state", str(tmp_path / "state")])
         assert not ended.value.code
         given_up = time.monotonic() + 60
-        while (Keepsakes(ann).checkpoint() or b"").count(b"equipoise/") < 3:  # the origin, and both signatures
+        while (ReceiptStore(ann).checkpoint() or b"").count(b"equipoise/") < 3:  # the origin, and both signatures
             assert time.monotonic() < given_up
             told(capsys, 0, "bundle", round_id, "--out", tmp_path / "bundle", "--profile", ann)
         again = told(capsys, 0, "bundle", round_id, "--out", tmp_path / "again", "--profile", ann)
@@ -182,7 +212,7 @@ def bundled(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     """Ann's bundle of a round, twice; the second has the proof that the log has only grown since the first."""
     ann, here = place.directory / "ann", place.directory
     profile = ("--profile", ann)
-    round_id = place.opened("pooled", options='{"least":0,"synopsis":5000}')
+    round_id = place.opened("pooled", options={"least": 0, "synopsis": 5000})
     first = (ann / "receipts" / round_id).read_bytes()
     place.clients["ann"].submit(round_id, STATEMENTS["bob"])
     replaced = (ann / "receipts" / round_id).read_bytes()

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from integration.released_rounds import Released, release
+from harness.released_rounds import Released, release
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument, NotFound, WrongState
-from equipoise.results import AnswerMethod
-from equipoise.seeds import seal_to
-from equipoise.wire import chunk_from_bytes, results_to_chunks
+from equipoise.model.results import AnswerMethod
+from equipoise.records.sealed_seeds import seal_to
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise_server.cli import main
-from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
-from equipoise_server.mechanisms.interface import Plan, Setting
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.replay.replay import Replayed
@@ -123,14 +123,17 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
         "analyst bob, the workload's commitment: nothing is there",
     ),
     "a salt": (
-        sql("UPDATE submissions SET salt = NULL WHERE round_id = :round AND analyst = 'bob'"),
+        sql("UPDATE submissions SET salt = zeroblob(32) WHERE round_id = :round AND analyst = 'bob'"),
         "workloads",
-        "analyst bob, the workload's commitment: nothing is there",
+        "analyst bob, the workload's commitment",
     ),
     "the plan": (
-        sql("""UPDATE rounds SET plan = replace(plan, '"seconds":', '"seconds":1') WHERE id = :round"""),
+        sql(
+            """UPDATE rounds SET plan = replace(plan, '"max_uncertified":', '"max_uncertified":1') """
+            "WHERE id = :round"
+        ),
         "plan",
-        "plan.seconds",
+        "plan.max_uncertified",
     ),
     "the terms": (
         sql("""UPDATE rounds SET terms = replace(terms, '"beta":0.05', '"beta":0.06') WHERE id = :round"""),
@@ -155,7 +158,7 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
     "an item": (
         sql(f"UPDATE record_items SET content = x'7b7d' WHERE place = 0 AND record = {SEALED}"),
         "records",
-        "the hash of item 0 of the round-sealed record",
+        "the round-sealed record: the item seal does not open to its hash",
     ),
     "a hash": (
         sql(
@@ -163,7 +166,7 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
             "AND record = (SELECT position FROM records WHERE round_id = :round AND kind = 'round-released')"
         ),
         "records",
-        "the root of the round-released record",
+        "the round-released record has an item twice",
     ),
     "a root": (
         sql("UPDATE records SET root = zeroblob(32) WHERE round_id = :round AND kind = 'round-opened'"),
@@ -223,7 +226,7 @@ def test_a_plan_that_does_not_follow_from_the_terms_is_found(
 ) -> None:
     plan = Equilibrium.plan
 
-    def dearer(planner: Equilibrium, setting: Setting) -> Plan:
+    def dearer(planner: Equilibrium, setting: PublicParameters) -> Plan:
         honest = plan(planner, setting)
         return replace(honest, data_cost=replace(honest.data_cost, rho=honest.data_cost.rho + 1))
 
@@ -271,7 +274,7 @@ def test_rounds_that_cannot_be_replayed_are_refused(released: Released, tmp_path
     for name, problem in (
         ("equilibrium", "no longer kept"),
         ("pooled", "not sealed to this key, or was destroyed"),
-        ("projection", "before steps were put on record"),
+        ("projection", "is not on record"),
     ):
         with pytest.raises(WrongState, match=problem):
             copy.replay(name)
@@ -283,7 +286,7 @@ def test_a_store_that_is_not_there_or_not_of_this_version_is_refused(released: R
     assert not (tmp_path / "none.db").exists()
     copy = released.copy(tmp_path / "copy")
     with copy.opened() as connection:
-        connection.execute("UPDATE alembic_version SET version_num = 'renyi_accounts'")
+        connection.execute("UPDATE alembic_version SET version_num = '0000'")
     with pytest.raises(InvalidArgument, match="a server that starts updates it"):
         copy.replay("equilibrium")
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import TERMS, Bench
+from harness.rounds_bench import TERMS, Bench
+from harness.stores import back_up, restore, sqlite_file
 from sqlalchemy import select
-from stores import back_up, restore, sqlite_file
 
 from equipoise.errors import BudgetExhausted, DataLoss, WrongState
-from equipoise_server.ledger.guard import Finding
-from equipoise_server.mechanisms.interface import Budget
-from equipoise_server.rounds.restoring import RESTORED, write_off_losses
-from equipoise_server.rounds.states import RoundState
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import RoundState
+from equipoise_server.ledger.rollback_guard import Finding
+from equipoise_server.rounds.recovery import RESTORED, write_off_losses
 from equipoise_server.storage.tables import checkpoints, runs
 from equipoise_server.transparency import keys, log
 
@@ -36,7 +36,7 @@ def backed_up(bench: Bench) -> str:
     bench.stop()
     copy = back_up(bench.url)
     bench.start()
-    bench.rounds.recover()
+    bench.rounds.lifecycle.recover()
     return copy
 
 
@@ -51,26 +51,26 @@ def test_what_was_spent_since_the_backup_is_written_off(bench: Bench) -> None:
     waiting = bench.sealed()
     copy = backed_up(bench)
     # Since then: the sealed round was answered, and another one, too.
-    bench.rounds.run(waiting, "run")
+    bench.rounds.lifecycle.run(waiting, "run")
     bench.wait(waiting)
-    bench.rounds.release(waiting, "release")
+    bench.rounds.lifecycle.release(waiting, "release")
     bench.released()
     spent = bench.charged()
     restored(bench, copy)
     with pytest.raises(DataLoss, match="restored from an older copy"):
-        bench.rounds.recover()
+        bench.rounds.lifecycle.recover()
     assert bench.charged()[DATA][0] == 0
     done = write_off_losses(bench.store, bench.guard, bench.signer, bench.clock())
     assert (done.finding, done.aborted) == (Finding.BEHIND, [waiting])
-    bench.rounds.recover()
+    bench.rounds.lifecycle.recover()
     # Nothing is under-counted; the round's seed is never used again.
     assert {name: amounts[0] for name, amounts in bench.charged().items()} == {
         name: amounts[0] for name, amounts in spent.items()
     }
-    record = bench.rounds.get(waiting)
+    record = bench.rounds.views.get(waiting)
     assert (record.state, record.abort_reason) == (RoundState.ABORTED, RESTORED)
     with pytest.raises(WrongState):
-        bench.rounds.run(waiting, "run once more")
+        bench.rounds.lifecycle.run(waiting, "run once more")
     assert write_off_losses(bench.store, bench.guard, bench.signer, bench.clock()).finding is Finding.CONTAINED
     bench.restart()
     bench.released()
@@ -83,13 +83,13 @@ def test_without_a_guard_nothing_is_left_on_accounts_that_the_copy_does_not_have
     restored(bench, copy)
     bench.guard.path.unlink()
     assert write_off_losses(bench.store, bench.guard, bench.signer, bench.clock()).finding is Finding.MISSING
-    bench.rounds.recover()
+    bench.rounds.lifecycle.recover()
     # Whoever knows better raises a cap, and only that one.
     for account in (DATA, "analyst/shop/analyst/ann"):
-        bench.rounds.set_cap(account, Budget(40.0, 2e-3), f"raise {account}")
+        bench.rounds.budgets.set_cap(account, Budget(40.0, 2e-3), f"raise {account}")
     with pytest.raises(BudgetExhausted, match="account analyst/shop/analyst/bob"):
         bench.opened(whole)
-    bench.rounds.set_cap("analyst/shop/analyst/bob", Budget(40.0, 2e-3), "raise bob")
+    bench.rounds.budgets.set_cap("analyst/shop/analyst/bob", Budget(40.0, 2e-3), "raise bob")
     bench.opened(whole)
 
 
@@ -97,13 +97,13 @@ def test_a_backup_from_before_a_run_cannot_give_its_charge_back(bench: Bench) ->
     """Between sealing and running nothing is charged anew, but an abort would give the whole charge back."""
     waiting = bench.sealed()
     copy = backed_up(bench)
-    bench.rounds.run(waiting, "run")
+    bench.rounds.lifecycle.run(waiting, "run")
     restored(bench, copy)
     with pytest.raises(DataLoss, match="restored from an older copy"):
-        bench.rounds.recover()
+        bench.rounds.lifecycle.recover()
     # A server that did not look at its start is stopped by its first step.
     with pytest.raises(DataLoss, match="went another way"):
-        bench.rounds.abort(waiting, "a public reason", "abort")
+        bench.rounds.lifecycle.abort(waiting, "a public reason", "abort")
 
 
 def test_a_copy_restored_under_a_running_server_stops_it_before_data_are_touched(tmp_path: Path) -> None:
@@ -119,18 +119,18 @@ def test_a_copy_restored_under_a_running_server_stops_it_before_data_are_touched
         waiting = bench.sealed()
         copied(store, copy)
         later = bench.sealed()
-        bench.rounds.abort(later, "a test", "abort")
+        bench.rounds.lifecycle.abort(later, "a test", "abort")
         copied(copy, store)
         for step in (
             bench.opened,
-            lambda: bench.rounds.run(waiting, "run"),
-            lambda: bench.rounds.set_cap(DATA, Budget(40.0, 2e-3), "raise"),
-            bench.rounds.remember,
+            lambda: bench.rounds.lifecycle.run(waiting, "run"),
+            lambda: bench.rounds.budgets.set_cap(DATA, Budget(40.0, 2e-3), "raise"),
+            bench.rounds.operations.remember,
         ):
             with pytest.raises(DataLoss, match=r"restored from an older copy|went another way"):
                 step()
         # Nor does it begin what is running by the copy: beginning is where data are read.
-        bench.rounds.take_over()
+        bench.rounds.lifecycle.take_over()
         with bench.store.read() as connection:
             assert connection.execute(select(runs)).all() == []
         bench.stop()
@@ -138,23 +138,23 @@ def test_a_copy_restored_under_a_running_server_stops_it_before_data_are_touched
 
 def test_where_only_the_log_has_gone_on_it_goes_on_beyond_what_was_shown(bench: Bench) -> None:
     """A key was added since the backup: no budget moved, no request was answered."""
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     copy = backed_up(bench)
     spent = bench.charged()
     for _ in range(3):
         with bench.store.write() as connection:
             keys.add(connection, bench.signer.make_key(bench.clock()))
     bench.clock.move(1)
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     with bench.store.read() as connection:
         shown = log.signed_head(connection)
     restored(bench, copy)
     with pytest.raises(DataLoss, match=r"the log has 2 entries, but had 5 .* older copy"):
-        bench.rounds.recover()
+        bench.rounds.lifecycle.recover()
     done = write_off_losses(bench.store, bench.guard, bench.signer, bench.clock())
     assert (done.finding, done.written_off, done.lost_records) == (Finding.BEHIND, [], 4)
-    bench.rounds.recover()
-    bench.rounds.keep_schedule()
+    bench.rounds.lifecycle.recover()
+    bench.rounds.schedule.keep()
     with bench.store.read() as connection:
         sizes = {row.size: row.root for row in connection.execute(select(checkpoints))}
         went_on = log.signed_head(connection)

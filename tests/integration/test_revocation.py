@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from integration.rounds_bench import SALT, write_table
-from integration.server_process import (
+from harness.rounds_bench import SALT, write_table
+from harness.server_process import (
     Credentials,
     Refusal,
     ServerProcess,
@@ -21,7 +21,7 @@ from integration.server_process import (
     running,
     signing_request,
 )
-from integration.test_server_round import registration, terms
+from harness.server_rounds import registration, terms
 
 from equipoise.v1 import analyst_pb2, operator_pb2, types_pb2
 from equipoise.v1.analyst_pb2_grpc import AnalystServiceStub

@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import ANN, BOB, DEPLOYMENT, SALT, TERMS, Bench
+from harness.rounds_bench import ANN, BOB, DEPLOYMENT, SALT, TERMS, Bench
 
-from equipoise.bundle import Bundle
 from equipoise.errors import NotFound, OutOfRange, WrongState
-from equipoise.evidence import Evidence, log_origin
-from equipoise.history import Held
-from equipoise.signed_notes import VerifierKey
-from equipoise.verify import Check, CheckFailed, Papers, verify
-from equipoise.wire import workload_to_bytes
-from equipoise_server.rounds.runs import read_synopsis
+from equipoise.records.bundle import Bundle
+from equipoise.records.evidence import Evidence, log_origin
+from equipoise.records.signed_notes import VerifierKey
+from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
+from equipoise.verification.log_history import EarlierCheckpoint
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.transparency import keys
 from equipoise_server.transparency.keys import Purpose
 from equipoise_server.transparency.signing import Signer
@@ -32,21 +32,23 @@ def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
 
 
 def evidence(bench: Bench, analyst: str, round_id: str, since_size: int = 0) -> Evidence:
-    bench.rounds.keep_schedule()
-    told = bench.rounds.evidence(analyst, round_id, since_size)
+    bench.rounds.schedule.keep()
+    told = bench.rounds.analyst_views.evidence(analyst, round_id, since_size)
     assert told is not None
     return Evidence.from_bytes(told)
 
 
 def bundle(bench: Bench, analyst: str, round_id: str) -> bytes:
     told = evidence(bench, analyst, round_id)
-    stream = tuple(bench.rounds.results(analyst, round_id, 0, 1000))
+    stream = tuple(bench.rounds.analyst_views.results(analyst, round_id, 0, 1000))
     with bench.store.read() as connection:
         synopsis = read_synopsis(connection, round_id) or None
-    return Bundle(told, bench.rounds.submitted(analyst, round_id, 0, 1 << 20), stream, synopsis).to_bytes()
+    return Bundle(
+        told, bench.rounds.analyst_views.submitted(analyst, round_id, 0, 1 << 20), stream, synopsis
+    ).to_bytes()
 
 
-def found(data: bytes, papers: Papers) -> Check | None:
+def found(data: bytes, papers: VerifierInputs) -> Check | None:
     try:
         verify(data, papers, lambda check, said: None)
     except CheckFailed as failed:
@@ -64,36 +66,36 @@ def test_evidence_comes_with_the_results_and_once_it_is_in_the_log(bench: Bench)
     round_id = bench.sealed(QUICK)
     for analyst in ("cyd", "nobody"):  # who have no share
         with pytest.raises(NotFound):
-            bench.rounds.evidence(analyst, round_id, 0)
+            bench.rounds.analyst_views.evidence(analyst, round_id, 0)
     with pytest.raises(WrongState):
-        bench.rounds.evidence("ann", round_id, 0)
-    bench.rounds.run(round_id, "run")
+        bench.rounds.analyst_views.evidence("ann", round_id, 0)
+    bench.rounds.lifecycle.run(round_id, "run")
     assert bench.wait(round_id).complete
-    bench.rounds.release(round_id, "release")
-    bench.rounds.keep_schedule()
+    bench.rounds.lifecycle.release(round_id, "release")
+    bench.rounds.schedule.keep()
     with pytest.raises(WrongState):  # before the release time
-        bench.rounds.evidence("ann", round_id, 0)
+        bench.rounds.analyst_views.evidence("ann", round_id, 0)
     bench.clock.move(60)
-    assert bench.rounds.evidence("ann", round_id, 0) is None
+    assert bench.rounds.analyst_views.evidence("ann", round_id, 0) is None
     _, trusted = log_keys(bench)
     for analyst, statements in (("ann", ANN), ("bob", BOB)):
-        assert found(bundle(bench, analyst, round_id), Papers(trusted, statements=statements)) is None
+        assert found(bundle(bench, analyst, round_id), VerifierInputs(trusted, statements=statements)) is None
     for size in (1 << 40, 1 << 63):
         with pytest.raises(OutOfRange):
-            bench.rounds.evidence("ann", round_id, size)
+            bench.rounds.analyst_views.evidence("ann", round_id, size)
     workload = workload_to_bytes(ANN)
-    assert bench.rounds.submitted("ann", round_id, 3, 4) == workload[3:7]
-    assert bench.rounds.submitted("ann", round_id, len(workload), 4) == b""
-    assert bench.rounds.submitted("cyd", round_id, 0, 4) == b""
+    assert bench.rounds.analyst_views.submitted("ann", round_id, 3, 4) == workload[3:7]
+    assert bench.rounds.analyst_views.submitted("ann", round_id, len(workload), 4) == b""
+    assert bench.rounds.analyst_views.submitted("cyd", round_id, 0, 4) == b""
 
 
 def test_after_a_change_of_keys_old_and_new_signatures_can_be_checked(bench: Bench) -> None:
     """The receipt is signed by the old key, the checkpoint by the new one; both keys are told, no other."""
     first = bench.sealed(QUICK)
     signer, (old,) = log_keys(bench)
-    bench.rounds.abort(first, "the power failed", "abort")
+    bench.rounds.lifecycle.abort(first, "the power failed", "abort")
     before = evidence(bench, "ann", first)
-    held = Held(before.checkpoint)
+    held = EarlierCheckpoint(before.checkpoint)
     size = int(before.checkpoint.split(b"\n")[1])
     assert before.keys == (old.to_text(),)
     second = bench.sealed(QUICK)
@@ -105,24 +107,24 @@ def test_after_a_change_of_keys_old_and_new_signatures_can_be_checked(bench: Ben
         for key in keys.in_force(connection, Purpose.LOG):
             if key.id != added.id:
                 keys.retire(connection, Purpose.LOG, key.id, bench.clock())
-    bench.rounds.abort(second, "the power failed again", "abort again")
+    bench.rounds.lifecycle.abort(second, "the power failed again", "abort again")
     new = signer.verifier(added)
     told = evidence(bench, "ann", second, size)
-    data = Bundle(told, bench.rounds.submitted("ann", second, 0, 1 << 20), (), None).to_bytes()
+    data = Bundle(told, bench.rounds.analyst_views.submitted("ann", second, 0, 1 << 20), (), None).to_bytes()
     assert set(told.keys) == {old.to_text(), new.to_text()}
-    assert found(data, Papers([old, new], checkpoint=held)) is None
-    assert found(data, Papers([old])) is Check.CHECKPOINT
-    assert found(data, Papers([new])) is Check.RECEIPT
+    assert found(data, VerifierInputs([old, new], checkpoint=held)) is None
+    assert found(data, VerifierInputs([old])) is Check.CHECKPOINT
+    assert found(data, VerifierInputs([new])) is Check.RECEIPT
     assert evidence(bench, "bob", second, size).earlier == told.earlier
 
 
 def test_a_round_without_a_workload_has_evidence_of_the_same_shape(bench: Bench) -> None:
     round_id = bench.opened(QUICK)
-    bench.rounds.submit("bob", round_id, "bob", workload_to_bytes(BOB), SALT)
-    bench.rounds.seal(round_id, "seal")
-    bench.rounds.abort(round_id, "the power failed", "abort")
+    bench.rounds.submissions.submit("bob", round_id, "bob", workload_to_bytes(BOB), SALT)
+    bench.rounds.lifecycle.seal(round_id, "seal")
+    bench.rounds.lifecycle.abort(round_id, "the power failed", "abort")
     ann, bob = (evidence(bench, name, round_id) for name in ("ann", "bob"))
     _, trusted = log_keys(bench)
-    assert found(Bundle(ann, None, (), None).to_bytes(), Papers(trusted)) is None
+    assert found(Bundle(ann, None, (), None).to_bytes(), VerifierInputs(trusted)) is None
     shapes = [[[len(item.path) for item in each.items] for each in told.records] for told in (ann, bob)]
     assert shapes[0] == shapes[1]

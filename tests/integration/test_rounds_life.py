@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from integration.rounds_bench import ANN, BOB, CAP, KEY, RECORDS, SALT, SCHEMA, SEED, TERMS, Bench, write_table
-from stores import statements, stored_bytes
+from harness.rounds_bench import ANN, BOB, CAP, KEY, RECORDS, SALT, SCHEMA, SEED, TERMS, Bench, write_table
+from harness.stores import statements, stored_bytes
 
 from equipoise.errors import (
     AlreadyExists,
@@ -23,16 +23,18 @@ from equipoise.errors import (
     OutOfRange,
     WrongState,
 )
-from equipoise.queries import Marginal, attribute
-from equipoise.wire import chunk_from_bytes, workload_to_bytes
-from equipoise.workload import compile_workload
-from equipoise_server.data.digest import data_digest
-from equipoise_server.data.source import load_histogram
-from equipoise_server.mechanisms.interface import Budget, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import RoundState, Share
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.source import load_histogram
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.seeds import bound_seed
-from equipoise_server.rounds.states import RoundState
-from equipoise_server.rounds.terms import setting_of
+from equipoise_server.rounds.terms.checks import setting_of
 
 ANN_BYTES, BOB_BYTES = workload_to_bytes(ANN), workload_to_bytes(BOB)
 DATA = "data/shop"
@@ -55,7 +57,9 @@ def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> Non
         setting, record.plan, loaded.histogram, workloads, seed, lambda *_: None
     )
     for analyst, answers in expected.answers.items():
-        chunks = [chunk_from_bytes(chunk) for chunk in bench.rounds.results(analyst, record.id, 0, 100)]
+        chunks = [
+            chunk_from_bytes(chunk) for chunk in bench.rounds.analyst_views.results(analyst, record.id, 0, 100)
+        ]
         assert [chunk.sequence for chunk in chunks] == list(range(1, len(chunks) + 1))
         assert chunks[-1].last
         np.testing.assert_array_equal(np.concatenate([chunk.values for chunk in chunks]), answers.values)
@@ -65,22 +69,24 @@ def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> Non
 
 def test_charges_are_reserved_at_seal_and_spent_at_release(bench: Bench) -> None:
     round_id = bench.opened()
-    bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
+    bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT)
     nothing = Budget(0.0, 0.0)
-    assert all((each.spent, each.committed) == (nothing, nothing) for each in bench.rounds.accounts("shop")[0])
-    bench.rounds.seal(round_id, "seal")
+    assert all(
+        (each.spent, each.committed) == (nothing, nothing) for each in bench.rounds.budgets.accounts("shop")[0]
+    )
+    bench.rounds.lifecycle.seal(round_id, "seal")
     reserved = bench.charged()
     assert set(reserved) == {DATA, "analyst/shop/query/ann", "analyst/shop/query/bob"}
     assert all(spent == 0 < committed for spent, committed in reserved.values())
-    bench.rounds.run(round_id, "run")
+    bench.rounds.lifecycle.run(round_id, "run")
     progress = bench.wait(round_id)
     assert progress.complete
     assert progress.peak_memory_bytes > 1 << 20
     assert bench.charged() == reserved
-    bench.rounds.release(round_id, "release")
+    bench.rounds.lifecycle.release(round_id, "release")
     assert bench.charged() == {name: (committed, committed) for name, (_, committed) in reserved.items()}
-    assert bench.rounds.progress(round_id).peak_memory_bytes == progress.peak_memory_bytes
-    entries, token = bench.rounds.journal()
+    assert bench.rounds.views.progress(round_id).peak_memory_bytes == progress.peak_memory_bytes
+    entries, token = bench.rounds.budgets.journal()
     assert token == ""
     assert [entry.action for entry in entries] == [
         *["open-account"] * 3,
@@ -111,7 +117,7 @@ def test_rounds_add_up_on_the_data_account_until_the_cap(bench: Bench) -> None:
     )
     # What could be opened can be sealed, in any order.
     for round_id in reversed(ids):
-        bench.rounds.seal(round_id, f"seal {round_id}")
+        bench.rounds.lifecycle.seal(round_id, f"seal {round_id}")
     assert bench.charged()[DATA][1] <= CAP.epsilon
 
 
@@ -119,69 +125,69 @@ def test_one_analysts_account_never_refuses_the_round_of_another(bench: Bench) -
     """Ann is in both rounds and has room for one; the second is refused before bob can have worked for it."""
     first = replace(TERMS, unit="analyst")
     with_bob, ann, bob = bench.opened(first), "analyst/shop/analyst/ann", "analyst/shop/analyst/bob"
-    bench.rounds.seal(with_bob, "seal to see its cost")
+    bench.rounds.lifecycle.seal(with_bob, "seal to see its cost")
     cost = bench.needed(ann)
-    bench.rounds.abort(with_bob, "a public reason", "abort")
-    bench.rounds.set_cap(ann, Budget(cost * 1.01, CAP.delta), "room for one")
+    bench.rounds.lifecycle.abort(with_bob, "a public reason", "abort")
+    bench.rounds.budgets.set_cap(ann, Budget(cost * 1.01, CAP.delta), "room for one")
     again = bench.opened(first)
     with pytest.raises(BudgetExhausted, match=rf"account {ann}: .*; rounds that are open .* \(1 here\)"):
         bench.opened(first)
     # Nothing stands on the accounts for it: what is shown changes when a round is sealed.
     assert bench.charged()[ann] == bench.charged()[bob] == (0.0, 0.0)
     with pytest.raises(WrongState, match=rf"what the 1 open rounds of this account .*{again}"):
-        bench.rounds.set_cap(ann, Budget(cost * 0.9, CAP.delta), "none")
+        bench.rounds.budgets.set_cap(ann, Budget(cost * 0.9, CAP.delta), "none")
     without_ann = bench.opened(replace(first, shares=(Share("bob", 4, 12), Share("cyd", 4, 12))))
     for round_id in (without_ann, again):
-        bench.rounds.seal(round_id, f"seal {round_id}")
+        bench.rounds.lifecycle.seal(round_id, f"seal {round_id}")
     # An abort makes room.
-    bench.rounds.abort(again, "a public reason", "abort again")
-    bench.rounds.abort(bench.opened(first), "a public reason", "abort the third")
-    bench.rounds.set_cap(ann, Budget(cost * 0.9, CAP.delta), "less")
+    bench.rounds.lifecycle.abort(again, "a public reason", "abort again")
+    bench.rounds.lifecycle.abort(bench.opened(first), "a public reason", "abort the third")
+    bench.rounds.budgets.set_cap(ann, Budget(cost * 0.9, CAP.delta), "less")
 
 
 def test_a_cap_too_small_is_refused_at_opening(bench: Bench) -> None:
-    bench.rounds.register_dataset("small", "shop.csv", SCHEMA, Budget(1.0, 1e-6), CAP, "2", new_budgets=True)
+    bench.rounds.datasets.register("small", "shop.csv", SCHEMA, Budget(1.0, 1e-6), CAP, "2", new_budgets=True)
     with pytest.raises(BudgetExhausted, match="account data/small: "):
-        bench.rounds.open(replace(TERMS, dataset="small"), "open")
-    bench.rounds.register_dataset("shy", "shop.csv", SCHEMA, CAP, Budget(1.0, 1e-6), "3", new_budgets=True)
+        bench.rounds.opening.open(replace(TERMS, dataset="small"), "open")
+    bench.rounds.datasets.register("shy", "shop.csv", SCHEMA, CAP, Budget(1.0, 1e-6), "3", new_budgets=True)
     with pytest.raises(BudgetExhausted, match="account analyst/shy/query/ann: "):
-        bench.rounds.open(replace(TERMS, dataset="shy"), "open")
-    assert bench.rounds.list() == ([], "")
+        bench.rounds.opening.open(replace(TERMS, dataset="shy"), "open")
+    assert bench.rounds.views.page() == ([], "")
 
 
 def test_streams_open_at_the_grid_and_not_before(bench: Bench) -> None:
     round_id = bench.completed()
-    record = bench.rounds.release(round_id, "release")
+    record = bench.rounds.lifecycle.release(round_id, "release")
     assert record.release_time == datetime(2024, 1, 1, 12, 1, tzinfo=UTC)
-    seen = bench.rounds.get_for_analyst("ann", round_id)
+    seen = bench.rounds.analyst_views.get("ann", round_id)
     assert (seen.state, seen.release_time) == (RoundState.SEALED, None)
     with pytest.raises(WrongState):
-        bench.rounds.results("ann", round_id, 0, 10)
+        bench.rounds.analyst_views.results("ann", round_id, 0, 10)
     bench.clock.move(60)
-    assert bench.rounds.get_for_analyst("ann", round_id).state is RoundState.RELEASED
-    assert bench.rounds.results("ann", round_id, 0, 10)
+    assert bench.rounds.analyst_views.get("ann", round_id).state is RoundState.RELEASED
+    assert bench.rounds.analyst_views.results("ann", round_id, 0, 10)
 
 
 def test_streams_resume_and_end(bench: Bench) -> None:
     round_id = bench.released().id
-    chunks = bench.rounds.results("ann", round_id, 0, 10)
-    assert bench.rounds.results("ann", round_id, len(chunks), 10) == []
-    assert bench.rounds.results("ann", round_id, 0, 10) == chunks
+    chunks = bench.rounds.analyst_views.results("ann", round_id, 0, 10)
+    assert bench.rounds.analyst_views.results("ann", round_id, len(chunks), 10) == []
+    assert bench.rounds.analyst_views.results("ann", round_id, 0, 10) == chunks
     with pytest.raises(OutOfRange):
-        bench.rounds.results("ann", round_id, len(chunks) + 1, 10)
+        bench.rounds.analyst_views.results("ann", round_id, len(chunks) + 1, 10)
 
 
 def test_the_round_goes_on_without_who_did_not_submit(bench: Bench) -> None:
     round_id = bench.opened()
-    bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
-    bench.rounds.seal(round_id, "seal")
-    bench.rounds.run(round_id, "run")
+    bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT)
+    bench.rounds.lifecycle.seal(round_id, "seal")
+    bench.rounds.lifecycle.run(round_id, "run")
     assert bench.wait(round_id).complete
-    bench.rounds.release(round_id, "release")
+    bench.rounds.lifecycle.release(round_id, "release")
     bench.clock.move(60)
-    assert bench.rounds.results("ann", round_id, 0, 10)
+    assert bench.rounds.analyst_views.results("ann", round_id, 0, 10)
     with pytest.raises(NotFound, match="there is no such stream"):
-        bench.rounds.results("bob", round_id, 0, 10)
+        bench.rounds.analyst_views.results("bob", round_id, 0, 10)
 
 
 def test_others_rounds_are_as_if_they_did_not_exist(bench: Bench) -> None:
@@ -189,187 +195,191 @@ def test_others_rounds_are_as_if_they_did_not_exist(bench: Bench) -> None:
     words = []
     for wanted in (round_id, "0" * 32):
         with pytest.raises(NotFound) as caught:
-            bench.rounds.get_for_analyst("cyd", wanted)
+            bench.rounds.analyst_views.get("cyd", wanted)
         words.append(str(caught.value))
         with pytest.raises(NotFound):
-            bench.rounds.submit("cyd", wanted, "1", ANN_BYTES, SALT)
+            bench.rounds.submissions.submit("cyd", wanted, "1", ANN_BYTES, SALT)
         with pytest.raises(NotFound):
-            bench.rounds.results("cyd", wanted, 0, 1)
+            bench.rounds.analyst_views.results("cyd", wanted, 0, 1)
     assert words == ["there is no such round"] * 2
-    assert bench.rounds.list_for_analyst("cyd") == ([], "")
-    assert bench.rounds.get_for_analyst("ann", round_id).terms.shares == (TERMS.shares[0],)
+    assert bench.rounds.analyst_views.page("cyd") == ([], "")
+    assert bench.rounds.analyst_views.get("ann", round_id).terms.shares == (TERMS.shares[0],)
 
 
 def test_a_submission_is_replaceable_until_sealed(bench: Bench) -> None:
     round_id = bench.opened()
-    first = bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
-    second = bench.rounds.submit("ann", round_id, "2", BOB_BYTES, SALT)
+    first = bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT)
+    second = bench.rounds.submissions.submit("ann", round_id, "2", BOB_BYTES, SALT)
     assert (first.statements, first.queries) == (3, 10)
     assert second.workload_digest == hashlib.sha256(BOB_BYTES).digest()
-    bench.rounds.seal(round_id, "seal")
+    bench.rounds.lifecycle.seal(round_id, "seal")
     with pytest.raises(WrongState, match="the round no longer accepts workloads"):
-        bench.rounds.submit("ann", round_id, "3", ANN_BYTES, SALT)
+        bench.rounds.submissions.submit("ann", round_id, "3", ANN_BYTES, SALT)
     with pytest.raises(WrongState):
-        bench.rounds.dry_run("ann", round_id, ANN_BYTES)
-    assert bench.rounds.submit("ann", round_id, "2", BOB_BYTES, SALT) == second
+        bench.rounds.submissions.dry_run("ann", round_id, ANN_BYTES)
+    assert bench.rounds.submissions.submit("ann", round_id, "2", BOB_BYTES, SALT) == second
 
 
 def test_a_dry_run_leaves_no_trace(bench: Bench) -> None:
     round_id = bench.opened()
-    tried = bench.rounds.dry_run("ann", round_id, ANN_BYTES)
+    tried = bench.rounds.submissions.dry_run("ann", round_id, ANN_BYTES)
     assert (tried.statements, tried.queries, tried.sensitivity, tried.support) == (3, 10, 4, 4)
-    assert tried.promised_error == bench.rounds.get(round_id).plan.promised_error
+    assert tried.promised_error == bench.rounds.views.get(round_id).plan.promised_error
     with pytest.raises(NotFound, match="there is no workload of yours"):
-        bench.rounds.withdraw("ann", round_id, "withdraw")
+        bench.rounds.submissions.withdraw("ann", round_id, "withdraw")
 
 
 def test_a_round_that_nobody_asked_in_goes_on_like_any_other(bench: Bench) -> None:
     """Its analysts must not learn whether others took part: neither from a refusal, nor from what is released."""
     round_id = bench.opened()
-    bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
-    bench.rounds.withdraw("ann", round_id, "2")
-    bench.rounds.seal(round_id, "seal")
+    bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT)
+    bench.rounds.submissions.withdraw("ann", round_id, "2")
+    bench.rounds.lifecycle.seal(round_id, "seal")
     # What it is charged was public when it was opened.
     charged = bench.charged()
-    bench.rounds.abort(bench.sealed(), "a public reason", "abort")
+    bench.rounds.lifecycle.abort(bench.sealed(), "a public reason", "abort")
     assert bench.charged() == charged
-    bench.rounds.run(round_id, "run")
+    bench.rounds.lifecycle.run(round_id, "run")
     assert bench.wait(round_id).complete
-    bench.rounds.release(round_id, "release")
+    bench.rounds.lifecycle.release(round_id, "release")
     bench.clock.move(60)
-    assert bench.rounds.get_for_analyst("bob", round_id).state is RoundState.RELEASED
+    assert bench.rounds.analyst_views.get("bob", round_id).state is RoundState.RELEASED
     for name in ("ann", "bob"):
         with pytest.raises(NotFound, match="there is no such stream"):
-            bench.rounds.results(name, round_id, 0, 1)
+            bench.rounds.analyst_views.results(name, round_id, 0, 1)
 
 
 def test_workloads_beyond_the_share_or_malformed_are_refused(bench: Bench) -> None:
     round_id = bench.opened()
     red = attribute("colour") == "red"
     with pytest.raises(BudgetExhausted, match="more statements than the 4 of your share"):
-        bench.rounds.submit("ann", round_id, "1", workload_to_bytes((red,) * 5), SALT)
+        bench.rounds.submissions.submit("ann", round_id, "1", workload_to_bytes((red,) * 5), SALT)
     wide = (Marginal(("colour", "size")), Marginal(("colour", "size")))
     with pytest.raises(BudgetExhausted, match="the workload has 16 queries, your share allows 12"):
-        bench.rounds.submit("ann", round_id, "1", workload_to_bytes(wide), SALT)
+        bench.rounds.submissions.submit("ann", round_id, "1", workload_to_bytes(wide), SALT)
     with pytest.raises(InvalidArgument, match="taste"):
-        bench.rounds.submit("ann", round_id, "1", workload_to_bytes((attribute("taste") == "sour",)), SALT)
+        bench.rounds.submissions.submit(
+            "ann", round_id, "1", workload_to_bytes((attribute("taste") == "sour",)), SALT
+        )
     with pytest.raises(InvalidArgument):
-        bench.rounds.submit("ann", round_id, "1", b"", SALT)
+        bench.rounds.submissions.submit("ann", round_id, "1", b"", SALT)
     with pytest.raises(InvalidArgument):
-        bench.rounds.submit("ann", round_id, "1", b"\xff\xff\xff", SALT)
+        bench.rounds.submissions.submit("ann", round_id, "1", b"\xff\xff\xff", SALT)
     # Nothing was kept of the refused ones: the request_id is still free.
-    assert bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT).statements == 3
+    assert bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT).statements == 3
 
 
 def test_a_workload_above_its_declared_sensitivity_is_refused_and_leaves_nothing(bench: Bench) -> None:
     declared = replace(TERMS, shares=(Share("ann", 4, 12, 3), Share("bob", 4, 12)))
-    round_id = bench.rounds.open(declared, "open").id
-    assert bench.rounds.get(round_id).terms.shares == declared.shares
-    assert bench.rounds.get_for_analyst("ann", round_id).terms.shares == declared.shares[:1]
+    round_id = bench.rounds.opening.open(declared, "open").id
+    assert bench.rounds.views.get(round_id).terms.shares == declared.shares
+    assert bench.rounds.analyst_views.get("ann", round_id).terms.shares == declared.shares[:1]
     for attempt in (
-        lambda: bench.rounds.dry_run("ann", round_id, ANN_BYTES),
-        lambda: bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT),
+        lambda: bench.rounds.submissions.dry_run("ann", round_id, ANN_BYTES),
+        lambda: bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT),
     ):
         with pytest.raises(BudgetExhausted, match="the workload has a sensitivity of 4, your share allows 3"):
             attempt()
     assert all(amounts == (0.0, 0.0) for amounts in bench.charged().values())
     # The request_id is still free; and bob, who declared nothing, may ask for four marginals.
-    assert bench.rounds.submit("ann", round_id, "1", BOB_BYTES, SALT).statements == 2
+    assert bench.rounds.submissions.submit("ann", round_id, "1", BOB_BYTES, SALT).statements == 2
     tables = workload_to_bytes((Marginal(("colour",)),) * 4)
-    assert bench.rounds.dry_run("bob", round_id, tables).sensitivity == 8
+    assert bench.rounds.submissions.dry_run("bob", round_id, tables).sensitivity == 8
     with pytest.raises(InvalidArgument, match=r"^shares\[0\]\.sensitivity: "):
-        bench.rounds.open(replace(TERMS, shares=(Share("ann", 4, 12, 9),)), "more than its statements can move")
+        bench.rounds.opening.open(
+            replace(TERMS, shares=(Share("ann", 4, 12, 9),)), "more than its statements can move"
+        )
     with pytest.raises(AlreadyExists):
-        bench.rounds.open(TERMS, "open")
+        bench.rounds.opening.open(TERMS, "open")
 
 
 def test_a_workload_above_its_declared_support_is_refused_and_leaves_nothing(bench: Bench) -> None:
     """Red ones are four of the eight possible records; whatever is red or extra large, all but three."""
     declared = replace(TERMS, shares=(Share("ann", 4, 12, 0, 3), Share("bob", 4, 12)))
-    round_id = bench.rounds.open(declared, "open").id
-    assert bench.rounds.get(round_id).terms.shares == declared.shares
-    assert bench.rounds.get_for_analyst("ann", round_id).terms.shares == declared.shares[:1]
+    round_id = bench.rounds.opening.open(declared, "open").id
+    assert bench.rounds.views.get(round_id).terms.shares == declared.shares
+    assert bench.rounds.analyst_views.get("ann", round_id).terms.shares == declared.shares[:1]
     later = workload_to_bytes((BOB[1], ANN[0]))
     for statement, workload in enumerate((ANN_BYTES, later)):
         refused = pytest.raises(
             BudgetExhausted, match=rf"^statements\[{statement}\] has a support of 4, your share allows 3: "
         )
         with refused:
-            bench.rounds.dry_run("ann", round_id, workload)
+            bench.rounds.submissions.dry_run("ann", round_id, workload)
         with refused:
-            bench.rounds.submit("ann", round_id, "1", workload, SALT)
+            bench.rounds.submissions.submit("ann", round_id, "1", workload, SALT)
     assert all(amounts == (0.0, 0.0) for amounts in bench.charged().values())
     # The request_id is still free; and bob, who declared nothing, may ask about half of them.
-    assert bench.rounds.submit("ann", round_id, "1", BOB_BYTES, SALT).statements == 2
-    assert bench.rounds.submit("bob", round_id, "1", ANN_BYTES, SALT).statements == 3
+    assert bench.rounds.submissions.submit("ann", round_id, "1", BOB_BYTES, SALT).statements == 2
+    assert bench.rounds.submissions.submit("bob", round_id, "1", ANN_BYTES, SALT).statements == 3
     for support in (-1, 9):
         with pytest.raises(InvalidArgument, match=r"^shares\[0\]\.support: "):
-            bench.rounds.open(replace(TERMS, shares=(Share("ann", 4, 12, 0, support),)), "no such records")
+            bench.rounds.opening.open(replace(TERMS, shares=(Share("ann", 4, 12, 0, support),)), "no such records")
     with pytest.raises(AlreadyExists):
-        bench.rounds.open(TERMS, "open")
+        bench.rounds.opening.open(TERMS, "open")
 
 
 def test_requests_are_carried_out_once_also_after_a_restart(bench: Bench) -> None:
-    opened = bench.rounds.open(TERMS, "open", "olga")
-    receipt = bench.rounds.submit("ann", opened.id, "1", ANN_BYTES, SALT)
-    sealed = bench.rounds.seal(opened.id, "seal", "olga")
+    opened = bench.rounds.opening.open(TERMS, "open", "olga")
+    receipt = bench.rounds.submissions.submit("ann", opened.id, "1", ANN_BYTES, SALT)
+    sealed = bench.rounds.lifecycle.seal(opened.id, "seal", "olga")
     bench.clock.move(1000)
     bench.restart()
-    assert bench.rounds.open(TERMS, "open", "olga") == opened
-    assert bench.rounds.submit("ann", opened.id, "1", ANN_BYTES, SALT) == receipt
-    assert bench.rounds.seal(opened.id, "seal", "olga") == sealed
-    assert bench.rounds.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register").records == RECORDS
-    assert len(bench.rounds.list()[0]) == 1
+    assert bench.rounds.opening.open(TERMS, "open", "olga") == opened
+    assert bench.rounds.submissions.submit("ann", opened.id, "1", ANN_BYTES, SALT) == receipt
+    assert bench.rounds.lifecycle.seal(opened.id, "seal", "olga") == sealed
+    assert bench.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "register").records == RECORDS
+    assert len(bench.rounds.views.page()[0]) == 1
     with pytest.raises(AlreadyExists):
-        bench.rounds.open(replace(TERMS, beta=0.01), "open", "olga")
+        bench.rounds.opening.open(replace(TERMS, beta=0.01), "open", "olga")
     with pytest.raises(AlreadyExists):
-        bench.rounds.submit("ann", opened.id, "1", BOB_BYTES, SALT)
+        bench.rounds.submissions.submit("ann", opened.id, "1", BOB_BYTES, SALT)
     with pytest.raises(AlreadyExists):
-        bench.rounds.seal(opened.id, "open", "olga")
+        bench.rounds.lifecycle.seal(opened.id, "open", "olga")
     # Another operator's, or another analyst's, request_id is its own.
-    assert bench.rounds.open(TERMS, "open", "otto").id != opened.id
+    assert bench.rounds.opening.open(TERMS, "open", "otto").id != opened.id
 
 
 def test_steps_out_of_order_are_refused(bench: Bench) -> None:
     round_id = bench.sealed()
     with pytest.raises(WrongState, match="the round is sealed, so it cannot be sealed"):
-        bench.rounds.seal(round_id, "again")
+        bench.rounds.lifecycle.seal(round_id, "again")
     with pytest.raises(WrongState, match="the round is sealed, so it cannot be released"):
-        bench.rounds.release(round_id, "early")
-    bench.rounds.run(round_id, "run")
+        bench.rounds.lifecycle.release(round_id, "early")
+    bench.rounds.lifecycle.run(round_id, "run")
     with pytest.raises(WrongState, match="is being run"):
-        bench.rounds.run(round_id, "run again")
+        bench.rounds.lifecycle.run(round_id, "run again")
     bench.wait(round_id)
-    bench.rounds.release(round_id, "release")
+    bench.rounds.lifecycle.release(round_id, "release")
     with pytest.raises(WrongState):
-        bench.rounds.abort(round_id, "too late", "abort")
-    assert bench.rounds.release(round_id, "release").state is RoundState.RELEASED
+        bench.rounds.lifecycle.abort(round_id, "too late", "abort")
+    assert bench.rounds.lifecycle.release(round_id, "release").state is RoundState.RELEASED
 
 
 def test_only_registered_analysts_and_datasets(bench: Bench) -> None:
     stranger = replace(TERMS, shares=(*TERMS.shares, Share("eve", 1, 1)))
     with pytest.raises(InvalidArgument, match=r"shares\[2\].analyst: 'eve' is not a registered analyst"):
-        bench.rounds.plan(stranger)
+        bench.rounds.opening.plan(stranger)
     with pytest.raises(NotFound, match="there is no such dataset"):
-        bench.rounds.plan(replace(TERMS, dataset="elsewhere"))
+        bench.rounds.opening.plan(replace(TERMS, dataset="elsewhere"))
     with pytest.raises(InvalidArgument, match="unit"):
-        bench.rounds.plan(replace(TERMS, unit="table"))
+        bench.rounds.opening.plan(replace(TERMS, unit="table"))
 
 
 @pytest.mark.parametrize("source", ["", "../equipoise.db", "/etc/passwd", "missing.csv", "."])
 def test_sources_stay_inside_the_data_directory(bench: Bench, source: str) -> None:
     with pytest.raises(InvalidArgument, match=r"^source: "):
-        bench.rounds.register_dataset("other", source, SCHEMA, CAP, CAP, "other")
+        bench.rounds.datasets.register("other", source, SCHEMA, CAP, CAP, "other")
 
 
 def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
-    register, data = bench.rounds.register_dataset, bench.directory / "data"
+    register, data = bench.rounds.datasets.register, bench.directory / "data"
     (data / "copy.csv").write_bytes((data / "shop.csv").read_bytes())
     (data / "link.csv").symlink_to(data / "shop.csv")
     write_table(data / "..", RECORDS + 1)
     (data / "../shop.csv").rename(data / "longer.csv")
-    bench.rounds.retire_dataset("shop", "retire")
-    before = bench.rounds.journal()
+    bench.rounds.datasets.retire("shop", "retire")
+    before = bench.rounds.budgets.journal()
     for source in ("shop.csv", "copy.csv", "link.csv"):
         with pytest.raises(
             InvalidArgument, match="new_budgets: must be set, as this is the table of the dataset 'shop'"
@@ -377,14 +387,14 @@ def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
             register("again", source, SCHEMA, CAP, CAP, "again")
     with pytest.raises(InvalidArgument, match="new_budgets: must not be set"):
         register("again", "longer.csv", SCHEMA, CAP, CAP, "again", new_budgets=True)
-    assert bench.rounds.journal() == before
+    assert bench.rounds.budgets.journal() == before
     assert register("longer", "longer.csv", SCHEMA, CAP, CAP, "longer").records == RECORDS + 1
     for name, source in (("again", "copy.csv"), ("once more", "link.csv")):
         anew = register(name.replace(" ", "-"), source, SCHEMA, CAP, CAP, name, new_budgets=True)
         assert register(anew.name, source, SCHEMA, CAP, CAP, name, new_budgets=True) == anew
     with pytest.raises(AlreadyExists):
         register("again", "copy.csv", SCHEMA, CAP, CAP, "again")
-    opened = [json.loads(entry.events).get("beside") for entry in bench.rounds.journal()[0]]
+    opened = [json.loads(entry.events).get("beside") for entry in bench.rounds.budgets.journal()[0]]
     assert opened == [None, None, ["data/shop"], ["data/again", "data/shop"]]
     # What is journaled besides changes nothing of how the accounts are recomputed.
     bench.restart()
@@ -392,28 +402,28 @@ def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
 
 def test_datasets_are_registered_once_with_sensible_caps(bench: Bench) -> None:
     with pytest.raises(AlreadyExists):
-        bench.rounds.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "other")
+        bench.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "other")
     with pytest.raises(InvalidArgument, match=r"analyst_cap\.delta"):
-        bench.rounds.register_dataset("other", "shop.csv", SCHEMA, CAP, Budget(1.0, 0.0), "other")
+        bench.rounds.datasets.register("other", "shop.csv", SCHEMA, CAP, Budget(1.0, 0.0), "other")
     with pytest.raises(InvalidArgument, match="name"):
-        bench.rounds.register_dataset("a/b", "shop.csv", SCHEMA, CAP, CAP, "other")
-    records, token = bench.rounds.list_datasets()
+        bench.rounds.datasets.register("a/b", "shop.csv", SCHEMA, CAP, CAP, "other")
+    records, token = bench.rounds.datasets.page()
     assert ([record.name for record in records], token) == (["shop"], "")
 
 
 def test_lists_are_paged_newest_first(bench: Bench) -> None:
     ids = [bench.opened() for _ in range(3)]
-    page, token = bench.rounds.list(2)
-    rest, end = bench.rounds.list(2, token)
+    page, token = bench.rounds.views.page(2)
+    rest, end = bench.rounds.views.page(2, token)
     assert [record.id for record in (*page, *rest)] == ids[::-1]
     assert end == ""
-    mine, token = bench.rounds.list_for_analyst("bob", 1)
+    mine, token = bench.rounds.analyst_views.page("bob", 1)
     assert (mine[0].id, token) == (ids[2], ids[2])
-    assert bench.rounds.list_for_analyst("bob", 5, token)[1] == ""
+    assert bench.rounds.analyst_views.page("bob", 5, token)[1] == ""
     with pytest.raises(InvalidArgument, match=r"^page_size: "):
-        bench.rounds.list(1001)
+        bench.rounds.views.page(1001)
     with pytest.raises(InvalidArgument, match=r"^page_token: "):
-        bench.rounds.list_for_analyst("cyd", 5, token)
+        bench.rounds.analyst_views.page("cyd", 5, token)
 
 
 def test_lists_of_any_number_of_rounds_are_the_same_statements(bench: Bench) -> None:
@@ -422,14 +432,14 @@ def test_lists_of_any_number_of_rounds_are_the_same_statements(bench: Bench) -> 
     for _ in range(3):
         bench.opened()
         with statements() as carried_out:
-            bench.rounds.list()
-            bench.rounds.list_for_analyst("ann")
+            bench.rounds.views.page()
+            bench.rounds.analyst_views.page("ann")
         told.append(carried_out)
     assert told[0] == told[1] == told[2] != set()
 
 
 def test_the_seed_is_committed_and_not_readable_in_the_store(bench: Bench) -> None:
-    record = bench.rounds.get(bench.opened())
+    record = bench.rounds.views.get(bench.opened())
     assert len(record.seed_commitment) == 32
     bench.stop()
     stored = stored_bytes(bench.url)
@@ -442,7 +452,7 @@ def test_the_seed_is_committed_and_not_readable_in_the_store(bench: Bench) -> No
 def test_a_table_that_changed_is_not_run(bench: Bench) -> None:
     round_id = bench.sealed()
     write_table(bench.directory / "data", RECORDS - 1)
-    bench.rounds.run(round_id, "run")
+    bench.rounds.lifecycle.run(round_id, "run")
     progress = bench.wait(round_id)
     assert not progress.complete
     assert progress.phase == "failed: the table has 399 records, but 400 when it was registered"
@@ -451,24 +461,24 @@ def test_a_table_that_changed_is_not_run(bench: Bench) -> None:
     table = bench.directory / "data" / "shop.csv"
     rows = table.read_text().splitlines()
     table.write_text("\n".join([*rows[:-1], "red,s" if rows[-1] != "red,s" else "red,m"]) + "\n")
-    bench.rounds.run(round_id, "run the changed one")
+    bench.rounds.lifecycle.run(round_id, "run the changed one")
     told = "failed: the table's records are not those that it had when it was registered"
     assert bench.wait(round_id).phase == told
     write_table(bench.directory / "data")
-    bench.rounds.run(round_id, "run again")
+    bench.rounds.lifecycle.run(round_id, "run again")
     assert bench.wait(round_id).complete
 
 
 def test_a_round_that_protects_whole_analysts(bench: Bench) -> None:
     """The same life with unit = analyst, bob absent: an account of its own is charged, bob's place too."""
     round_id = bench.opened(replace(TERMS, unit="analyst"))
-    bench.rounds.submit("ann", round_id, "ann", ANN_BYTES, SALT)
-    bench.rounds.seal(round_id, "seal")
-    bench.rounds.run(round_id, "run")
+    bench.rounds.submissions.submit("ann", round_id, "ann", ANN_BYTES, SALT)
+    bench.rounds.lifecycle.seal(round_id, "seal")
+    bench.rounds.lifecycle.run(round_id, "run")
     assert bench.wait(round_id).complete
-    bench.rounds.release(round_id, "release")
+    bench.rounds.lifecycle.release(round_id, "release")
     bench.clock.move(60)
-    columns = chunk_from_bytes(bench.rounds.results("ann", round_id, 0, 10)[0])
+    columns = chunk_from_bytes(bench.rounds.analyst_views.results("ann", round_id, 0, 10)[0])
     assert len(columns.values) == compile_workload(ANN, SCHEMA).query_count
     charged = bench.charged()
     assert charged["analyst/shop/analyst/ann"] == charged["analyst/shop/analyst/bob"]

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import Bench
+from harness.rounds_bench import Bench
+from harness.stores import accept_inserts, allow_changes, refuse_inserts
 from sqlalchemy import text
-from stores import accept_inserts, allow_changes, refuse_inserts
 
 from equipoise.errors import DataLoss, InvalidArgument, WrongState
-from equipoise_server.rounds.service import Rounds
-from equipoise_server.rounds.states import RoundState
+from equipoise.model.rounds import RoundState
+from equipoise_server.rounds.services import RoundServices
 
 DATA = "data/shop"
 
@@ -27,7 +27,7 @@ def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
 
 
 def streams(bench: Bench, round_id: str) -> dict[str, list[bytes]]:
-    return {analyst: bench.rounds.results(analyst, round_id, 0, 100) for analyst in ("ann", "bob")}
+    return {analyst: bench.rounds.analyst_views.results(analyst, round_id, 0, 100) for analyst in ("ann", "bob")}
 
 
 def stored(bench: Bench) -> list[tuple[str, int, bytes]]:
@@ -43,26 +43,27 @@ def lose_the_end(bench: Bench) -> None:
         connection.execute(text("UPDATE runs SET complete_time = NULL"))
 
 
-def kill_worker(rounds: Rounds, round_id: str) -> None:
-    process_id = rounds._runner.process_id(round_id)
+def kill_worker(rounds: RoundServices, round_id: str) -> None:
+    process_id = rounds.views.runner.process_id(round_id)
     assert process_id is not None
     os.kill(process_id, signal.SIGKILL)
 
 
 def test_a_killed_worker_is_run_again_by_the_operator(bench: Bench) -> None:
     round_id = bench.sealed()
-    bench.rounds.run(round_id, "run")
+    bench.rounds.lifecycle.run(round_id, "run")
     kill_worker(bench.rounds, round_id)
     assert bench.wait(round_id).phase == "failed: the worker ended with exit code -9"
     assert bench.state(round_id) is RoundState.RUNNING
     with pytest.raises(WrongState, match="has not been computed"):
-        bench.rounds.release(round_id, "release")
+        bench.rounds.lifecycle.release(round_id, "release")
     reserved = bench.charged()
-    bench.rounds.run(round_id, "run again")
+    bench.rounds.lifecycle.run(round_id, "run again")
     assert bench.wait(round_id).complete
     assert bench.charged() == reserved
 
 
+@pytest.mark.both_stores
 def test_a_restarted_server_computes_the_same_bytes(bench: Bench) -> None:
     round_id = bench.completed()
     first = stored(bench)
@@ -71,7 +72,7 @@ def test_a_restarted_server_computes_the_same_bytes(bench: Bench) -> None:
     assert bench.state(round_id) is RoundState.RUNNING
     assert bench.wait(round_id).complete
     assert stored(bench) == first
-    bench.rounds.release(round_id, "release")
+    bench.rounds.lifecycle.release(round_id, "release")
     bench.clock.move(60)
     delivered = streams(bench, round_id)
     assert [chunk for chunks in delivered.values() for chunk in chunks] == [chunk for _, _, chunk in first]
@@ -83,11 +84,11 @@ def test_what_has_been_completed_is_not_computed_again(bench: Bench) -> None:
     round_id = bench.completed()
     first = stored(bench)
     bench.restart()
-    assert bench.rounds._runner.process_id(round_id) is None
-    assert bench.rounds.progress(round_id).complete
+    assert bench.rounds.views.runner.process_id(round_id) is None
+    assert bench.rounds.views.progress(round_id).complete
     with pytest.raises(WrongState, match="waits for its release"):
-        bench.rounds.run(round_id, "again")
-    bench.rounds.release(round_id, "release")
+        bench.rounds.lifecycle.run(round_id, "again")
+    bench.rounds.lifecycle.release(round_id, "release")
     assert stored(bench) == first
 
 
@@ -97,48 +98,48 @@ def test_a_release_that_fails_half_way_leaves_nothing_released(bench: Bench) -> 
     with bench.store.write() as connection:
         refuse_inserts(connection, "journal")
     with pytest.raises(Exception, match="stop"):
-        bench.rounds.release(round_id, "release")
+        bench.rounds.lifecycle.release(round_id, "release")
     assert bench.state(round_id) is RoundState.RUNNING
     assert bench.charged() == before
     with bench.store.write() as connection:
         assert connection.execute(text("SELECT count(*) FROM rounds WHERE run_id IS NOT NULL")).scalar() == 0
         accept_inserts(connection, "journal")
-    assert bench.rounds.release(round_id, "release").state is RoundState.RELEASED
+    assert bench.rounds.lifecycle.release(round_id, "release").state is RoundState.RELEASED
 
 
 def test_an_abort_before_any_data_were_touched_gives_the_charge_back(bench: Bench) -> None:
     round_id = bench.sealed()
-    record = bench.rounds.abort(round_id, "the operator changed their mind", "abort")
+    record = bench.rounds.lifecycle.abort(round_id, "the operator changed their mind", "abort")
     assert record.state is RoundState.ABORTED
     assert bench.charged()[DATA] == (0.0, 0.0)
-    assert bench.rounds.get_for_analyst("ann", round_id).abort_reason == "the operator changed their mind"
+    assert bench.rounds.analyst_views.get("ann", round_id).abort_reason == "the operator changed their mind"
 
 
 def test_an_abort_of_a_run_is_charged_in_full(bench: Bench) -> None:
     round_id = bench.sealed()
-    bench.rounds.run(round_id, "run")
-    process_id = bench.rounds._runner.process_id(round_id)
+    bench.rounds.lifecycle.run(round_id, "run")
+    process_id = bench.rounds.views.runner.process_id(round_id)
     assert process_id is not None
-    bench.rounds.abort(round_id, "too slow", "abort")
+    bench.rounds.lifecycle.abort(round_id, "too slow", "abort")
     with pytest.raises(ProcessLookupError):
         os.kill(process_id, 0)
     spent, committed = bench.charged()[DATA]
     assert spent == committed > 0
     bench.restart()
     assert bench.state(round_id) is RoundState.ABORTED
-    assert bench.rounds._runner.process_id(round_id) is None
+    assert bench.rounds.views.runner.process_id(round_id) is None
     # An old request answered again neither starts a worker nor moves the round.
-    assert bench.rounds.run(round_id, "run").state is RoundState.RUNNING
+    assert bench.rounds.lifecycle.run(round_id, "run").state is RoundState.RUNNING
     assert bench.state(round_id) is RoundState.ABORTED
-    assert bench.rounds._runner.process_id(round_id) is None
+    assert bench.rounds.views.runner.process_id(round_id) is None
 
 
 def test_closing_ends_the_workers_and_keeps_the_round(bench: Bench) -> None:
     round_id = bench.sealed()
-    bench.rounds.run(round_id, "run")
-    process_id = bench.rounds._runner.process_id(round_id)
+    bench.rounds.lifecycle.run(round_id, "run")
+    process_id = bench.rounds.views.runner.process_id(round_id)
     assert process_id is not None
-    bench.rounds.close()
+    bench.rounds.lifecycle.close()
     with pytest.raises(ProcessLookupError):
         os.kill(process_id, 0)
     assert bench.state(round_id) is RoundState.RUNNING
@@ -153,9 +154,9 @@ def test_a_round_whose_table_is_gone_does_not_stop_the_start(bench: Bench) -> No
     bench.restart()
     assert bench.state(round_id) is RoundState.RUNNING
     with pytest.raises(InvalidArgument, match="source: there is no such file"):
-        bench.rounds.run(round_id, "again")
+        bench.rounds.lifecycle.run(round_id, "again")
     table.write_bytes(content)
-    bench.rounds.run(round_id, "again")
+    bench.rounds.lifecycle.run(round_id, "again")
     assert bench.wait(round_id).complete
 
 
@@ -164,8 +165,8 @@ def test_a_damaged_journal_stops_the_start(bench: Bench) -> None:
     with bench.store.write() as connection:
         allow_changes(connection, "journal")
         connection.execute(text("UPDATE journal SET rho = rho - 1 WHERE action = 'reserve' AND rho > 0"))
-    bench.rounds.close()
+    bench.rounds.lifecycle.close()
     bench.store.close()
     bench.start()
     with pytest.raises(DataLoss, match="the budget journal is damaged"):
-        bench.rounds.recover()
+        bench.rounds.lifecycle.recover()

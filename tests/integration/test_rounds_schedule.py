@@ -8,16 +8,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import ANN, BOB, CAP, SALT, SCHEMA, TERMS, Bench
+from harness.rounds_bench import ANN, BOB, CAP, SALT, SCHEMA, TERMS, Bench
 from sqlalchemy import text
 
 from equipoise.errors import AlreadyExists, BudgetExhausted, InvalidArgument, NotFound, WrongState
-from equipoise.wire import workload_to_bytes
-from equipoise_server.mechanisms.interface import Budget
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import RoundState
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.schedule import NO_BUDGET
-from equipoise_server.rounds.states import Action, RoundState
-from equipoise_server.storage.requests import Request
+from equipoise_server.rounds.state_machine import Action
+from equipoise_server.storage.idempotency import Request
 
 DATA = "data/shop"
 ANN_BYTES, BOB_BYTES = workload_to_bytes(ANN), workload_to_bytes(BOB)
@@ -38,31 +39,31 @@ def scheduled(bench: Bench, **terms: object) -> str:
 
 def test_a_round_with_a_closing_time_goes_all_the_way_by_itself(bench: Bench) -> None:
     round_id = scheduled(bench, release_grid_seconds=3600)
-    bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
+    bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT)
     bench.clock.now = CLOSE - timedelta(seconds=1)
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     assert bench.state(round_id) is RoundState.OPEN
     bench.clock.now = CLOSE
     # Late is late, whether or not the server has come to it; and so it looks to analysts.
     with pytest.raises(WrongState, match="no longer accepts"):
-        bench.rounds.submit("bob", round_id, "2", BOB_BYTES, SALT)
-    assert bench.rounds.get_for_analyst("ann", round_id).state is RoundState.SEALED
-    bench.rounds.keep_schedule()
+        bench.rounds.submissions.submit("bob", round_id, "2", BOB_BYTES, SALT)
+    assert bench.rounds.analyst_views.get("ann", round_id).state is RoundState.SEALED
+    bench.rounds.schedule.keep()
     assert bench.state(round_id) is RoundState.SEALED
     # Each step is taken once, from the store, also by a server that was started in between.
     bench.restart()
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     assert bench.state(round_id) is RoundState.RUNNING
     assert bench.wait(round_id).complete
     bench.restart()
-    bench.rounds.keep_schedule()
-    record = bench.rounds.get(round_id)
+    bench.rounds.schedule.keep()
+    record = bench.rounds.views.get(round_id)
     assert (record.state, record.release_time) == (RoundState.RELEASED, datetime(2024, 1, 1, 13, tzinfo=UTC))
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     with pytest.raises(WrongState):
-        bench.rounds.results("ann", round_id, 0, 1)
+        bench.rounds.analyst_views.results("ann", round_id, 0, 1)
     bench.clock.now = datetime(2024, 1, 1, 13, tzinfo=UTC)
-    assert bench.rounds.results("ann", round_id, 0, 1)
+    assert bench.rounds.analyst_views.results("ann", round_id, 0, 1)
     spent, committed = bench.charged()[DATA]
     assert spent == committed > 0
 
@@ -70,27 +71,27 @@ def test_a_round_with_a_closing_time_goes_all_the_way_by_itself(bench: Bench) ->
 def test_nobody_learns_at_the_closing_time_that_nobody_has_submitted(bench: Bench) -> None:
     round_id = scheduled(bench)
     bench.clock.now = CLOSE
-    bench.rounds.keep_schedule()
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
+    bench.rounds.schedule.keep()
     progress = bench.wait(round_id)
     assert progress.complete, progress.phase
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     assert bench.state(round_id) is RoundState.RELEASED
     bench.clock.move(60)
     with pytest.raises(NotFound, match="there is no such stream"):
-        bench.rounds.results("ann", round_id, 0, 1)
+        bench.rounds.analyst_views.results("ann", round_id, 0, 1)
 
 
 def test_a_round_that_no_longer_fits_ends_with_a_public_reason(bench: Bench) -> None:
     round_id = scheduled(bench)
-    bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
+    bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT)
     with bench.store.write() as connection:
         connection.execute(
             text("UPDATE accounts SET committed_divergence = limit_divergence WHERE name = 'data/shop'")
         )
     bench.clock.now = CLOSE
-    bench.rounds.keep_schedule()
-    record = bench.rounds.get_for_analyst("bob", round_id)
+    bench.rounds.schedule.keep()
+    record = bench.rounds.analyst_views.get("bob", round_id)
     assert (record.state, record.abort_reason) == (RoundState.ABORTED, NO_BUDGET)
 
 
@@ -99,16 +100,16 @@ def test_a_failed_run_waits_for_the_operator_and_others_go_on(bench: Bench) -> N
     content = table.read_text()
     failing, other = scheduled(bench), scheduled(bench)
     bench.clock.now = CLOSE
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     table.unlink()
-    bench.rounds.keep_schedule()
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
+    bench.rounds.schedule.keep()
     assert [bench.state(each) for each in (failing, other)] == [RoundState.RUNNING] * 2
     table.write_text(content)
     for round_id in (failing, other):
-        bench.rounds.run(round_id, f"run {round_id}")
+        bench.rounds.lifecycle.run(round_id, f"run {round_id}")
         assert bench.wait(round_id).complete
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     assert [bench.state(each) for each in (failing, other)] == [RoundState.RELEASED] * 2
 
 
@@ -116,28 +117,28 @@ def test_a_round_that_breaks_unexpectedly_keeps_no_other_from_its_steps(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing, other = scheduled(bench), scheduled(bench)
-    take = bench.rounds.take
+    take = bench.rounds.lifecycle.take
 
     def broken(request: Request, round_id: str, action: Action, reason: str = "") -> RoundRecord:
         if round_id == failing:
             raise ZeroDivisionError
         return take(request, round_id, action, reason)
 
-    monkeypatch.setattr(bench.rounds, "take", broken)
+    monkeypatch.setattr(bench.rounds.lifecycle, "take", broken)
     bench.clock.now = CLOSE
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     assert [bench.state(each) for each in (failing, other)] == [RoundState.OPEN, RoundState.SEALED]
 
 
 def test_an_operator_may_be_faster_than_the_clock(bench: Bench) -> None:
     round_id = scheduled(bench)
-    bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
-    bench.rounds.seal(round_id, "seal")
-    bench.rounds.keep_schedule()
+    bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT)
+    bench.rounds.lifecycle.seal(round_id, "seal")
+    bench.rounds.schedule.keep()
     assert bench.state(round_id) is RoundState.SEALED
-    bench.rounds.abort(round_id, "a public reason", "abort")
+    bench.rounds.lifecycle.abort(round_id, "a public reason", "abort")
     bench.clock.now = CLOSE
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     assert bench.state(round_id) is RoundState.ABORTED
     assert bench.charged()[DATA] == (0.0, 0.0)
 
@@ -147,81 +148,81 @@ def test_times_that_cannot_be_are_refused(bench: Bench) -> None:
         bench.opened(replace(TERMS, close_time=bench.clock.now))
     with pytest.raises(InvalidArgument, match=r"^release_grid_seconds: "):
         bench.opened(replace(TERMS, release_grid_seconds=604_801))
-    opened = bench.rounds.open(replace(TERMS, close_time=CLOSE), "open")
+    opened = bench.rounds.opening.open(replace(TERMS, close_time=CLOSE), "open")
     assert (opened.terms.close_time, opened.terms.release_grid_seconds) == (CLOSE, 60)
     bench.clock.now = CLOSE
-    assert bench.rounds.open(replace(TERMS, close_time=CLOSE), "open") == opened
+    assert bench.rounds.opening.open(replace(TERMS, close_time=CLOSE), "open") == opened
     with pytest.raises(AlreadyExists):
-        bench.rounds.open(TERMS, "open")
+        bench.rounds.opening.open(TERMS, "open")
 
 
 def test_a_workload_can_be_withdrawn_until_the_round_is_sealed(bench: Bench) -> None:
     round_id = bench.opened()
     with pytest.raises(NotFound, match="there is no workload of yours"):
-        bench.rounds.withdraw("ann", round_id, "0")
-    bench.rounds.submit("ann", round_id, "1", ANN_BYTES, SALT)
-    bench.rounds.submit("bob", round_id, "1", BOB_BYTES, SALT)
-    bench.rounds.withdraw("ann", round_id, "2")
+        bench.rounds.submissions.withdraw("ann", round_id, "0")
+    bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT)
+    bench.rounds.submissions.submit("bob", round_id, "1", BOB_BYTES, SALT)
+    bench.rounds.submissions.withdraw("ann", round_id, "2")
     bench.restart()
-    bench.rounds.withdraw("ann", round_id, "2")
+    bench.rounds.submissions.withdraw("ann", round_id, "2")
     with pytest.raises(AlreadyExists):
-        bench.rounds.withdraw("ann", bench.opened(), "2")
+        bench.rounds.submissions.withdraw("ann", bench.opened(), "2")
     with pytest.raises(NotFound, match="there is no such round"):
-        bench.rounds.withdraw("cyd", round_id, "1")
-    bench.rounds.seal(round_id, "seal")
+        bench.rounds.submissions.withdraw("cyd", round_id, "1")
+    bench.rounds.lifecycle.seal(round_id, "seal")
     with pytest.raises(WrongState):
-        bench.rounds.withdraw("bob", round_id, "3")
-    bench.rounds.run(round_id, "run")
+        bench.rounds.submissions.withdraw("bob", round_id, "3")
+    bench.rounds.lifecycle.run(round_id, "run")
     assert bench.wait(round_id).complete
-    bench.rounds.release(round_id, "release")
+    bench.rounds.lifecycle.release(round_id, "release")
     bench.clock.move(60)
-    assert bench.rounds.results("bob", round_id, 0, 1)
+    assert bench.rounds.analyst_views.results("bob", round_id, 0, 1)
     with pytest.raises(NotFound, match="there is no such stream"):
-        bench.rounds.results("ann", round_id, 0, 1)
+        bench.rounds.analyst_views.results("ann", round_id, 0, 1)
 
 
 def test_a_retired_dataset_takes_no_new_rounds_and_keeps_its_name(bench: Bench) -> None:
     round_id = bench.sealed()
-    retired = bench.rounds.retire_dataset("shop", "retire", "olga")
+    retired = bench.rounds.datasets.retire("shop", "retire", "olga")
     assert retired.retire_time == bench.clock.now
     bench.restart()
-    assert bench.rounds.retire_dataset("shop", "retire", "olga") == retired
-    for refused in (lambda: bench.rounds.plan(TERMS), bench.opened):
+    assert bench.rounds.datasets.retire("shop", "retire", "olga") == retired
+    for refused in (lambda: bench.rounds.opening.plan(TERMS), bench.opened):
         with pytest.raises(WrongState, match="the dataset is retired"):
             refused()
     with pytest.raises(WrongState, match="retired already"):
-        bench.rounds.retire_dataset("shop", "again")
+        bench.rounds.datasets.retire("shop", "again")
     with pytest.raises(NotFound):
-        bench.rounds.retire_dataset("other", "other")
+        bench.rounds.datasets.retire("other", "other")
     # A new registration under the name would have a new budget.
     with pytest.raises(AlreadyExists):
-        bench.rounds.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "anew")
-    bench.rounds.run(round_id, "run")
+        bench.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "anew")
+    bench.rounds.lifecycle.run(round_id, "run")
     assert bench.wait(round_id).complete
-    assert bench.rounds.release(round_id, "release").state is RoundState.RELEASED
+    assert bench.rounds.lifecycle.release(round_id, "release").state is RoundState.RELEASED
 
 
 def test_caps_are_set_once_and_shown_in_the_history(bench: Bench) -> None:
     round_id = bench.sealed()
     ann = "analyst/shop/query/ann"
-    changed = bench.rounds.set_cap(ann, Budget(30.0, 1e-3), "cap", "olga")
+    changed = bench.rounds.budgets.set_cap(ann, Budget(30.0, 1e-3), "cap", "olga")
     assert changed.cap == Budget(30.0, 1e-3)
-    bench.rounds.abort(round_id, "a public reason", "abort")
+    bench.rounds.lifecycle.abort(round_id, "a public reason", "abort")
     bench.restart()
-    assert bench.rounds.set_cap(ann, Budget(30.0, 1e-3), "cap", "olga") == changed
+    assert bench.rounds.budgets.set_cap(ann, Budget(30.0, 1e-3), "cap", "olga") == changed
     with pytest.raises(AlreadyExists):
-        bench.rounds.set_cap(ann, Budget(31.0, 1e-3), "cap", "olga")
+        bench.rounds.budgets.set_cap(ann, Budget(31.0, 1e-3), "cap", "olga")
     with pytest.raises(NotFound):
-        bench.rounds.set_cap("data/other", Budget(1.0, 1e-3), "x")
+        bench.rounds.budgets.set_cap("data/other", Budget(1.0, 1e-3), "x")
     for wrong in (Budget(0.0, 1e-3), Budget(1.0, 0.0), Budget(float("nan"), 1e-3)):
         with pytest.raises(InvalidArgument, match=r"^cap\."):
-            bench.rounds.set_cap(ann, wrong, "x")
-    entries, token = bench.rounds.account_history(ann)
+            bench.rounds.budgets.set_cap(ann, wrong, "x")
+    entries, token = bench.rounds.budgets.history(ann)
     assert ([entry.action for entry in entries], token) == (["open-account", "reserve", "set-cap", "release"], "")
-    first, token = bench.rounds.account_history(ann, 1)
-    assert [*first, *bench.rounds.account_history(ann, 5, token)[0]] == entries
+    first, token = bench.rounds.budgets.history(ann, 1)
+    assert [*first, *bench.rounds.budgets.history(ann, 5, token)[0]] == entries
     with pytest.raises(NotFound, match="there is no such account"):
-        bench.rounds.account_history("data/other")
+        bench.rounds.budgets.history("data/other")
 
 
 def test_rounds_that_protect_whole_analysts_add_up_until_the_cap(bench: Bench) -> None:
@@ -229,33 +230,33 @@ def test_rounds_that_protect_whole_analysts_add_up_until_the_cap(bench: Bench) -
 
     def seal() -> None:
         round_id = bench.opened(whole)
-        bench.rounds.submit("ann", round_id, round_id, ANN_BYTES, SALT)
-        bench.rounds.seal(round_id, f"seal {round_id}")
+        bench.rounds.submissions.submit("ann", round_id, round_id, ANN_BYTES, SALT)
+        bench.rounds.lifecycle.seal(round_id, f"seal {round_id}")
 
     seal()
     one = bench.charged()[name][1]
     seal()
     assert one < bench.charged()[name][1] <= CAP.epsilon
     # Three times the cost does not fit, so the cap is what refuses, by the account's own name.
-    bench.rounds.set_cap(name, Budget(bench.needed(name), CAP.delta), "cap")
+    bench.rounds.budgets.set_cap(name, Budget(bench.needed(name), CAP.delta), "cap")
     with pytest.raises(BudgetExhausted, match=f"account {name}: "):
         seal()
-    bench.rounds.set_cap(name, CAP, "cap again")
+    bench.rounds.budgets.set_cap(name, CAP, "cap again")
     # A statement of a round with unit = query is on another account, where the worst round counts.
     round_id = bench.sealed()
     assert bench.charged()["analyst/shop/query/bob"][1] > 0
-    bench.rounds.abort(round_id, "a public reason", "abort")
+    bench.rounds.lifecycle.abort(round_id, "a public reason", "abort")
 
 
 def test_results_are_kept_for_as_long_as_is_configured(bench: Bench) -> None:
     round_id = bench.released().id
     bench.clock.move(29 * 86_400)
-    bench.rounds.keep_schedule()
-    assert bench.rounds.results("ann", round_id, 0, 1)
+    bench.rounds.schedule.keep()
+    assert bench.rounds.analyst_views.results("ann", round_id, 0, 1)
     bench.clock.move(86_400)
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     with pytest.raises(WrongState, match="no longer kept"):
-        bench.rounds.results("ann", round_id, 0, 1)
+        bench.rounds.analyst_views.results("ann", round_id, 0, 1)
     with bench.store.read() as connection:
         for table in ("result_chunks", "synopses", "runs"):
             assert connection.execute(text(f"SELECT count(*) FROM {table}")).scalar() == 0

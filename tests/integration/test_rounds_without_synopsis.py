@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from integration.rounds_bench import ANALYSTS, TERMS, Bench
+from harness.rounds_bench import ANALYSTS, TERMS, Bench
 from sqlalchemy import select, text
 
 from equipoise.accounting import Cost
 from equipoise.errors import OutOfRange, WrongState
-from equipoise.results import AnswerMethod
-from equipoise.wire import chunk_from_bytes
-from equipoise_server.ledger.conversion import epsilon_for
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import RoundState
+from equipoise.wire.results import chunk_from_bytes
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.ledger.replay import check_accounts
-from equipoise_server.rounds.states import RoundState
-from equipoise_server.rpc.synopsis import RECORDS_A_MESSAGE, Synopses
+from equipoise_server.rpc.services.synopsis_stream import RECORDS_A_MESSAGE, Synopses
 from equipoise_server.storage.tables import rounds, synopses
 
 DATA = "data/shop"
@@ -38,7 +38,7 @@ def test_analysts_are_charged_nothing_and_find_no_synopsis(bench: Bench) -> None
     reserved = bench.charged()
     assert reserved.keys() == {DATA, *analysts}
     assert all(reserved[name] == (0.0, 0.0) for name in analysts)
-    plan = bench.rounds.get(round_id).plan
+    plan = bench.rounds.views.get(round_id).plan
     assert (bench.on_data().spent, bench.on_data().committed) == (Cost(), bench.due(plan))
     assert 0 < epsilon_for(plan.data_cost, TERMS.data_budget.delta) <= TERMS.data_budget.epsilon
     # As if the server had died before the worker's last message.
@@ -48,28 +48,28 @@ def test_analysts_are_charged_nothing_and_find_no_synopsis(bench: Bench) -> None
     bench.restart()
     assert bench.wait(round_id).complete
     assert stored(bench) == first
-    bench.rounds.release(round_id, "release")
+    bench.rounds.lifecycle.release(round_id, "release")
     bench.clock.move(60)
     bench.restart()
     assert bench.state(round_id) is RoundState.RELEASED
     assert bench.charged()[DATA] == (reserved[DATA][1],) * 2
     assert all(bench.charged()[name] == (0.0, 0.0) for name in analysts)
-    entries, _ = bench.rounds.journal()
+    entries, _ = bench.rounds.budgets.journal()
     zero = [entry for entry in entries if entry.account in analysts and entry.action != "open-account"]
     assert [entry.action for entry in zero] == ["reserve"] * 2 + ["spend"] * 2
     assert {(entry.cost, entry.events) for entry in zero} == {(Cost(), '{"events":[],"mechanism":"gaussian"}')}
     with bench.store.read() as connection:
         check_accounts(connection)
-    columns = chunk_from_bytes(bench.rounds.results("ann", round_id, 0, 10)[0])
+    columns = chunk_from_bytes(bench.rounds.analyst_views.results("ann", round_id, 0, 10)[0])
     assert set(columns.methods.tolist()) == {AnswerMethod.GAUSSIAN.value}
     with pytest.raises(WrongState, match="the round has no synopsis: the mechanism gaussian makes none"):
-        list(Synopses(bench.rounds, bench.store).pages("ann", round_id, 0))
+        list(Synopses(bench.rounds.analyst_views, bench.rounds.datasets, bench.store).pages("ann", round_id, 0))
 
 
 def test_an_aborted_round_gives_nothing_back_to_the_analysts(bench: Bench) -> None:
     round_id = bench.sealed(replace(GAUSSIAN, unit="analyst"))
     assert bench.charged()[DATA][1] > 0
-    bench.rounds.abort(round_id, "a test", "abort")
+    bench.rounds.lifecycle.abort(round_id, "a test", "abort")
     assert all(amounts == (0.0, 0.0) for amounts in bench.charged().values())
     with bench.store.read() as connection:
         check_accounts(connection)
@@ -82,7 +82,7 @@ def test_a_long_synopsis_is_read_in_pages_from_anywhere(bench: Bench) -> None:
         run_id = connection.execute(select(rounds.c.run_id).where(rounds.c.id == round_id)).scalar_one()
         longer = synopses.update().where(synopses.c.run_id == run_id)
         connection.execute(longer.values(cells=cells.astype("<u4").tobytes()))
-    shared = Synopses(bench.rounds, bench.store)
+    shared = Synopses(bench.rounds.analyst_views, bench.rounds.datasets, bench.store)
     expected = np.stack(np.unravel_index(cells, (2, 4)), axis=1)
     for after in (0, 1, 65_536, 149_999, 150_000):
         pages = list(shared.pages("bob", round_id, after))

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.rounds_bench import RECORDS, SCHEMA, write_table
-from integration.runbook_place import Place, block, said
+from harness.rounds_bench import RECORDS, SCHEMA, write_table
+from harness.runbook_place import Place, block, said
+from harness.stores import find_binaries
 from sqlalchemy.engine import make_url
-from stores import find_binaries
 
-from equipoise_server.demo.process import free_address
+from equipoise_lab.demo.process import free_address
 from equipoise_server.ledger.caps import Cap, at_order, limits
 
 PROGRAMS = {"equipoise-server": "equipoise_server.cli", "python3": None}

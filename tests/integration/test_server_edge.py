@@ -1,4 +1,4 @@
-"""The edge of a real server: who gets in, what roles may call, how things are refused. Attacks: `tests/abuse`."""
+"""The edge of a real server: who gets in, what roles may call, how it refuses. Attacks: `tests/hostile/abuse`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
-from integration.server_process import (
+from harness.server_process import (
     Credentials,
     Refusal,
     ServerProcess,
@@ -27,7 +27,8 @@ from integration.server_process import (
     signing_request,
 )
 
-from equipoise.schema import Attribute, Schema
+from equipoise.model.identities import Role
+from equipoise.queries.schema import Attribute, Schema
 from equipoise.v1 import (
     analyst_pb2,
     analyst_pb2_grpc,
@@ -35,13 +36,13 @@ from equipoise.v1 import (
     operator_pb2_grpc,
     types_pb2,
 )
-from equipoise_server.allocation import HEAPS
+from equipoise_server.admin.state_directory import open_deployment
+from equipoise_server.clock import system_clock
 from equipoise_server.identity.authority import Authority, certificate_to_pem
-from equipoise_server.identity.names import Role, identity_uri
+from equipoise_server.identity.names import identity_uri
 from equipoise_server.identity.policy import POLICY
 from equipoise_server.identity.registry import serial_of
-from equipoise_server.rounds.clock import system_clock
-from equipoise_server.state import open_deployment
+from equipoise_server.memory import HEAPS
 from equipoise_server.storage.tables import certificates
 
 WORKLOAD_LIMIT = 100_000

@@ -5,25 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from integration.server_process import make_state, refusal_of, running, wait_for_exit
-from integration.test_server_round import registration, terms
+from harness.server_process import command, make_state, refusal_of, running, wait_for_exit
+from harness.server_rounds import registration, terms
 
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, operator_pb2_grpc, types_pb2
-
-
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from equipoise_server.cli import main; main()", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def test_a_second_server_refuses_the_same_directory_and_the_same_port(tmp_path: Path) -> None:

@@ -14,20 +14,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import SALT
-from integration.server_process import SEED, Credentials, ServerProcess, make_state, running
+from harness.rounds_bench import SALT
+from harness.server_process import SEED, Credentials, ServerProcess, make_state, running
 
-from equipoise.client import Client
-from equipoise.connection import Connection
+from equipoise.clients.analyst import Client
+from equipoise.clients.connection import Connection
+from equipoise.clients.operator import Operator
 from equipoise.errors import EquipoiseError, InternalError, InvalidArgument, WrongState
-from equipoise.operator_client import Operator
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.schema import Attribute, Schema
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share, Terms
+from equipoise.queries.predicates import attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
-from equipoise.views import Budget, Share, Terms
-from equipoise.wire import workload_to_bytes
-from equipoise_server.rounds.clock import system_clock
-from equipoise_server.state import open_deployment
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.admin.state_directory import open_deployment
+from equipoise_server.clock import system_clock
 
 # Words and numbers that are found wherever they come up; the numbers count statements, queries and records.
 WORDS = ("grapecolour", "chartreuse", "vermilion", "cellarsize", "jeroboam", "magnum")

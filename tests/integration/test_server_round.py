@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 from grpc import aio
-from integration.rounds_bench import SALT
-from integration.server_process import Credentials, ServerProcess, make_state, refusal_of, running
+from harness.server_process import Credentials, ServerProcess, make_state, refusal_of, running
+from harness.server_rounds import WORKLOADS, chunks, registration, terms, uploaded
 
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal
 from equipoise.v1 import (
     analyst_pb2,
     analyst_pb2_grpc,
@@ -24,14 +23,9 @@ from equipoise.v1 import (
     operator_pb2_grpc,
     types_pb2,
 )
-from equipoise.wire import chunk_from_bytes, schema_to_message, workload_to_bytes
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
 
-SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
-COLOUR, SIZE = attribute("colour"), attribute("size")
-WORKLOADS: dict[str, list[Statement]] = {
-    "ann": [COLOUR == "red", Marginal(("colour", "size")), SIZE.isin(["s", "m"])],
-    "bob": [Marginal(("size",)), (COLOUR == "red") | (SIZE == "xl")],
-}
 SECONDS = 300
 
 
@@ -49,53 +43,10 @@ def server(state: Path) -> Iterator[ServerProcess]:
         yield started
 
 
-def registration() -> operator_pb2.RegisterDatasetRequest:
-    cap = types_pb2.Budget(epsilon=20.0, delta=1e-3)
-    return operator_pb2.RegisterDatasetRequest(
-        name="shop",
-        source="shop.csv",
-        schema=schema_to_message(SCHEMA),
-        data_cap=cap,
-        analyst_cap=cap,
-        request_id="register",
-    )
-
-
-def terms() -> operator_pb2.RoundTerms:
-    budget = types_pb2.Budget(epsilon=8.0, delta=1e-4)
-    return operator_pb2.RoundTerms(
-        dataset="shop",
-        unit=types_pb2.PROTECTION_UNIT_QUERY,
-        data_budget=budget,
-        analyst_budget=budget,
-        beta=0.05,
-        mechanism="equilibrium",
-        shares=[
-            types_pb2.Share(analyst=name, statements=4, queries=12, sensitivity=4, support=4) for name in WORKLOADS
-        ],
-    )
-
-
-async def uploaded(
-    round_id: str, request_id: str, workload: bytes
-) -> AsyncIterator[analyst_pb2.SubmitWorkloadRequest]:
-    header = analyst_pb2.SubmitHeader(
-        round_id=round_id, request_id=request_id, commitment_salt=SALT, workload_bytes=len(workload)
-    )
-    yield analyst_pb2.SubmitWorkloadRequest(header=header)
-    for start in range(0, len(workload), 7):
-        yield analyst_pb2.SubmitWorkloadRequest(piece=workload[start : start + 7])
-
-
 async def dry_run(round_id: str, workload: bytes) -> AsyncIterator[analyst_pb2.DryRunWorkloadRequest]:
     header = analyst_pb2.SubmitHeader(round_id=round_id, workload_bytes=len(workload))
     yield analyst_pb2.DryRunWorkloadRequest(header=header)
     yield analyst_pb2.DryRunWorkloadRequest(piece=workload)
-
-
-async def chunks(stub: analyst_pb2_grpc.AnalystServiceStub, round_id: str, after: int = 0) -> list[bytes]:
-    request = analyst_pb2.StreamResultsRequest(round_id=round_id, after_sequence=after)
-    return [response.chunk async for response in stub.StreamResults(request)]
 
 
 @dataclass(frozen=True)
@@ -108,6 +59,7 @@ class People:
     eve: analyst_pb2_grpc.AnalystServiceStub
 
 
+@pytest.mark.both_stores
 async def test_a_round_from_registration_to_results(server: ServerProcess) -> None:
     async with AsyncExitStack() as stack:
 
@@ -153,12 +105,13 @@ async def registered_and_opened(people: People) -> str:
     refused = await refusal_of(operator.PlanRound(operator_pb2.PlanRoundRequest(terms=too_sensitive)))
     assert (refused.status, "terms.shares[1].sensitivity" in refused.message) == ("INVALID_ARGUMENT", True)
     opened = (await operator.OpenRound(request)).detail
-    assert [(share.sensitivity, share.support) for share in opened.shares] == [(4, 4), (4, 4)]
+    assert [(share.sensitivity, share.support) for share in opened.round.terms.shares] == [(4, 4), (4, 4)]
     assert (opened.round.state, opened.plan) == (types_pb2.ROUND_STATE_OPEN, plan)
     asked = analyst_pb2.GetAnalystRoundRequest(round_id=opened.round.id)
     seen = (await ann.GetAnalystRound(asked)).round
-    assert (seen.share.analyst, b"bob" in seen.SerializeToString()) == ("ann", False)
-    assert (seen.share.sensitivity, seen.share.support) == (4, 4)
+    (own,) = seen.terms.shares
+    assert (own.analyst, b"bob" in seen.SerializeToString()) == ("ann", False)
+    assert (own.sensitivity, own.support) == (4, 4)
     wanted = analyst_pb2.GetDatasetRequest(name="shop")
     assert (await ann.GetDataset(wanted)).dataset == dataset
     # Without a share there is no such round and no such dataset.

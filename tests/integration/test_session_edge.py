@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from abuse.place import SCHEMA, admitted, connection, session_terms
-from abuse.test_sessions import RED, Talk, asked, attach
-from integration.server_process import HURRIED, Refusal, ServerProcess, make_state, running, wait_for_exit
+from harness.abuse.place import SCHEMA, admitted, connection, session_terms
+from harness.abuse.talk import RED, Talk, asked, attach
+from harness.server_process import HURRIED, Refusal, ServerProcess, make_state, running, wait_for_exit
 
-from equipoise.operator_client import Operator
-from equipoise.views import Budget, SessionTerms
+from equipoise.clients.operator import Operator
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import SessionTerms
 
 REVOKED = Refusal("UNAUTHENTICATED", "IDENTITY", "the certificate is not, or no longer, in force")
 STOP_SECONDS = 60

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from integration.released_rounds import Released, state_directory
-from integration.rounds_bench import Bench
-from integration.session_terms import (
+from harness import page_reader
+from harness.audited_rounds import audited, problems
+from harness.released_rounds import Released, state_directory
+from harness.rounds_bench import Bench
+from harness.session_terms import (
     ASKED,
     BY_TURNS,
     BY_TURNS_AMONG,
@@ -22,24 +24,22 @@ from integration.session_terms import (
     attached,
     release,
 )
-from integration.test_audited_rounds import audited, problems
 from sqlalchemy import select
-from vectors import page_reader
 
 from equipoise.auditing.verify import Audit
-from equipoise.bundle import Bundle
-from equipoise.evidence import Evidence
-from equipoise.keepsakes import read_session_receipt
-from equipoise.seeds import seal_to
-from equipoise.session_receipts import SESSION_RECEIPT_TYPE
-from equipoise.signed_notes import VerifierKey
-from equipoise.verify import Check, CheckFailed, Papers, verify
-from equipoise.wire import answers_from_chunk, answers_to_chunk
-from equipoise.wire_format import asked_from_bytes, asked_to_bytes
+from equipoise.model.rounds import SessionTerms
+from equipoise.profile.receipt_store import read_session_receipt
+from equipoise.records.bundle import Bundle
+from equipoise.records.evidence import Evidence
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE
+from equipoise.records.sealed_seeds import seal_to
+from equipoise.records.signed_notes import VerifierKey
+from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
+from equipoise.wire.outline import asked_from_bytes, asked_to_bytes
+from equipoise.wire.results import answers_from_chunk, answers_to_chunk
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.replay.replay import Replayed
-from equipoise_server.rounds.records import SessionTerms
-from equipoise_server.rounds.runs import read_synopsis
+from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.storage.tables import asked
 
 CHECKS = ["records", "plan", "seed", "workloads", "slots", "data", "answers", "told", "streams", "synopsis"]
@@ -71,7 +71,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Held:
         aborted = bench.sessions.open(replace(ONLINE, session=SessionTerms(length=4)), "aborted").id
         ask_all(bench, rounds["online"])
         ask(attached(bench, "ann", aborted), 1, ASKED["ann"][0])
-        bench.rounds.abort(aborted, "not needed", "abort")
+        bench.rounds.lifecycle.abort(aborted, "not needed", "abort")
         ask_by_turns(bench, {rounds["online_private"]: ASKED, rounds["low_sensitivity"]: COUNTED})
         release(bench, rounds.values())
         with bench.store.read() as connection:
@@ -107,17 +107,19 @@ def sessions(held: Held) -> Released:
 
 
 def bundle(bench: Bench, analyst: str, session_id: str) -> Bundle:
-    told = bench.rounds.evidence(analyst, session_id, 0)
+    told = bench.rounds.analyst_views.evidence(analyst, session_id, 0)
     assert told is not None
     evidence = Evidence.from_bytes(told)
     released = evidence.records[-1].leaf.count(b"round-released")
     with bench.store.read() as connection:
         synopsis = read_synopsis(connection, session_id) or None if released else None
-    stream = tuple(bench.rounds.results(analyst, session_id, 0, 1000)) if released else ()
-    return Bundle(evidence, bench.rounds.submitted(analyst, session_id, 0, 1 << 20) or None, stream, synopsis)
+    stream = tuple(bench.rounds.analyst_views.results(analyst, session_id, 0, 1000)) if released else ()
+    return Bundle(
+        evidence, bench.rounds.analyst_views.submitted(analyst, session_id, 0, 1 << 20) or None, stream, synopsis
+    )
 
 
-def found(bundle: Bundle, papers: Papers) -> Check | None:
+def found(bundle: Bundle, papers: VerifierInputs) -> Check | None:
     try:
         verify(bundle.to_bytes(), papers, lambda check, said: None)
     except CheckFailed as failed:
@@ -132,8 +134,8 @@ def test_an_analyst_verifies_what_it_was_told(held: Held, name: str, count: int)
     assert len(receipts) == count
     statements = (COUNTED if name == "low_sensitivity" else ASKED)["ann"]
     for receipt in (None, *receipts):
-        assert found(mine, Papers(held.trusted, receipt, statements)) is None
-    assert found(held.bundles[name]["bob"], Papers(held.trusted, held.receipts[name]["bob"][-1])) is None
+        assert found(mine, VerifierInputs(held.trusted, receipt, statements)) is None
+    assert found(held.bundles[name]["bob"], VerifierInputs(held.trusted, held.receipts[name]["bob"][-1])) is None
     (key,) = held.trusted
     items = page_reader.bundle(mine.to_bytes().decode(), key.to_text())
     assert items["round"]["session"]["shares"] == 2
@@ -143,20 +145,20 @@ def test_an_analyst_verifies_what_it_was_told(held: Held, name: str, count: int)
 def test_what_is_released_cannot_differ_from_what_was_told(held: Held) -> None:
     """A custodian who told ann something else live has signed so, and cannot have signed what is released."""
     mine = held.bundles["online"]["ann"]
-    assert [found(mine, Papers(held.trusted, lie)) for lie in held.lies] == [
+    assert [found(mine, VerifierInputs(held.trusted, lie)) for lie in held.lies] == [
         Check.STREAM,
         Check.STREAM,
         Check.RECEIPT,
     ]
-    assert found(mine, Papers(held.trusted, held.receipts["online_private"]["ann"][0])) is Check.RECEIPT
-    assert found(mine, Papers(held.trusted, held.receipts["online"]["bob"][0])) is Check.RECEIPT
+    assert found(mine, VerifierInputs(held.trusted, held.receipts["online_private"]["ann"][0])) is Check.RECEIPT
+    assert found(mine, VerifierInputs(held.trusted, held.receipts["online"]["bob"][0])) is Check.RECEIPT
 
 
 def test_a_session_that_was_aborted_says_what_was_asked_and_charged(held: Held) -> None:
     mine, (receipt,) = held.bundles["aborted"]["ann"], held.receipts["aborted"]["ann"]
-    assert found(mine, Papers(held.trusted, receipt, ASKED["ann"][:1])) is None
-    assert found(mine, Papers(held.trusted, receipt, ASKED["ann"][1:2])) is Check.WORKLOAD
-    assert found(held.bundles["aborted"]["bob"], Papers(held.trusted)) is None
+    assert found(mine, VerifierInputs(held.trusted, receipt, ASKED["ann"][:1])) is None
+    assert found(mine, VerifierInputs(held.trusted, receipt, ASKED["ann"][1:2])) is Check.WORKLOAD
+    assert found(held.bundles["aborted"]["bob"], VerifierInputs(held.trusted)) is None
     assert mine.stream == ()
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench, HandClock
-from integration.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, ask, ask_all, attached
+from harness.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench, HandClock
+from harness.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, answered, ask, ask_all, attached, until
+from harness.stores import allow_changes, back_up, restore
 from sqlalchemy import select, text
-from stores import allow_changes, back_up, restore
 
 from equipoise.accounting import Cost
 from equipoise.errors import (
@@ -28,22 +27,20 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
-from equipoise.keepsakes import read_session_receipt
-from equipoise.queries import Marginal, Statement, attribute
-from equipoise.times import to_microseconds
-from equipoise.wire import (
-    ResultColumns,
-    answers_from_chunk,
-    chunk_from_bytes,
-    statement_to_bytes,
-    workload_to_bytes,
-)
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Share
-from equipoise_server.rounds.records import Ending, SessionTerms, Terms
-from equipoise_server.rounds.states import RoundState
-from equipoise_server.sessions import asker
-from equipoise_server.sessions.attachment import Attachment
+from equipoise.model.accounts import Budget
+from equipoise.model.results import ResultColumns
+from equipoise.model.rounds import Ending, RoundState, SessionTerms, Share, Terms
+from equipoise.model.times import to_microseconds
+from equipoise.profile.receipt_store import read_session_receipt
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
+from equipoise.wire.statements import statement_to_bytes
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.rounds.analyst_deletion import delete_analyst
+from equipoise_server.sessions import pending_statements
+from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.storage.tables import asked, submissions
 from equipoise_server.storage.tables import attached as attached_table
@@ -66,27 +63,12 @@ def on_sqlite(tmp_path: Path) -> Iterator[Bench]:
     bench.stop()
 
 
-def answered(bench: Bench) -> list[tuple[str, int, bytes]]:
-    """Every answer in the store."""
-    with bench.store.read() as connection:
-        query = select(asked.c.analyst, asked.c.sequence, asked.c.chunk).order_by(asked.c.slot)
-        return [tuple(row) for row in connection.execute(query)]
-
-
 def columns(chunks: Sequence[ResultColumns]) -> list[list[int]]:
     """Values, ways and bounds of some messages together."""
     return [
         [int(number) for chunk in chunks for number in getattr(chunk, name)]
         for name in ("values", "methods", "bounds")
     ]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for what another thread does."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(bench: Bench) -> None:
@@ -98,7 +80,7 @@ def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(benc
     assert set(charged) == {DATA}  # what is not protected is not accounted for
     assert (bench.on_data().spent, bench.on_data().committed) == (Cost(), bench.due(opened.plan))
     assert 0 < epsilon_for(opened.plan.data_cost, ONLINE.data_budget.delta) <= ONLINE.data_budget.epsilon
-    actions = [entry.action for entry in bench.rounds.account_history(DATA)[0]]
+    actions = [entry.action for entry in bench.rounds.budgets.history(DATA)[0]]
     assert actions == ["open-account", "reserve", "run"]
 
     told = ask_all(bench, session_id)
@@ -123,14 +105,16 @@ def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(benc
     assert late.stored(0, 10) == told["ann"]
     assert bench.charged() == charged
 
-    bench.rounds.run(session_id, "run")
+    bench.rounds.lifecycle.run(session_id, "run")
     assert bench.wait(session_id).complete
-    bench.rounds.release(session_id, "release")
+    bench.rounds.lifecycle.release(session_id, "release")
     bench.clock.move(60)
     assert bench.charged() == {DATA: (charged[DATA][1], charged[DATA][1])}
     for analyst, records in told.items():
         live = [answers_from_chunk(each.chunk) for each in records]
-        released = [chunk_from_bytes(each) for each in bench.rounds.results(analyst, session_id, 0, 10)]
+        released = [
+            chunk_from_bytes(each) for each in bench.rounds.analyst_views.results(analyst, session_id, 0, 10)
+        ]
         assert columns(live) == columns(released)
     assert [each.id for each in bench.sessions.list_for_analyst("ann")[0]] == [session_id]
     with bench.store.read() as connection:
@@ -139,12 +123,12 @@ def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(benc
             "bob": 2,
         }
 
-    bench.rounds.delete_analyst("bob", "delete")
+    delete_analyst(bench.rounds.operations, "bob", "delete")
     with bench.store.read() as connection:
         assert set(connection.execute(select(asked.c.analyst)).scalars()) == {"ann"}
         assert set(connection.execute(select(attached_table.c.analyst)).scalars()) == {"ann"}
     bench.clock.move(31 * 86_400)
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     assert answered(bench) == []
     with pytest.raises(WrongState, match="no longer kept"):
         attached(bench, "ann", session_id)
@@ -157,14 +141,14 @@ def test_a_session_takes_neither_workloads_nor_nonces_and_a_round_no_statements(
         attached(bench, "ann", plain)
     with pytest.raises(NotFound):
         bench.sessions.close(plain, "close")
-    bench.rounds.abort(plain, "not needed", "abort")
+    bench.rounds.lifecycle.abort(plain, "not needed", "abort")
     session_id = bench.sessions.open(ONLINE, "open").id
     workload = workload_to_bytes([COLOUR == "red"])
     for call in (
-        lambda: bench.rounds.submit("ann", session_id, "1", workload, SALT),
-        lambda: bench.rounds.dry_run("ann", session_id, workload),
-        lambda: bench.rounds.withdraw("ann", session_id, "2"),
-        lambda: bench.rounds.set_audit_nonce(session_id, bytes(32), "3", "auditor"),
+        lambda: bench.rounds.submissions.submit("ann", session_id, "1", workload, SALT),
+        lambda: bench.rounds.submissions.dry_run("ann", session_id, workload),
+        lambda: bench.rounds.submissions.withdraw("ann", session_id, "2"),
+        lambda: bench.rounds.seeds.set_nonce(session_id, bytes(32), "3", "auditor"),
     ):
         with pytest.raises(WrongState, match="session"):
             call()
@@ -208,7 +192,7 @@ def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:
         bob.ask(3, statement_to_bytes(COLOUR == "green"))
     assert newer.answered == 3
     assert bench.charged() == before
-    aborted = bench.rounds.abort(session_id, "a public reason", "abort it")
+    aborted = bench.rounds.lifecycle.abort(session_id, "a public reason", "abort it")
     bench.sessions.look_after()
     assert newer.ended.result(PATIENCE) is None
     assert aborted.state is RoundState.ABORTED
@@ -216,7 +200,7 @@ def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:
     # What was answered can be read as long as results are kept.
     assert len(attached(bench, "bob", session_id).stored(0, 10)) == 3
     bench.clock.move(31 * 86_400)
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     assert answered(bench) == []
 
 
@@ -226,7 +210,7 @@ def test_no_analyst_can_ask_more_bytes_than_sealing_can_make_a_workload_of(
     """Bytes count, not only statements: one that names its category ten thousand times has a single cell."""
     session_id = on_sqlite.sessions.open(ONLINE, "open").id
     long = statement_to_bytes(COLOUR.isin(["red"] * 10_000))
-    monkeypatch.setattr(asker, "MOST_BYTES", 2 * len(long))
+    monkeypatch.setattr(pending_statements, "MAX_BYTES", 2 * len(long))
     stream = attached(on_sqlite, "ann", session_id)
     ask(stream, 1, COLOUR.isin(["red"] * 10_000))
     on_sqlite.restart()
@@ -258,7 +242,7 @@ def test_no_analyst_can_ask_more_bytes_than_sealing_can_make_a_workload_of(
 )
 def test_terms_that_make_no_session_are_refused_by_name(bench_once: Bench, terms: Terms, field: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        bench_once.rounds.open(terms, "open")
+        bench_once.rounds.opening.open(terms, "open")
     assert refused.value.field == field
     assert bench_once.charged() == {DATA: (0.0, 0.0)}
 
@@ -316,7 +300,7 @@ def test_a_changed_answer_is_data_loss_while_it_is_open_and_when_it_is_run(on_sq
     with pytest.raises(DataLoss):
         attached(bench, "ann", session_id)
     bench.sessions.close(session_id, "close")
-    bench.rounds.run(session_id, "run")
+    bench.rounds.lifecycle.run(session_id, "run")
     assert "are not those that were given" in bench.wait(session_id).phase
 
 
@@ -326,14 +310,14 @@ def test_an_older_copy_of_the_store_is_not_asked_once_more(on_sqlite: Bench) -> 
     bench.stop()
     copy = back_up(bench.url)
     bench.start()
-    bench.rounds.recover()
+    bench.rounds.lifecycle.recover()
     stream = attached(bench, "ann", session_id)
     ask(stream, 1, SIZE == "s")
     bench.stop()
     restore(bench.url, copy)
     bench.start()
     with pytest.raises(DataLoss, match="0 answers of sessions, but 1 had been given"):
-        bench.rounds.recover()
+        bench.rounds.lifecycle.recover()
     with pytest.raises(DataLoss):
         attached(bench, "ann", session_id)
 
@@ -406,7 +390,7 @@ def test_the_last_turn_is_answered_before_a_session_is_sealed_by_itself(on_sqlit
     with pytest.raises(WrongState, match="no longer answers"):
         ann.ask(3, statement_to_bytes(COLOUR == "green"))
     until(lambda: len(answered(bench)) == 2)
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     assert bench.state(session_id) is RoundState.OPEN
     bench.clock.move(10)
     assert last.result(PATIENCE).slot == 10
@@ -414,14 +398,14 @@ def test_the_last_turn_is_answered_before_a_session_is_sealed_by_itself(on_sqlit
         too_late.result(PATIENCE)
     told = {"ann": ann.stored(0, 10), "bob": bob.stored(0, 10)}
     for state in (RoundState.SEALED, RoundState.RUNNING):
-        bench.rounds.keep_schedule()
+        bench.rounds.schedule.keep()
         assert bench.state(session_id) is state
     bench.sessions.look_after()
     assert ann.ended.result(PATIENCE) is None
     assert bench.wait(session_id).complete
-    bench.rounds.keep_schedule()
+    bench.rounds.schedule.keep()
     bench.clock.move(60)
     for name, records in told.items():
-        released = [chunk_from_bytes(each) for each in bench.rounds.results(name, session_id, 0, 10)]
+        released = [chunk_from_bytes(each) for each in bench.rounds.analyst_views.results(name, session_id, 0, 10)]
         assert columns([answers_from_chunk(each.chunk) for each in records]) == columns(released)
     assert bench.charged() == {account: (held, held) for account, (_, held) in charged.items()}

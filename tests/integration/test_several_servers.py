@@ -12,23 +12,24 @@ from pathlib import Path
 
 import pytest
 from grpc import aio
-from integration.rounds_bench import write_table
-from integration.server_process import SEED, Credentials, ServerProcess, eventually, make_state, running
-from integration.test_server_round import SCHEMA, WORKLOADS, chunks, registration, terms, uploaded
-from stores import Cluster
+from harness.rounds_bench import write_table
+from harness.server_process import SEED, Credentials, ServerProcess, eventually, make_state, running
+from harness.server_rounds import SCHEMA, WORKLOADS, chunks, registration, terms, uploaded
+from harness.stores import Cluster
 
+from equipoise.queries.workload_compiler import compile_workload
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, types_pb2
 from equipoise.v1.operator_pb2_grpc import OperatorServiceStub
-from equipoise.wire import results_to_chunks, workload_to_bytes
-from equipoise.workload import compile_workload
-from equipoise_server.data.digest import data_digest
-from equipoise_server.data.source import load_histogram
+from equipoise.wire.results import results_to_chunks
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.admin.state_directory import open_deployment
+from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.source import load_histogram
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.rounds.rows import read_round
 from equipoise_server.rounds.seeds import bound_seed
-from equipoise_server.rounds.terms import setting_of
-from equipoise_server.state import open_deployment
+from equipoise_server.rounds.store.rounds import read_round
+from equipoise_server.rounds.terms.checks import setting_of
 
 SECONDS = 120
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import COLOUR, DEPLOYMENT, KEY, SALT, SEED, Bench, log_of
-from integration.session_terms import ONLINE, ask, attached
+from harness.rounds_bench import COLOUR, DEPLOYMENT, KEY, SALT, SEED, Bench, log_of
+from harness.session_terms import ONLINE, ask, attached
+from harness.stores import Cluster
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
-from stores import Cluster
 
 from equipoise.errors import NotFound, Unavailable, WrongState
+from equipoise.model.rounds import RoundState
 from equipoise_server.ledger import journal
-from equipoise_server.rounds.runs import Runs
-from equipoise_server.rounds.service import Rounds
-from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.services import RoundServices, round_services
+from equipoise_server.rounds.store.results import Runs
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables import result_chunks, runs
@@ -33,7 +33,7 @@ class Pair:
 
     bench: Bench
     store: Store
-    other: Rounds
+    other: RoundServices
 
 
 @pytest.fixture
@@ -41,95 +41,96 @@ def pair(tmp_path: Path, postgresql: Cluster) -> Iterator[Pair]:
     url = postgresql.create()
     bench = Bench(tmp_path, url)
     store = open_store(url)
-    other = Rounds(
+    other = round_services(
         store,
         tmp_path / "data",
         KEY,
         clock=bench.clock,
-        seeds=lambda: SEED,
+        seed_source=lambda: SEED,
         guard=bench.guard,
         sequencer=log_of(tmp_path, store, bench.guard, bench.clock()),
         deployment=DEPLOYMENT,
     )
     yield Pair(bench, store, other)
-    other.close()
+    other.lifecycle.close()
     store.close()
     bench.stop()
     postgresql.drop(url)
 
 
-def wait(rounds: Rounds, round_id: str) -> None:
+def wait(rounds: RoundServices, round_id: str) -> None:
     end = time.monotonic() + 120
-    while not rounds.progress(round_id).complete:
-        assert time.monotonic() < end, rounds.progress(round_id)
+    while not rounds.views.progress(round_id).complete:
+        assert time.monotonic() < end, rounds.views.progress(round_id)
         time.sleep(0.05)
 
 
-def streams(rounds: Rounds, round_id: str) -> dict[str, list[bytes]]:
-    return {analyst: rounds.results(analyst, round_id, 0, 100) for analyst in ("ann", "bob")}
+def streams(rounds: RoundServices, round_id: str) -> dict[str, list[bytes]]:
+    return {analyst: rounds.analyst_views.results(analyst, round_id, 0, 100) for analyst in ("ann", "bob")}
 
 
+@pytest.mark.both_stores
 def test_one_server_runs_a_round_and_the_other_says_which(pair: Pair) -> None:
     rounds, other = pair.bench.rounds, pair.other
     round_id = pair.bench.sealed()
-    rounds.run(round_id, "run")
+    rounds.lifecycle.run(round_id, "run")
     with pytest.raises(WrongState, match="the round is being run"):
-        other.run(round_id, "again")
-    assert other.progress(round_id).phase.startswith(ELSEWHERE)
-    other.take_over()
-    assert other._runner.process_id(round_id) is None
+        other.lifecycle.run(round_id, "again")
+    assert other.views.progress(round_id).phase.startswith(ELSEWHERE)
+    other.lifecycle.take_over()
+    assert other.views.runner.process_id(round_id) is None
     pair.bench.wait(round_id)
-    rounds.release(round_id, "release")
+    rounds.lifecycle.release(round_id, "release")
     pair.bench.clock.move(60)
     assert streams(other, round_id) == streams(rounds, round_id)
-    assert other.progress(round_id).phase == "released"
+    assert other.views.progress(round_id).phase == "released"
 
 
 def test_a_refused_run_claims_nothing(pair: Pair) -> None:
     round_id = pair.bench.opened()
     with pytest.raises(WrongState, match="the round is open, so it cannot be run"):
-        pair.bench.rounds.run(round_id, "early")
+        pair.bench.rounds.lifecycle.run(round_id, "early")
     with pytest.raises(NotFound):
-        pair.bench.rounds.run("nowhere", "nowhere")
-    assert pair.other._runner.claim(round_id)
-    assert pair.other._runner.claim("nowhere")
+        pair.bench.rounds.lifecycle.run("nowhere", "nowhere")
+    assert pair.other.views.runner.claim(round_id)
+    assert pair.other.views.runner.claim("nowhere")
 
 
 def test_an_abort_at_one_server_ends_the_worker_of_the_other(pair: Pair) -> None:
     round_id = pair.bench.sealed()
-    pair.bench.rounds.run(round_id, "run")
-    process_id = pair.bench.rounds._runner.process_id(round_id)
+    pair.bench.rounds.lifecycle.run(round_id, "run")
+    process_id = pair.bench.rounds.views.runner.process_id(round_id)
     assert process_id is not None
-    assert pair.other.abort(round_id, "too slow", "abort").state is RoundState.ABORTED
-    pair.bench.rounds.take_over()
+    assert pair.other.lifecycle.abort(round_id, "too slow", "abort").state is RoundState.ABORTED
+    pair.bench.rounds.lifecycle.take_over()
     with pytest.raises(ProcessLookupError):
         os.kill(process_id, 0)
 
 
 def test_a_round_of_a_server_that_stopped_is_run_by_the_other(pair: Pair) -> None:
     round_id = pair.bench.sealed()
-    pair.bench.rounds.run(round_id, "run")
+    pair.bench.rounds.lifecycle.run(round_id, "run")
     before = pair.bench.charged()
-    pair.other.take_over()
-    assert pair.other.progress(round_id).phase.startswith(ELSEWHERE)
-    pair.bench.rounds.close()
-    pair.other.take_over()
+    pair.other.lifecycle.take_over()
+    assert pair.other.views.progress(round_id).phase.startswith(ELSEWHERE)
+    pair.bench.rounds.lifecycle.close()
+    pair.other.lifecycle.take_over()
     wait(pair.other, round_id)
     assert pair.bench.charged() == before
-    assert pair.other.release(round_id, "release").state is RoundState.RELEASED
+    assert pair.other.lifecycle.release(round_id, "release").state is RoundState.RELEASED
     pair.bench.clock.move(60)
     assert all(streams(pair.other, round_id).values())
 
 
 def test_what_one_server_computed_is_released_by_the_other(pair: Pair) -> None:
     round_id = pair.bench.completed()
-    assert pair.other.progress(round_id).complete
+    assert pair.other.views.progress(round_id).complete
     with pytest.raises(WrongState, match="has been, and waits for its release"):
-        pair.other.run(round_id, "again")
-    pair.bench.rounds.close()
-    pair.other.take_over()
-    assert pair.other._runner.process_id(round_id) is None
-    assert pair.other.release(round_id, "release").state is RoundState.RELEASED
+        pair.other.lifecycle.run(round_id, "again")
+    pair.bench.rounds.lifecycle.close()
+    pair.other.lifecycle.take_over()
+    assert pair.other.views.runner.process_id(round_id) is None
+    assert pair.other.lifecycle.release(round_id, "release").state is RoundState.RELEASED
     pair.bench.clock.move(60)
     assert all(streams(pair.other, round_id).values())
 
@@ -138,24 +139,25 @@ def test_the_guard_knows_of_a_run_before_another_server_takes_it_over(pair: Pair
     """The first server may die between the commit that makes a round RUNNING and the guard."""
     round_id = pair.bench.sealed()
     before = pair.bench.guard.path.read_bytes()
-    pair.bench.rounds.run(round_id, "run")
-    pair.bench.rounds.close()
+    pair.bench.rounds.lifecycle.run(round_id, "run")
+    pair.bench.rounds.lifecycle.close()
     pair.bench.guard.path.write_bytes(before)
-    pair.other.take_over()
-    assert pair.other._runner.process_id(round_id) is not None
+    pair.other.lifecycle.take_over()
+    assert pair.other.views.runner.process_id(round_id) is not None
     mark = pair.bench.guard.read()
     with pair.store.read() as connection:
         assert mark is not None
         assert mark.sequence == journal.head(connection).sequence
 
 
+@pytest.mark.both_stores
 def test_of_a_round_that_two_servers_computed_one_run_is_kept(pair: Pair) -> None:
     """A server that had lost its claim without a word goes on; after the release nothing of its run stays."""
     round_id = pair.bench.completed()
     late = Runs(pair.store, pair.bench.clock)
     run_id = late.begin(round_id)
     late.keep(run_id, "ann", 1, [b"the same"])
-    pair.bench.rounds.release(round_id, "release")
+    pair.bench.rounds.lifecycle.release(round_id, "release")
     with pytest.raises(IntegrityError):
         late.keep(run_id, "ann", 2, [b"bytes"])
     with pair.store.read() as connection:
@@ -169,18 +171,21 @@ def test_a_round_whose_worker_failed_waits_for_an_operator_at_its_server(pair: P
     content = table.read_text()
     round_id = pair.bench.sealed()
     table.write_text("colour,size\nred,s\n")
-    pair.bench.rounds.run(round_id, "run")
+    pair.bench.rounds.lifecycle.run(round_id, "run")
     assert pair.bench.wait(round_id).phase.startswith("failed: the table has 1 records")
     table.write_text(content)
     for rounds in (pair.bench.rounds, pair.other):
-        rounds.take_over()
-        assert rounds._runner.process_id(round_id) is None
-    pair.bench.rounds.run(round_id, "again")
+        rounds.lifecycle.take_over()
+        assert rounds.views.runner.process_id(round_id) is None
+    pair.bench.rounds.lifecycle.run(round_id, "again")
     assert pair.bench.wait(round_id).complete
 
 
 def test_one_server_answers_a_session_and_another_goes_on_with_it(pair: Pair) -> None:
-    bench, other = pair.bench, Sessions(pair.other)
+    bench, other = (
+        pair.bench,
+        Sessions(pair.other.context, pair.other.opening, pair.other.lifecycle, pair.bench.guard),
+    )
     session_id = bench.sessions.open(ONLINE, "open").id
     first = ask(attached(bench, "ann", session_id), 1, COLOUR == "red")
     with pytest.raises(Unavailable, match="another server"):

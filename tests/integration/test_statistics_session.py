@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from integration.rounds_bench import COLOUR, RECORDS, SCHEMA, Bench
-from integration.session_terms import BY_TURNS, PATIENCE, attached
-from integration.test_sessions import answered, until
+from harness.rounds_bench import COLOUR, RECORDS, SCHEMA, Bench
+from harness.session_terms import BY_TURNS, PATIENCE, answered, attached, until
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries import CountDistinct, Marginal, Statement, Variance
-from equipoise.wire import answers_from_chunk, chunk_from_bytes, statement_to_bytes
+from equipoise.queries.statements import CountDistinct, Marginal, Statement, Variance
+from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
+from equipoise.wire.statements import statement_to_bytes
 
 CANDIDATES = [
     {"cells": list(range(SCHEMA.universe_size)), "counts": [1] * SCHEMA.universe_size},
@@ -64,11 +64,11 @@ def test_a_session_answers_statistics_and_is_released_as_it_was_answered(bench: 
     assert bench.charged() == charged
 
     bench.sessions.close(session_id, "close")
-    bench.rounds.run(session_id, "run")
+    bench.rounds.lifecycle.run(session_id, "run")
     assert bench.wait(session_id).complete
-    bench.rounds.release(session_id, "release")
+    bench.rounds.lifecycle.release(session_id, "release")
     bench.clock.move(60)
-    (released,) = (chunk_from_bytes(each) for each in bench.rounds.results("ann", session_id, 0, 10))
+    (released,) = (chunk_from_bytes(each) for each in bench.rounds.analyst_views.results("ann", session_id, 0, 10))
     for column in ("values", "methods", "bounds"):
         assert getattr(released, column).tolist() == [int(getattr(each, column)[0]) for each in told]
 

@@ -7,20 +7,19 @@ for; where a mechanism is perfectly private, these are the same, too.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
-from noninterference.conducts import CONDUCTS, Conduct, asks_all_that_is_allowed, asks_as_usual, stays_away
-from noninterference.wire_view import Seen, View
-from noninterference.worlds import RoundOf, World, world
-from statistical.audit_size import AuditSize
+from harness.audit_size import AuditSize
+from harness.noninterference.conducts import CONDUCTS, Conduct, asks_all_that_is_allowed, asks_as_usual, stays_away
+from harness.noninterference.wire_view import View, difference
+from harness.noninterference.worlds import DAY, RoundOf, nothing_of_analysts_is_logged, world
 
+from equipoise.model.results import NO_BOUND
 from equipoise.v1 import analyst_pb2
-from equipoise.wire import NO_BOUND, results_to_chunks
+from equipoise.wire.results import results_to_chunks
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 SMALL = '{"batch":8,"density":1.5,"play":"%s","rounds":4}'
@@ -49,8 +48,7 @@ STATUSES = {
     "OK", "ALREADY_EXISTS", "FAILED_PRECONDITION", "INVALID_ARGUMENT", "NOT_FOUND", "OUT_OF_RANGE",
     "RESOURCE_EXHAUSTED",
 }  # fmt: skip
-DAY = datetime.now(UTC).replace(microsecond=0)  # of every world; certificates are valid from then on
-FAULTY = "import sys; sys.path.insert(0, {tests!r}); from noninterference import faults; faults.{fault}()"
+FAULTY = "import sys; sys.path.insert(0, {tests!r}); from harness.noninterference import faults; faults.{fault}()"
 
 
 def test_every_mechanism_is_in_some_round() -> None:
@@ -110,17 +108,3 @@ def lived(place: Path, rounds: Sequence[RoundOf], conducts: Sequence[Conduct]) -
         made.release()
         nothing_of_analysts_is_logged(made)
         return made.viewers.view, made.accounts() + made.log()
-
-
-def nothing_of_analysts_is_logged(made: World) -> None:
-    """What was asked is nowhere, at the level that tells most; who did something, in the audit trail only."""
-    log = made.server.log()
-    assert "refused" in log
-    assert not re.findall(r"\b(colour|green|red|xl)\b", log)
-    beside = [line for line in log.splitlines() if '"outcome"' not in line]
-    assert not re.findall(r"\b(ann|bob|cyd|eve)\b", "\n".join(beside))
-
-
-def difference(view: View, other: View) -> tuple[Seen, Seen] | None:
-    """The first call that showed the viewers something else."""
-    return next(((one, two) for one, two in zip(view, other, strict=True) if one != two), None)

@@ -14,19 +14,26 @@ from datetime import timedelta
 from pathlib import Path
 
 import grpc
-from noninterference.conducts import BEYOND, OTHER, USUAL, asking
-from noninterference.looking import OWN, Watched
-from noninterference.telling import ACCEPTED
-from noninterference.test_noninterference import DAY, difference, nothing_of_analysts_is_logged
-from noninterference.wire_view import PATIENCE, Seen, View, ask
-from noninterference.worlds import SHARES, World, fresh, set_clock, world
+from harness.audit_size import AuditSize
+from harness.noninterference.conducts import BEYOND, OTHER, USUAL, asking
+from harness.noninterference.looking import OWN, Watched
+from harness.noninterference.telling import ACCEPTED
+from harness.noninterference.wire_view import PATIENCE, Seen, View, ask, difference
+from harness.noninterference.worlds import (
+    DAY,
+    SHARES,
+    World,
+    fresh,
+    nothing_of_analysts_is_logged,
+    set_clock,
+    world,
+)
 from sqlalchemy import func, select
-from statistical.audit_size import AuditSize
 
-from equipoise.queries import Statement
+from equipoise.queries.statements import Statement
 from equipoise.v1 import operator_pb2, types_pb2
-from equipoise.wire import statement_to_bytes
-from equipoise_server.state import open_deployment
+from equipoise.wire.statements import statement_to_bytes
+from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.storage.tables import asked
 
 TURN_SECONDS, TURNS = 10, 5
@@ -34,7 +41,7 @@ READABLE_SECONDS = 180
 STATEMENTS = 3  # of every share
 TELLING = (
     f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r}); "
-    "from noninterference import telling; telling.tell_what_is_accepted(state)"
+    "from harness.noninterference import telling; telling.tell_what_is_accepted(state)"
 )
 
 
@@ -85,7 +92,7 @@ class Talk:
 
 def opened(made: World) -> Watched:
     share = {"statements": STATEMENTS, "queries": 12}
-    terms = operator_pb2.RoundTerms(
+    terms = types_pb2.RoundTerms(
         dataset="shop",
         unit=types_pb2.PROTECTION_UNIT_QUERY,
         data_budget=types_pb2.Budget(epsilon=4.0, delta=1e-4),
@@ -94,9 +101,9 @@ def opened(made: World) -> Watched:
         mechanism="online_private",
         shares=[types_pb2.Share(analyst=name, **share) for name in SHARES],
         release_grid_seconds=60,
+        session=types_pb2.SessionTerms(length=TURNS, turn_seconds=TURN_SECONDS),
     )
-    session = types_pb2.SessionTerms(length=TURNS, turn_seconds=TURN_SECONDS)
-    request = operator_pb2.OpenSessionRequest(terms=terms, session=session, request_id=fresh())
+    request = operator_pb2.OpenSessionRequest(terms=terms, request_id=fresh())
     shown = made.operator.OpenSession(request).detail.round
     return Watched("a session by turns", shown.id, shown.seed_commitment, perfect=False)
 

@@ -6,14 +6,14 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from harness.naive_workloads import RECORDS, SCHEMA, Linear, naive_matrix, seeds, workloads
 from hypothesis import given
 from hypothesis import strategies as st
-from property.test_compiled_workloads import RECORDS, SCHEMA, Linear, naive_matrix, seeds, workloads
 
-from equipoise import combination as combination_module
-from equipoise.combination import Combination
-from equipoise.queries import Marginal
-from equipoise.workload import compile_workload
+from equipoise.queries import combination as combination_module
+from equipoise.queries.combination import Combination
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_compiler import compile_workload
 
 
 @given(workloads, seeds, st.sampled_from((1, 7, 1 << 21)))

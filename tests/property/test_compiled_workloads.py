@@ -2,84 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-
 import numpy as np
+from harness.naive_workloads import RECORDS, SCHEMA, Linear, naive_matrix, names, predicates, seeds, workloads
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from equipoise.queries import All, Among, Any, Interval, Marginal, Not, Predicate
-from equipoise.schema import Attribute, Schema, bin_labels
-from equipoise.workload import compile_workload, concatenate
-
-Record = tuple[str, ...]
-Linear = Predicate | Marginal
-
-EDGES = (-1.5, 0.0, 2.0, 7.0)
-SCHEMA = Schema(
-    (
-        Attribute("colour", ("red", "green", "blue")),
-        Attribute("delay", (*bin_labels(EDGES), "missing"), EDGES, missing="missing"),
-        Attribute("only", ("one",)),
-        Attribute("day", tuple("abcdefghij")),
-    )
-)
-RECORDS: list[Record] = list(itertools.product(*(each.categories for each in SCHEMA.attributes)))
-
-
-def holds(predicate: Predicate, record: Record) -> bool:
-    """What a predicate means, said once more without boxes, masks or arrays."""
-    match predicate:
-        case Among(name, categories):
-            return record[SCHEMA.names.index(name)] in categories
-        case Interval(name, low, high):
-            lows = dict(zip(bin_labels(EDGES), itertools.pairwise(EDGES), strict=True))
-            ends = lows.get(record[SCHEMA.names.index(name)])
-            return ends is not None and low <= ends[0] and ends[1] <= high
-        case All(conditions):
-            return all(holds(each, record) for each in conditions)
-        case Any(conditions):
-            return any(holds(each, record) for each in conditions)
-        case Not(condition):
-            return not holds(condition, record)
-
-
-def naive_matrix(statements: list[Linear]) -> NDArray[np.int64]:
-    rows: list[list[int]] = []
-    for statement in statements:
-        if isinstance(statement, Marginal):
-            axes = [SCHEMA.names.index(name) for name in statement.attributes]
-            for cell in itertools.product(*(SCHEMA.attributes[axis].categories for axis in axes)):
-                rows.append([int(tuple(record[axis] for axis in axes) == cell) for record in RECORDS])
-        else:
-            rows.append([int(holds(statement, record)) for record in RECORDS])
-    return np.array(rows, dtype=np.int64).reshape(len(rows), len(RECORDS))
-
-
-amongs = st.sampled_from(SCHEMA.attributes).flatmap(
-    lambda each: st.lists(st.sampled_from(each.categories), min_size=1).map(lambda c: Among(each.name, tuple(c)))
-)
-intervals = st.tuples(
-    st.sampled_from((-math.inf, *EDGES, math.inf)), st.sampled_from((-math.inf, *EDGES, math.inf))
-).map(lambda ends: Interval("delay", min(ends), max(ends)))
-predicates: st.SearchStrategy[Predicate] = st.recursive(
-    amongs | intervals,
-    lambda inner: st.lists(inner, min_size=1, max_size=4).flatmap(
-        lambda parts: st.sampled_from([All(tuple(parts)), Any(tuple(parts)), Not(parts[0])])
-    ),
-    max_leaves=8,
-)
-names = st.lists(st.sampled_from(SCHEMA.names), min_size=1, unique=True)
-marginals = names.map(lambda some: Marginal(tuple(some)))
-constants = predicates.flatmap(lambda each: st.sampled_from([Any((each, Not(each))), All((Not(each), each))]))
-statements_of_all_kinds = predicates | predicates | constants | marginals
-# Some have one statement, some the same one several times.
-workloads = st.lists(statements_of_all_kinds, max_size=6) | st.lists(
-    statements_of_all_kinds, min_size=1, max_size=3
-).flatmap(lambda few: st.lists(st.sampled_from(few), min_size=1, max_size=6))
-seeds = st.integers(0, 2**32 - 1)
+from equipoise.queries.predicates import Predicate
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_builder import concatenate, some_statements
+from equipoise.queries.workload_compiler import compile_workload
 
 
 @given(workloads, seeds)
@@ -161,3 +92,30 @@ def test_concatenation_is_compiling_the_statements_in_order(parts: list[list[Lin
         np.testing.assert_array_equal(
             joined.transpose_sparse(queries, queries), together.transpose_sparse(queries, queries)
         )
+
+
+@settings(max_examples=50)
+@given(workloads, st.data())
+def test_some_statements_of_a_workload_are_those_statements_compiled(
+    statements: list[Linear], data: st.DataObject
+) -> None:
+    chosen = [number for number in range(len(statements)) if data.draw(st.booleans())]
+    part = some_statements(compile_workload(statements, SCHEMA), chosen)
+    alone = compile_workload([statements[number] for number in chosen], SCHEMA)
+    histogram = np.arange(len(RECORDS), dtype=np.int64)
+    np.testing.assert_array_equal(part.counts(histogram), alone.counts(histogram))
+    np.testing.assert_array_equal(part.statement_offsets, alone.statement_offsets)
+    np.testing.assert_array_equal(part.statement_sensitivities, alone.statement_sensitivities)
+    assert part.statement_tables() == alone.statement_tables()
+
+
+@given(names, predicates)
+def test_a_marginal_of_some_records_moves_by_two_between_two_of_its_cells(
+    attributes: list[str], where: Predicate
+) -> None:
+    statement = Marginal(tuple(attributes), where)
+    matrix = naive_matrix([statement])
+    moved = max(int(np.abs(matrix - matrix[:, [record]]).sum(axis=0).max()) for record in range(len(RECORDS)))
+    cells, outside = int(matrix.any(axis=1).sum()), not matrix.any(axis=0).all()
+    assert moved == (2 if cells > 1 else int(cells == 1 and outside))
+    assert moved <= compile_workload([statement], SCHEMA).statement_sensitivity(0) == 2

@@ -7,16 +7,18 @@ from hypothesis import strategies as st
 
 from equipoise.accounting import RHO_UNIT
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.budgets import usable_rho
-from equipoise_server.mechanisms.equilibrium import tuning
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.equilibrium.tuning import Size
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.budget_rounding import usable_rho
+from equipoise_server.mechanisms.equilibrium import cost_model
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 
 
 @st.composite
-def settings_of_rounds(draw: st.DrawFn, least_epsilon: float, least_records: int) -> Setting:
+def settings_of_rounds(draw: st.DrawFn, least_epsilon: float, least_records: int) -> PublicParameters:
     """Any public numbers: both units, every play, repair or none, from two statements to a million."""
     analysts = draw(st.integers(2, 40))
     statements = draw(st.integers(1, 25_000))
@@ -29,7 +31,7 @@ def settings_of_rounds(draw: st.DrawFn, least_epsilon: float, least_records: int
     if share is not None:
         options["game_share"] = share
     epsilons = st.floats(least_epsilon, 12)
-    return Setting(
+    return PublicParameters(
         records=draw(st.integers(least_records, 10**8)),
         universe_size=draw(st.integers(2, 2**40)),
         shares=tuple(Share(f"analyst-{i}", statements, statements * cells) for i in range(analysts)),
@@ -41,22 +43,22 @@ def settings_of_rounds(draw: st.DrawFn, least_epsilon: float, least_records: int
     )
 
 
-def check_budgets(case: Setting, plan: Plan) -> None:
+def check_budgets(case: PublicParameters, plan: Plan) -> None:
     """Both totals by the library's conversion, and the game alone by the exact accounting."""
     data, analyst, size = case.data_budget, case.analyst_budget, Size.of(case)
     assert epsilon_for(plan.data_cost, data.delta) <= data.epsilon
     assert epsilon_for(plan.charged_analyst_cost, analyst.delta) <= analyst.epsilon
     game = EquilibriumParameters.from_json(plan.parameters).game
     assert game.problem(size.records, size.units) is None
-    share = tuning.forced_share(case)
-    assert tuning.data_rho(game, size) * RHO_UNIT <= usable_rho(data) * (share or 1.0)
-    assert plan.data_cost.rho >= tuning.data_rho(game, size) * RHO_UNIT
-    assert tuning.within_budgets(game, size, case, 1.0)
+    share = cost_model.forced_share(case)
+    assert cost_model.data_rho(game, size) * RHO_UNIT <= usable_rho(data) * (share or 1.0)
+    assert plan.data_cost.rho >= cost_model.data_rho(game, size) * RHO_UNIT
+    assert cost_model.within_budgets(game, size, case, 1.0)
 
 
 @settings(max_examples=20)
 @given(settings_of_rounds(0.01, 1))
-def test_no_plan_exceeds_a_budget(case: Setting) -> None:
+def test_no_plan_exceeds_a_budget(case: PublicParameters) -> None:
     try:
         plan = plan_equilibrium("equilibrium", case)
     except (BudgetExhausted, InvalidArgument):
@@ -66,5 +68,5 @@ def test_no_plan_exceeds_a_budget(case: Setting) -> None:
 
 @settings(max_examples=20)
 @given(settings_of_rounds(0.5, 10_000))
-def test_ample_budgets_are_never_refused(case: Setting) -> None:
+def test_ample_budgets_are_never_refused(case: PublicParameters) -> None:
     check_budgets(case, plan_equilibrium("equilibrium", case))

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import structlog
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+from harness.rounds_bench import ANN, CAP, SALT, TERMS, Bench
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -27,21 +28,20 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from integration.rounds_bench import ANN, CAP, SALT, TERMS, Bench
 from structlog.testing import capture_logs
 
-from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, parts_from_json
+from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
-from equipoise.records import stream_digest
-from equipoise.wire import workload_to_bytes
+from equipoise.model.accounts import Budget
+from equipoise.records.record import stream_digest
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.ledger.accounts import account
 from equipoise_server.ledger.caps import Cap, at_order
-from equipoise_server.ledger.conversion import epsilon_for
 from equipoise_server.ledger.replay import check_accounts
-from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.rounds.datasets import Counting
 from equipoise_server.rounds.records import StreamDigest
-from equipoise_server.rounds.runs import Runs
+from equipoise_server.rounds.store.results import Runs
 from equipoise_server.storage.crash_points import CrashPoint, told
 
 DATA = "data/shop"
@@ -176,25 +176,25 @@ class Life(RuleBasedStateMachine):
         """A round that every account could take once all open ones are sealed; otherwise it is refused."""
         budget = Budget(epsilon, 1e-4)
         terms = replace(TERMS, unit=unit, data_budget=budget, analyst_budget=budget, options=OPTIONS)
-        plan = self.bench.rounds.plan(terms)
+        plan = self.bench.rounds.opening.plan(terms)
         cost = plan.charged_analyst_cost
         if (order := self.analyst_caps[unit].order) is not None:
-            cost = charge_at(parts_from_json(plan.analyst_events), order)
+            cost = charge_at(events_from_json(plan.analyst_events), order)
         mine = {f"analyst/shop/{unit}/{name}": cost for name in ("ann", "bob")}
-        on_data = charge_at(parts_from_json(plan.data_events), self.accounts[DATA].cap.order or 0)
+        on_data = charge_at(events_from_json(plan.data_events), self.accounts[DATA].cap.order or 0)
         costs = {DATA: on_data, **mine}
         new = {name: Account(sums=unit == "analyst", cap=self.analyst_caps[unit]) for name in mine}
         known = new | self.accounts
         fits = all(known[name].takes([*self.pending(name), cost]) for name, cost in costs.items())
         try:
-            opened = self.done(crash, "OPEN", lambda request_id: self.bench.rounds.open(terms, request_id))
+            opened = self.done(crash, "OPEN", lambda request_id: self.bench.rounds.opening.open(terms, request_id))
         except BudgetExhausted:
             assert not fits
             return
         assert fits
         self.accounts = known
         self.rounds[opened.id] = Round(costs)
-        submit = self.bench.rounds.submit
+        submit = self.bench.rounds.submissions.submit
         sent = workload_to_bytes(ANN)
         self.done(None, "SUBMIT", lambda request_id: submit("ann", opened.id, request_id, sent, SALT))
 
@@ -204,7 +204,9 @@ class Life(RuleBasedStateMachine):
         if held.state != "open" or held.withdrawn:
             return
         crash = None if crash and crash.startswith("GUARD") else crash
-        self.done(crash, "WITHDRAWAL", lambda request_id: self.bench.rounds.withdraw("ann", name, request_id))
+        self.done(
+            crash, "WITHDRAW", lambda request_id: self.bench.rounds.submissions.withdraw("ann", name, request_id)
+        )
         held.withdrawn = True
 
     def seal(self, name: str, crash: str | None) -> None:
@@ -212,7 +214,7 @@ class Life(RuleBasedStateMachine):
         held = self.rounds[name]
         legal = held.state == "open"
         try:
-            self.done(crash, "SEAL", lambda request_id: self.bench.rounds.seal(name, request_id))
+            self.done(crash, "SEAL", lambda request_id: self.bench.rounds.lifecycle.seal(name, request_id))
         except WrongState:
             assert not legal
         else:
@@ -236,7 +238,7 @@ class Life(RuleBasedStateMachine):
     def run_without_a_table(self, name: str, request_id: str) -> None:
         """The state moves before the table is looked for."""
         with suppress(InvalidArgument):
-            self.bench.rounds.run(name, request_id)
+            self.bench.rounds.lifecycle.run(name, request_id)
 
     def compute(self, name: str, crash: str | None) -> None:  # noqa: ARG002
         """All of what a worker would have stored."""
@@ -266,7 +268,7 @@ class Life(RuleBasedStateMachine):
         """Answers and charges at once."""
         held = self.rounds[name]
         try:
-            self.done(crash, "RELEASE", lambda request_id: self.bench.rounds.release(name, request_id))
+            self.done(crash, "RELEASE", lambda request_id: self.bench.rounds.lifecycle.release(name, request_id))
         except WrongState:
             assert held.state != "running" or not held.complete
         else:
@@ -280,7 +282,9 @@ class Life(RuleBasedStateMachine):
         """Given back only where no run was ever started."""
         held = self.rounds[name]
         try:
-            self.done(crash, "ABORT", lambda request_id: self.bench.rounds.abort(name, "a reason", request_id))
+            self.done(
+                crash, "ABORT", lambda request_id: self.bench.rounds.lifecycle.abort(name, "a reason", request_id)
+            )
         except WrongState:
             assert held.state in ("released", "aborted")
         else:
@@ -304,7 +308,7 @@ class Life(RuleBasedStateMachine):
         room = Cost(divergence=round(epsilon / 100 * RHO_UNIT))
         fits = under.holds(under.committed) and (held.cap.order is None or under.holds(room))
         try:
-            self.done(crash, "CAP", lambda request_id: self.bench.rounds.set_cap(name, cap, request_id))
+            self.done(crash, "SET_CAP", lambda request_id: self.bench.rounds.budgets.set_cap(name, cap, request_id))
         except InvalidArgument:
             assert not fits
         except WrongState:
@@ -367,7 +371,7 @@ class Life(RuleBasedStateMachine):
         for name, held in self.rounds.items():
             assert self.bench.state(name).value == held.state
             try:
-                assert self.bench.rounds.results("ann", name, 0, 9) == CHUNKS
+                assert self.bench.rounds.analyst_views.results("ann", name, 0, 9) == CHUNKS
                 assert held.state == "released"
             except WrongState:
                 assert held.state != "released"

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.queries import CappedSum, CountDistinct, Quantile, Statistic, Variance, median
-from equipoise.schema import Attribute, Schema, bin_labels
-from equipoise.statistics import Databases, compile_statistic, grid_units
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.statements import CappedSum, CountDistinct, Quantile, Statistic, Variance, median
+from equipoise.queries.statistics import Databases, grid_units
+from equipoise.queries.workload_compiler import compile_statistic
 
 EDGES = (-1.0, 0.0, 2.0, 3.0)
 SCHEMA = Schema(

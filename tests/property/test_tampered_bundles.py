@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.small_custodian import STATEMENTS, Told
+from harness.verifying import flipped, found, log_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from unit.client.small_custodian import STATEMENTS, Told
-from unit.client.verifying import flipped, found, log_of
 
-from equipoise.encoding import canonical_json
-from equipoise.signed_notes import VerifierKey
-from equipoise.verify import Papers
+from equipoise.records.canonical import canonical_json
+from equipoise.records.signed_notes import VerifierKey
+from equipoise.verification.checks import VerifierInputs
 
 Place = tuple[str | int, ...]
 LOG = log_of()
@@ -59,7 +59,7 @@ def refused(bundle: dict[str, Any]) -> bool:
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 SERVED = (VECTORS / "bundle.json").read_bytes()
-PAPERS = Papers([VerifierKey.from_text((VECTORS / "log.vkey").read_text("ascii").rstrip("\n"))])
+PAPERS = VerifierInputs([VerifierKey.from_text((VECTORS / "log.vkey").read_text("ascii").rstrip("\n"))])
 PLACES = list(places(OWN))
 LISTS = [path for path in PLACES if isinstance(at(OWN, path), list)]
 # Without these a bundle is a true one that says less: the proof of what was before, a key that is trusted anyway.

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from harness.verifying import flipped
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.client.verifying import flipped
 
-from equipoise.encoding import canonical_json, from_base64, from_hex, parse_canonical_json, to_base64
-from equipoise.envelopes import open_envelope, sign
 from equipoise.errors import VerificationFailed
-from equipoise.merkle import (
+from equipoise.records.canonical import canonical_json, from_base64, from_hex, parse_canonical_json, to_base64
+from equipoise.records.envelopes import open_envelope, sign
+from equipoise.records.merkle import (
     consistency_path,
     inclusion_path,
     leaf_hash,
@@ -23,7 +23,7 @@ from equipoise.merkle import (
     verify_consistency,
     verify_inclusion,
 )
-from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, open_checkpoint, sign_note
+from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, open_checkpoint, sign_note
 
 KIND = "application/vnd.equipoise.receipt+json"
 KEYS = [

@@ -7,39 +7,27 @@ import json
 import math
 
 import numpy as np
+from harness.schema_strategies import names, schemas
 from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.queries import (
-    All,
-    Among,
-    Any,
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.statements import (
     CappedSum,
     CountDistinct,
-    Interval,
     Marginal,
-    Not,
-    Predicate,
     Quantile,
     Statement,
     Statistic,
     Variance,
 )
-from equipoise.schema import Attribute, Schema, bin_labels
-from equipoise.statistics import compile_statistic
+from equipoise.queries.workload_compiler import compile_statistic, compile_workload
 from equipoise.v1 import types_pb2
-from equipoise.wire import (
-    chunk_from_bytes,
-    results_to_chunks,
-    schema_from_message,
-    schema_to_message,
-    workload_from_bytes,
-    workload_to_bytes,
-)
-from equipoise.workload import compile_workload
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
+from equipoise.wire.workloads import schema_from_message, schema_to_message, workload_from_bytes, workload_to_bytes
 
-names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
 numbers = st.floats(allow_nan=False)
 leaves = st.builds(Among, names, st.lists(names, min_size=1, max_size=4).map(tuple)) | st.builds(
     Interval, names, numbers, numbers
@@ -48,11 +36,11 @@ leaves = st.builds(Among, names, st.lists(names, min_size=1, max_size=4).map(tup
 
 def combined(inner: st.SearchStrategy[Predicate]) -> st.SearchStrategy[Predicate]:
     several = st.lists(inner, min_size=1, max_size=4).map(tuple)
-    return st.builds(All, several) | st.builds(Any, several) | st.builds(Not, inner)
+    return st.builds(AllOf, several) | st.builds(AnyOf, several) | st.builds(Not, inner)
 
 
 predicates: st.SearchStrategy[Predicate] = st.recursive(leaves, combined, max_leaves=10)
-marginals = st.builds(Marginal, st.lists(names, min_size=1, max_size=4).map(tuple))
+marginals = st.builds(Marginal, st.lists(names, min_size=1, max_size=4).map(tuple), st.none() | predicates)
 statistics: st.SearchStrategy[Statistic] = (
     st.builds(Quantile, names, numbers, numbers)
     | st.builds(Variance, names)
@@ -61,24 +49,6 @@ statistics: st.SearchStrategy[Statistic] = (
 )
 workloads: st.SearchStrategy[list[Statement]] = st.lists(
     predicates | marginals | statistics, min_size=1, max_size=5
-)
-
-
-@st.composite
-def attributes(draw: st.DrawFn, name: str) -> Attribute:
-    extra = draw(st.lists(st.sampled_from(["missing", "unknown"]), unique=True))
-    missing, unknown = ("missing" * ("missing" in extra), "unknown" * ("unknown" in extra))
-    if draw(st.booleans()):
-        labels = draw(st.lists(names, min_size=1, max_size=5, unique=True))
-        return Attribute(name, (*labels, *(r for r in extra if r not in labels)), (), missing, unknown)
-    values = draw(st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=5, unique=True))
-    edges = tuple(sorted(float(value) for value in values))
-    clamp = not unknown and draw(st.booleans())
-    return Attribute(name, (*bin_labels(edges), *extra), edges, missing, unknown, clamp)
-
-
-schemas = st.lists(names, min_size=1, max_size=4, unique=True).flatmap(
-    lambda some: st.tuples(*(attributes(name) for name in some)).map(Schema)
 )
 
 

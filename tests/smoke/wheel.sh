@@ -6,19 +6,19 @@ sources="$(cd "$(dirname "$0")/../.." && pwd)"
 place="$(mktemp -d)"
 trap 'rm -rf "$place"' EXIT
 
-"$PYTHON" -m build --wheel --outdir "$place" "$sources" >/dev/null
+"$PYTHON" -m build --wheel --no-isolation --outdir "$place" "$sources" >/dev/null
 wheel="$(echo "$place"/equipoise-*.whl)"
 "$PYTHON" -m venv "$place/client" && "$PYTHON" -m venv "$place/server"
 cd "$place"
 
 client/bin/python -m pip --disable-pip-version-check --quiet install "$wheel"
 client/bin/equipoise --help >/dev/null
+if said="$(client/bin/equipoise-server --help 2>&1)"; then exit 1; fi
+[[ "$said" == *"pip install 'equipoise[server]'"* ]]
 client/bin/python - <<'PYTHON'
 import importlib.util, sys
 import equipoise
-from equipoise import Marginal, attribute
-from equipoise.schema import Attribute, Schema
-from equipoise.workload import compile_workload
+from equipoise import Attribute, Marginal, Schema, attribute, compile_workload
 
 schema = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("young", "old"))))
 workload = compile_workload([(attribute("sex") == "f") & (attribute("age") == "old"), Marginal(("sex", "age"))], schema)

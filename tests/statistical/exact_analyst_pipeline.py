@@ -14,17 +14,17 @@ from itertools import pairwise
 from unittest.mock import patch
 
 import numpy as np
+from harness.exact_game import Law, released_law
 from numpy.typing import NDArray
-from statistical.exact_game import Law, released_law
 from statistical.exact_pipeline import SEED, Choices, ChosenStream, Histogram, Workloads, clipped_noise, every_run
-from statistical.test_repair_places import places_law
-from statistical.test_sparse_vector import at_least
+from statistical.exact_repair_places import places_law
+from statistical.exact_sparse_vector import at_least
 
-from equipoise.workload import concatenate
+from equipoise.queries.workload_builder import concatenate
 from equipoise_server.game.equilibrium import Game
-from equipoise_server.mechanisms.equilibrium.equilibrium import repair_all, units_of
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Answers, Setting
+from equipoise_server.mechanisms.equilibrium.mechanism import repair_all, units_of
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.repair import analyst_repair, private_weights
 from equipoise_server.mechanisms.repair.analyst_repair import (
     AnalystRepairParameters,
@@ -53,7 +53,7 @@ def key_of(answers: Answers) -> tuple[int, ...]:
 
 
 def analyst_pipeline_law(
-    setting: Setting,
+    setting: PublicParameters,
     parameters: EquilibriumParameters,
     histogram: Histogram,
     workloads: Workloads,
@@ -78,7 +78,7 @@ def analyst_pipeline_law(
 
 
 def repair_law(
-    setting: Setting,
+    setting: PublicParameters,
     parameters: EquilibriumParameters,
     workloads: Workloads,
     counts: NDArray[np.int64],
@@ -176,10 +176,10 @@ def bin_edges(parameters: AnalystRepairParameters, records: int) -> list[int]:
     """Where bins of the final test's noisy score begin: every half record, and where answers are not certified."""
 
     def bound(noisy: int) -> int:
-        tested = max(0, noisy + parameters.certify_margin + SCORE_ROUNDING)
+        tested = noisy + parameters.certify_margin + SCORE_ROUNDING
         return min(parameters.weights_bound, bound_on_grid(tested, records << SCORE_BITS))
 
-    low = -parameters.certify_margin - SCORE_ROUNDING
+    low = -parameters.certify_margin
     halves = range(low, low + (records + 1) * RECORD, RECORD // 2)
     uncertified = bisect_right(range(low, low + 2 * records * RECORD), parameters.weights_limit, key=bound) + low
     return sorted({*halves, uncertified})

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+from harness.exact_game import Law
 from numpy.typing import NDArray
-from statistical.exact_game import Law
-from statistical.test_sparse_vector import at_least
+from statistical.exact_sparse_vector import at_least
 
-from equipoise_server.mechanisms.answer_noise import Law as NoiseLaw
-from equipoise_server.mechanisms.online.epochs import BLOCK, EpochParameters, Epochs
-from equipoise_server.mechanisms.online.question import Question
+from equipoise_server.mechanisms.noise_calibration import NoiseDistribution
+from equipoise_server.mechanisms.online_private.epochs import BLOCK, EpochParameters, Epochs
+from equipoise_server.mechanisms.online_private.question import Question
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.weighted import exponential_law
@@ -93,7 +93,7 @@ class EnumeratedEpochs(Epochs):
         chance = at_least(law, needed)
         return self._branches.choose([1 - chance, chance]) == 1
 
-    def _answer_noise(self, slot: int, law: NoiseLaw, cells: int) -> NDArray[np.int64]:  # noqa: ARG002
+    def _answer_noise(self, slot: int, law: NoiseDistribution, cells: int) -> NDArray[np.int64]:  # noqa: ARG002
         assert isinstance(law, DiscreteGaussian)
         noise = np.zeros(cells, dtype=np.int64)
         for cell, count in enumerate(self.truth.tolist()):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from harness.exact_game import Law
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from statistical.exact_game import Law
 from statistical.exact_pipeline import SEED, Choices, Pair, enumerated, every_run
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.interface import Mechanism, Plan, Setting
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.interface import Mechanism, Plan, PublicParameters
 
 ORDERS = (1.5, 2.0, 4.0, 16.0)
 TINY = 1e-9  # far above what doubles, and tails that are taken together, can do here
@@ -20,7 +20,7 @@ TINY = 1e-9  # far above what doubles, and tails that are taken together, can do
 
 def noise_law(
     mechanism: Mechanism,
-    setting: Setting,
+    setting: PublicParameters,
     plan: Plan,
     histogram: NDArray[np.int64],
     workloads: Mapping[str, CompiledWorkload],

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from unittest.mock import patch
 
 import numpy as np
+from harness.exact_game import Law
 from numpy.typing import NDArray
-from statistical.exact_game import Law
 from statistical.exact_pipeline import SEED, Choices, enumerated, every_run
 from statistical.exact_sparse_vector import first_positive_law
 
-from equipoise.asked import CompiledStatement
-from equipoise_server.mechanisms.interface import Plan, Setting
-from equipoise_server.mechanisms.online.online import Online
+from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
 
 
 def online_law(
-    setting: Setting, plan: Plan, histogram: NDArray[np.int64], statements: Sequence[CompiledStatement]
+    setting: PublicParameters, plan: Plan, histogram: NDArray[np.int64], statements: Sequence[CompiledStatement]
 ) -> Law:
     """The law of everything that is told: way of answering, bound and values of each statement, in order."""
 

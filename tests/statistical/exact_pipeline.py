@@ -16,15 +16,16 @@ from typing import TypeVar
 from unittest.mock import patch
 
 import numpy as np
+from harness.exact_game import Law, released_law
 from numpy.typing import NDArray
-from statistical.exact_game import Law, released_law
 from statistical.exact_sparse_vector import POSITIVE, UNTESTED, pattern_law
 
-from equipoise.workload import CompiledWorkload, concatenate
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.game.equilibrium import Game
-from equipoise_server.mechanisms.equilibrium.equilibrium import units_of
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Answers, Plan, Setting
+from equipoise_server.mechanisms.equilibrium.mechanism import units_of
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters, Synopsis, repair
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
@@ -141,7 +142,11 @@ def repair_law(
 
 
 def pipeline_law(
-    setting: Setting, plan: Plan, histogram: Histogram, workloads: Workloads, viewers: Sequence[str] | None = None
+    setting: PublicParameters,
+    plan: Plan,
+    histogram: Histogram,
+    workloads: Workloads,
+    viewers: Sequence[str] | None = None,
 ) -> Law:
     """The joint law of the synopsis and of what `viewers` (by default everybody) get: values and methods."""
     parameters = EquilibriumParameters.from_json(plan.parameters)

@@ -14,18 +14,20 @@ from fractions import Fraction
 from unittest.mock import patch
 
 import numpy as np
+from harness.exact_game import Law
 from numpy.typing import NDArray
-from statistical.exact_game import Law
 from statistical.exact_pipeline import SEED, Pair
 
-from equipoise.queries import Marginal, Statement
-from equipoise.schema import Schema
-from equipoise.tables import Axes
-from equipoise.workload import CompiledWorkload, compile_workload
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.pooled import pooled
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.pooled import mechanism
 from equipoise_server.mechanisms.pooled.measured import measure
-from equipoise_server.mechanisms.pooled.pooled_plan import PooledParameters
+from equipoise_server.mechanisms.pooled.plan import PooledParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
@@ -40,9 +42,9 @@ def asking(names: str) -> CompiledWorkload:
     return compile_workload([ASKS[name] for name in names], SCHEMA)
 
 
-def tiny(unit: str, shares: Mapping[str, int], records: int, data: Budget, analyst: Budget) -> Setting:
+def tiny(unit: str, shares: Mapping[str, int], records: int, data: Budget, analyst: Budget) -> PublicParameters:
     """Two attributes of two categories, and the family of their two tables."""
-    return Setting(
+    return PublicParameters(
         records=records,
         universe_size=4,
         shares=tuple(Share(name, count, 2 * count) for name, count in shares.items()),
@@ -85,7 +87,7 @@ def drawn(*noises: Sequence[int]) -> Iterator[None]:
 class Round:
     """A planned round and its private inputs."""
 
-    setting: Setting
+    setting: PublicParameters
     plan: Plan
     histogram: NDArray[np.int64]
     workloads: Mapping[str, CompiledWorkload]
@@ -100,7 +102,7 @@ class Round:
         parameters, law = self.parameters, Law()
         for noise, chance in self.demand_noises(least):
             with drawn(noise):
-                counts = pooled.noisy_demand(parameters, self.setting, self.workloads, SEED)
+                counts = mechanism.noisy_demand(parameters, self.setting, self.workloads, SEED)
             law[tuple(counts.tolist())] = law.get(tuple(counts.tolist()), 0.0) + chance
         return law
 
@@ -130,7 +132,7 @@ class Round:
         law = Law()
         for noise, chance in self.demand_noises(least):
             with drawn(noise):
-                outcome = pooled.Pooled().run(
+                outcome = mechanism.Pooled().run(
                     self.setting, self.plan, self.histogram, self.workloads, SEED, lambda *_: None
                 )
             seen = [outcome.synopsis, *(outcome.answers[name].values for name in viewers)]
@@ -140,11 +142,11 @@ class Round:
         return law
 
 
-def planned(setting: Setting, counts: Sequence[int], asked: Mapping[str, str]) -> Round:
+def planned(setting: PublicParameters, counts: Sequence[int], asked: Mapping[str, str]) -> Round:
     """A round on so many records in each of the four cells, of analysts who ask for these tables."""
     histogram = np.array(counts, dtype=np.int64)
     workloads = {name: asking(own) for name, own in asked.items()}
-    return Round(setting, pooled.Pooled().plan(setting), histogram, workloads)
+    return Round(setting, mechanism.Pooled().plan(setting), histogram, workloads)
 
 
 def delta_between(law: Law, other: Law, epsilon: float) -> float:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 
+from harness.exact_game import Law
+
 from equipoise_server.mechanisms.sparse_vector import SparseVector
+from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 POSITIVE, NEGATIVE, UNTESTED = 1, 0, 2
 Pattern = tuple[int, ...]
@@ -87,3 +90,44 @@ def total(terms: Exponentials, rate: float, length: float) -> float:
             counted = -1.0 if length == math.inf else math.expm1(exponent * length)
             parts.append(factor * counted / math.expm1(exponent))
     return math.fsum(parts)
+
+
+def at_least(noise: DiscreteLaplace, z: int) -> float:
+    """P(Z >= z)."""
+    p = math.exp(-float(noise.rate))
+    return p**z / (1 + p) if z > 0 else 1 - p ** (1 - z) / (1 + p)
+
+
+def mass(noise: DiscreteLaplace, z: int) -> float:
+    """P(Z = z)."""
+    p = math.exp(-float(noise.rate))
+    return (1 - p) / (1 + p) * p ** abs(z)
+
+
+def stretch_law(vector: SparseVector, scores: tuple[int, ...]) -> list[float]:
+    """P(the first positive is statement i), and last P(no positive), for one AboveThreshold."""
+    reach = math.ceil(40 / float(vector.threshold_noise.rate))
+    law = [0.0] * (len(scores) + 1)
+    for noise in range(-reach, reach + 1):
+        chance = mass(vector.threshold_noise, noise)
+        for index, value in enumerate(scores):
+            above = at_least(vector.test_noise, vector.threshold + noise - value)
+            law[index] += chance * above
+            chance *= 1 - above
+        law[-1] += chance
+    return law
+
+
+def exact_law(vector: SparseVector, scores: tuple[int, ...], places: int) -> Law:
+    """The law of the outcome, one of POSITIVE, NEGATIVE, UNTESTED for each statement, in order."""
+    if not scores or places == 0:
+        return {(UNTESTED,) * len(scores): 1.0}
+    law: Law = {}
+    for first, chance in enumerate(stretch_law(vector, scores)):
+        if first == len(scores):
+            law[(NEGATIVE,) * first] = chance
+            continue
+        head = (NEGATIVE,) * first + (POSITIVE,)
+        for tail, further in exact_law(vector, scores[first + 1 :], places - 1).items():
+            law[head + tail] = law.get(head + tail, 0.0) + chance * further
+    return law

@@ -6,20 +6,23 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from harness.exact_game import Law, hockey_stick
 from numpy.typing import NDArray
 from statistical.exact_epochs import session_law
-from statistical.exact_game import Law, hockey_stick
 
 from equipoise.accounting import charge_of
-from equipoise.queries import CappedSum, Quantile, Variance
-from equipoise.schema import Attribute, Schema, bin_labels
-from equipoise.statistics import CompiledStatistic, Databases, compile_statistic
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.answer_noise import GaussianNoise
-from equipoise_server.mechanisms.interface import Budget, Setting, Share
-from equipoise_server.mechanisms.online.database_question import DatabaseQuestion, scale_for
-from equipoise_server.mechanisms.online.epochs import EpochParameters
-from equipoise_server.mechanisms.online.private_cost import Session, analyst_parts, data_parts
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.statements import CappedSum, Quantile, Variance
+from equipoise.queries.statistics import CompiledStatistic, Databases
+from equipoise.queries.workload_compiler import compile_statistic
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.low_sensitivity.database_question import DatabaseQuestion, scale_for
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise
+from equipoise_server.mechanisms.online_private.cost import Session, analyst_parts, data_parts
+from equipoise_server.mechanisms.online_private.epochs import EpochParameters
 
 EDGES = (0.0, 1.0, 2.0)
 SCHEMA = Schema((Attribute("x", bin_labels(EDGES), EDGES),))
@@ -66,9 +69,9 @@ def parameters_of(declared: Fraction) -> EpochParameters:
     )
 
 
-def session_of(statements: int) -> tuple[Setting, Session]:
+def session_of(statements: int) -> tuple[PublicParameters, Session]:
     """What the costs are computed for: every slot is asked in."""
-    setting = Setting(
+    setting = PublicParameters(
         records=RECORDS,
         universe_size=2,
         shares=(Share("a", statements, statements),),

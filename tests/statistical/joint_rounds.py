@@ -14,20 +14,23 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from integration.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
+from harness.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 from numpy.typing import NDArray
 
-from equipoise.queries import Among, Statement
-from equipoise.schema import Attribute, Schema
-from equipoise.wire import ResultColumns, chunk_from_bytes, workload_to_bytes
-from equipoise_server.audit.clopper_pearson import Outcome, Sampler
-from equipoise_server.data.source import load_histogram
-from equipoise_server.ledger.guard import Guard
-from equipoise_server.mechanisms.interface import Budget, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.results import ResultColumns
+from equipoise.model.rounds import Share, Terms
+from equipoise.queries.predicates import Among
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Statement
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_lab.audit.clopper_pearson import Outcome, Sampler
+from equipoise_server.datasets.source import load_histogram
+from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds import worker
-from equipoise_server.rounds.records import Terms
 from equipoise_server.rounds.runner import Runner
-from equipoise_server.rounds.service import Rounds
+from equipoise_server.rounds.services import round_services
 from equipoise_server.rounds.worker import Job, compute_round, stream_parts
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import identities
@@ -81,7 +84,7 @@ class JointRound:
         sizes = {CHANGED: max(map(len, self.changed))} | {name: len(masks) for name, masks in self.others.items()}
         shares = tuple(Share(name, sizes.get(name, 1), sizes.get(name, 1)) for name in self.analysts)
         data = Budget(50.0, 0.01)
-        return Terms("joint", self.unit, data, self.analyst_budget, 0.1, "equilibrium", shares, self.options)
+        return Terms("joint", shares, data, self.analyst_budget, self.unit, 0.1, "equilibrium", self.options)
 
     def workloads(self, side: int) -> dict[str, bytes]:
         """What everybody submits in either of the neighbouring rounds."""
@@ -101,11 +104,11 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
     store = open_store(f"sqlite:///{place / 'equipoise.db'}")
     clock, guard = HandClock(), Guard(place / "guard")
     sequencer = log_of(place, store, guard, clock())
-    service = Rounds(
+    service = round_services(
         store, place / "data", KEY, clock=clock, guard=guard, sequencer=sequencer, deployment=DEPLOYMENT
     )
     try:
-        service.recover()
+        service.lifecycle.recover()
         with store.write() as connection:
             rows = [{"name": name, "role": "analyst", "created": 0} for name in case.analysts]
             connection.execute(identities.insert(), rows)
@@ -113,18 +116,18 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
             for side in (0, 1):
                 dataset = f"joint-{side}"
                 again = side == 1
-                service.register_dataset(
+                service.datasets.register(
                     dataset, "joint.csv", case.schema, CAP, CAP, f"register {side}", new_budgets=again
                 )
-                opened = service.open(replace(case.terms, dataset=dataset), f"open {side}").id
+                opened = service.opening.open(replace(case.terms, dataset=dataset), f"open {side}").id
                 for name, workload in case.workloads(side).items():
-                    service.submit(name, opened, f"{name} {side}", workload, SALT)
-                service.seal(opened, f"seal {side}")
-                service.run(opened, f"run {side}")
+                    service.submissions.submit(name, opened, f"{name} {side}", workload, SALT)
+                service.lifecycle.seal(opened, f"seal {side}")
+                service.lifecycle.run(opened, f"run {side}")
         with patch.object(worker, "load_histogram", lru_cache(load_histogram)):
             yield jobs[0], jobs[1]
     finally:
-        service.close()
+        service.lifecycle.close()
         store.close()
 
 

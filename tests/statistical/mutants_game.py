@@ -9,20 +9,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.exact_game import game_of, hockey_stick, masks_workload, released_law
 from numpy.typing import NDArray
-from statistical import test_private_weights
-from statistical.exact_game import game_of, hockey_stick, masks_workload, released_law
-from statistical.test_game_enumeration import EXTREME, extreme_analyst_leak, parameters, size_of
+from statistical.exact_private_weights import charge, worst_use
+from statistical.extreme_games import EXTREME, extreme_analyst_leak, parameters, size_of
 
 from equipoise import accounting
-from equipoise.workload import CompiledWorkload
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.conversion import mixture_delta
 from equipoise_server.game import query_player
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.ledger.conversion import mixture_delta
-from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
-from equipoise_server.mechanisms.equilibrium.tuning import analyst_mixture, analyst_rho
-from equipoise_server.mechanisms.interface import Budget, Outcome, Setting, Share
+from equipoise_server.mechanisms.equilibrium.cost_model import analyst_mixture, analyst_rho
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
+from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
 
 
@@ -99,7 +101,7 @@ def the_synopsis_learns(_: Path) -> bool:
     choose = np.random.default_rng(8)
     workload = masks_workload(choose.integers(1, 255, 20).tolist(), 8)
     histogram = np.array([6000, 2000, 1000, 500, 300, 100, 60, 40], dtype=np.int64)
-    setting = Setting(
+    setting = PublicParameters(
         10_000, 8, (Share("a", 20, 20),), "query", Budget(8.0, 1e-6), Budget(math.inf, 1e-6), 0.1, LEARNING
     )
     outcome = run(setting, histogram, {"a": workload})
@@ -120,7 +122,7 @@ def dead(patches: pytest.MonkeyPatch) -> None:
 
 def private_weights_keep_to_their_charge(_: Path) -> bool:
     eager = PrivateWeights(2, Fraction(8), Fraction(1, 8), Fraction(1), 1 << 36)
-    return test_private_weights.worst_use(eager, test_private_weights.charge(eager)) <= 1
+    return worst_use(eager, charge(eager)) <= 1
 
 
 def uncharged_selections(patches: pytest.MonkeyPatch) -> None:
@@ -132,7 +134,7 @@ def uncharged_selections(patches: pytest.MonkeyPatch) -> None:
     patches.setattr(accounting, "private_weights_rho", forgetful)
 
 
-def run(setting: Setting, histogram: NDArray[np.int64], workloads: dict[str, CompiledWorkload]) -> Outcome:
+def run(setting: PublicParameters, histogram: NDArray[np.int64], workloads: dict[str, CompiledWorkload]) -> Outcome:
     """One run of the shipped mechanism."""
     equilibrium = Equilibrium()
     return equilibrium.run(setting, equilibrium.plan(setting), histogram, workloads, bytes(32), lambda *_: None)

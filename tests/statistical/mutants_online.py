@@ -13,20 +13,23 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from harness.exact_game import Law, masks_workload, table_workload
 from numpy.typing import NDArray
-from statistical.exact_game import Law, masks_workload, table_workload
 from statistical.exact_noise import ORDERS, renyi
 from statistical.exact_online import online_law
 from statistical.exact_pipeline import Pair
 from statistical.exact_sparse_vector import first_positive_law
 
-from equipoise.accounting import RHO_UNIT, Part
-from equipoise.asked import CompiledStatement
-from equipoise_server.mechanisms.answer_noise import AnswerNoise, GaussianNoise, fresh_answers
-from equipoise_server.mechanisms.interface import Answers, Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.online import online, online_plan
-from equipoise_server.mechanisms.online.online import Online
-from equipoise_server.mechanisms.online.online_plan import OnlineParameters
+from equipoise.accounting import RHO_UNIT, PrivacyEvent
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, fresh_answers
+from equipoise_server.mechanisms.online import mechanism as online
+from equipoise_server.mechanisms.online import plan as online_plan
+from equipoise_server.mechanisms.online.mechanism import Online
+from equipoise_server.mechanisms.online.plan import OnlineParameters
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
 from equipoise_server.mechanisms.weights.hypothesis import Hypothesis
@@ -45,7 +48,7 @@ class Case:
 
     data: tuple[list[int], list[int]]
     masks: tuple[int, ...]
-    setting: Setting
+    setting: PublicParameters
 
     @property
     def statements(self) -> list[CompiledStatement]:
@@ -68,7 +71,7 @@ def case(data: tuple[list[int], list[int]], masks: tuple[int, ...], epsilon: flo
     return Case(
         data,
         masks,
-        Setting(
+        PublicParameters(
             records=sum(data[0]),
             universe_size=3,
             shares=(Share("a", len(masks), cells),),
@@ -127,7 +130,7 @@ def realised_charge(patches: pytest.MonkeyPatch) -> None:
     """One update charged, as if only one were ever made."""
     parts = online_plan.data_parts
 
-    def of_one(setting: Setting, parameters: OnlineParameters) -> list[Part]:
+    def of_one(setting: PublicParameters, parameters: OnlineParameters) -> list[PrivacyEvent]:
         return parts(setting, replace(parameters, updates=1))
 
     patches.setattr(online, "data_parts", of_one)

@@ -12,20 +12,21 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from harness.exact_game import masks_workload, table_workload
 from numpy.typing import NDArray
-from statistical.exact_game import masks_workload, table_workload
 from statistical.exact_pipeline import repair_law
-from statistical.exact_sparse_vector import first_positive_law
-from statistical.test_game_enumeration import EXTREME
-from statistical.test_pipeline import WORST_DATA, data_use
-from statistical.test_repair_places import LOST, largest_delta
-from statistical.test_sparse_vector import at_least
+from statistical.exact_repair_places import LOST, largest_delta
+from statistical.exact_sparse_vector import at_least, first_positive_law
+from statistical.extreme_games import EXTREME
+from statistical.pipeline_instances import WORST_DATA, data_use
 
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.answer_noise import LaplaceNoise
-from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium, repair_all
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium, repair_all
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.noise_calibration import LaplaceNoise
 from equipoise_server.mechanisms.repair import statement_repair, statement_repair_plan
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
@@ -164,7 +165,9 @@ def answers_from_test_noise(patches: pytest.MonkeyPatch) -> None:
 def detection_couples_nobody(_: Path) -> bool:
     """Given the synopsis, what a gets is the same bytes whatever b asks."""
     workloads = ({"b": B, "a": A}, {"b": OTHER_B, "a": A})
-    setting = Setting(4, 3, (Share("b", 2, 2), Share("a", 2, 2)), "query", Budget(1, 0.1), Budget(1, 0.1), 0.1, {})
+    setting = PublicParameters(
+        4, 3, (Share("b", 2, 2), Share("a", 2, 2)), "query", Budget(1, 0.1), Budget(1, 0.1), 0.1, {}
+    )
     both = EquilibriumParameters(EXTREME, REPAIR)
     for run in range(60):
         told = []

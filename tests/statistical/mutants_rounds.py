@@ -8,12 +8,14 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from integration.rounds_bench import Bench
+from harness.rounds_bench import Bench
 from statistical.mutants_game import run
 from statistical.mutants_repair import DATA, A, B
 
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
 from equipoise_server.ledger import charges
-from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.repair import statement_repair
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.rounds.runner import Runner
@@ -32,7 +34,7 @@ def every_stream_is_derived_once(_: Path) -> bool:
             return derive(seed, *labels)
 
         options = {"rounds": 3, "batch": 1, "density": 1.5, "query_rate": 0.5, "data_rate": 0.5, "threshold": 0}
-        setting = Setting(
+        setting = PublicParameters(
             4, 3, (Share("a", 2, 2), Share("b", 2, 2)), unit, Budget(4, 0.1), Budget(4, 0.1), 0.1, options
         )
         with patch.object(KeyedStream, "derive", spy):
@@ -63,7 +65,7 @@ def charges_come_before_data(place: Path) -> bool:
 
     try:
         with patch.object(Runner, "start", start):
-            bench.rounds.run(bench.sealed(), "run")
+            bench.rounds.lifecycle.run(bench.sealed(), "run")
     finally:
         bench.stop()
     return len(committed) == 1 and committed[0] > 0

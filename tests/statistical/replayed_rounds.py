@@ -11,10 +11,11 @@ import sys
 from dataclasses import replace
 
 import numpy as np
-from unit.mechanisms.instance import SEED, Instance, instance, silent
+from harness.instance import SEED, Instance, instance, silent
 
 from equipoise.accounting import Cost
-from equipoise_server.mechanisms.interface import Budget, Outcome, Plan
+from equipoise.model.accounts import Budget
+from equipoise_server.mechanisms.interface import Outcome, Plan
 from equipoise_server.mechanisms.registry import mechanism
 
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import grpc
 import numpy as np
-from integration.server_process import make_state, running
-from noninterference.conducts import upload
-from noninterference.wire_view import raw_call
-from noninterference.worlds import SCRIPT, admitted, fresh, set_clock, wait_until_computed
+from harness.noninterference.conducts import upload
+from harness.noninterference.wire_view import raw_call
+from harness.noninterference.worlds import SCRIPT, admitted, fresh, set_clock, wait_until_computed
+from harness.server_process import make_state, running
 from statistical.joint_rounds import CAP, Integers, JointRound, Streams
 
+from equipoise.model.accounts import Budget
 from equipoise.v1 import analyst_pb2, operator_pb2, operator_pb2_grpc, types_pb2
-from equipoise.wire import schema_to_message
-from equipoise_server.mechanisms.interface import Budget
+from equipoise.wire.workloads import schema_to_message
 
 AT_ONCE = 4  # workers
 SETTINGS = ("streams_per_second = 1000",)  # everything is read in one go at the end
@@ -91,7 +91,7 @@ def begun(
             new_budgets=again,
         )
     )
-    wanted = operator_pb2.RoundTerms(
+    wanted = types_pb2.RoundTerms(
         dataset=dataset,
         unit=types_pb2.ProtectionUnit.Value(f"PROTECTION_UNIT_{terms.unit.upper()}"),
         data_budget=budget(terms.data_budget),

@@ -12,22 +12,20 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from statistical.audit_size import AuditSize
+from harness.audit_size import AuditSize
+from harness.exact_game import masks_workload
 from statistical.binomial_bins import deviates
 from statistical.exact_analyst_pipeline import analyst_pipeline_law
-from statistical.exact_game import masks_workload
 from statistical.exact_pipeline import Histogram, Pair
-from statistical.test_pipeline import ROUNDING, used
+from statistical.pipeline_instances import ROUNDING, used
 
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import (
-    EquilibriumParameters,
-    total_analyst_cost,
-    total_data_cost,
-)
-from equipoise_server.mechanisms.equilibrium.tuning import Size
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, total_analyst_cost, total_data_cost
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 
@@ -36,9 +34,11 @@ HIDDEN = RepairPlaces(1, Fraction(3, 2), 2)  # the count test decides, and its c
 UNCAPPED = RepairPlaces(0, Fraction(3, 2), 3)  # the count test alone decides
 
 
-def setting(analysts: str, records: int, data: float, analyst: float, delta: float, **options: object) -> Setting:
+def setting(
+    analysts: str, records: int, data: float, analyst: float, delta: float, **options: object
+) -> PublicParameters:
     """A universe of two cells; every analyst may ask two statements."""
-    return Setting(
+    return PublicParameters(
         records=records,
         universe_size=UNIVERSE,
         shares=tuple(Share(name, 2, 2) for name in analysts),
@@ -50,7 +50,7 @@ def setting(analysts: str, records: int, data: float, analyst: float, delta: flo
     )
 
 
-def with_places(public: Setting, places: RepairPlaces) -> Plan:
+def with_places(public: PublicParameters, places: RepairPlaces) -> Plan:
     """The plan, with other repair places and what these cost: so few analysts would all have one."""
     plan = Equilibrium().plan(public)
     parameters = EquilibriumParameters.from_json(plan.parameters)
@@ -66,7 +66,7 @@ def with_places(public: Setting, places: RepairPlaces) -> Plan:
 
 
 def pair(
-    public: Setting,
+    public: PublicParameters,
     plan: Plan,
     data: tuple[Histogram, Histogram],
     asked: tuple[dict[str, list[int]], dict[str, list[int]]],
@@ -88,6 +88,7 @@ def pair(
     return Pair.of(*laws)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("hidden", [False, True])
 def test_data_neighbours_leak_at_most_the_charge(hidden: bool, audit_size: AuditSize) -> None:
     choose, worst = np.random.default_rng(41), 0.0
@@ -138,6 +139,7 @@ def asks(masks: list[int]) -> dict[str, list[int]]:
     return {"b": masks} if masks else {}
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("hidden", [False, True])
 def test_what_runs_has_the_enumerated_law(hidden: bool, audit_size: AuditSize) -> None:
     """False alarms: 1e-6 in all, divided over the two."""

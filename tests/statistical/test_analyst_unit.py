@@ -12,18 +12,18 @@ from itertools import product
 
 import numpy as np
 import pytest
+from harness.exact_game import Law, game_of, hockey_stick, masks_workload, released_law, renyi
 from numpy.typing import NDArray
-from statistical.exact_game import Law, game_of, hockey_stick, masks_workload, released_law, renyi
-from statistical.test_game_enumeration import EPSILONS, ORDERS, ROUNDING, both_ways, parameters
-from statistical.test_repair_places import places_law
-from statistical.test_sparse_vector import at_least
+from statistical.exact_repair_places import places_law
+from statistical.exact_sparse_vector import at_least
+from statistical.extreme_games import EPSILONS, ORDERS, ROUNDING, both_ways, parameters
 
 from equipoise import accounting
+from equipoise_server.conversion import delta_of_rho, mixture_delta
 from equipoise_server.game import query_player
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.ledger.conversion import delta_of_rho, mixture_delta
-from equipoise_server.mechanisms.equilibrium.tuning import Size, analyst_mixture, analyst_rho, data_rho
+from equipoise_server.mechanisms.equilibrium.cost_model import Size, analyst_mixture, analyst_rho, data_rho
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Synopsis, score
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from equipoise.queries import Among, Marginal, Statement
-from equipoise.schema import Attribute, Schema
-from equipoise.workload import compile_workload
-from equipoise_server.ledger.conversion import delta_of_rho
-from equipoise_server.mechanisms.answer_noise import AnswerNoise, GaussianNoise, LaplaceNoise
+from equipoise.queries.predicates import Among
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise_server.conversion import delta_of_rho
+from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, LaplaceNoise
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters, Synopsis, repair
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace

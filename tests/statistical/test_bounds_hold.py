@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from equipoise.queries import Marginal, attribute
-from equipoise.schema import Schema
-from equipoise.workload import compile_workload
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND
+from equipoise.model.rounds import Share
+from equipoise.queries.predicates import attribute
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 
 FALSE_ALARM = 1e-9  # of each test
@@ -29,7 +33,7 @@ ASKED = {
 
 def failures(unit: str, epsilon: float, part_of_bound: float, **options: object) -> tuple[int, int]:
     """Rounds that fail with every bound cut to a part of itself, and certified answers afresh, of all runs."""
-    setting = Setting(
+    setting = PublicParameters(
         records=RECORDS,
         universe_size=4,
         shares=tuple(Share(name, each.statement_count, each.query_count) for name, each in ASKED.items()),
@@ -56,6 +60,7 @@ def failures(unit: str, epsilon: float, part_of_bound: float, **options: object)
     return failed, afresh
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(
     ("unit", "epsilon", "options"),
     [

@@ -8,7 +8,7 @@ from itertools import permutations
 from unittest.mock import patch
 
 import numpy as np
-from statistical.exact_game import masks_workload
+from harness.exact_game import masks_workload
 from statistical.exact_sparse_vector import first_positive_law
 
 from equipoise_server.mechanisms.online.distinguisher import distinguish, told_apart

@@ -14,15 +14,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from statistical.audit_size import SIZES, AuditSize
-from statistical.exact_game import masks_workload
+from harness.audit_size import SIZES, AuditSize
+from harness.exact_game import masks_workload
 from statistical.exact_pipeline import Pair, pipeline_law
 
-from equipoise.workload import CompiledWorkload
-from equipoise_server.audit.clopper_pearson import Outcome, Sampler, certified_epsilon, certify, power
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certified_epsilon, certify, power
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -37,7 +39,7 @@ NIGHTLY = SIZES["nightly"].runs
 class Case:
     """Two neighbouring inputs and who looks: everybody, or all analysts but the one that changes."""
 
-    setting: Setting
+    setting: PublicParameters
     data: tuple[list[int], list[int]]
     asked: tuple[dict[str, list[int]], dict[str, list[int]]]
     viewers: tuple[str, ...]
@@ -73,9 +75,9 @@ class Case:
 
 def setting(
     unit: str, shares: dict[str, int], records: int, data: float, analyst: float, **options: object
-) -> Setting:
+) -> PublicParameters:
     """A universe of three cells, and a game of three rounds of one record."""
-    return Setting(
+    return PublicParameters(
         records=records,
         universe_size=3,
         shares=tuple(Share(name, count, count) for name, count in shares.items()),
@@ -121,6 +123,7 @@ ANALYST_CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", DATA_CASES)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     case = DATA_CASES[name]
@@ -128,6 +131,7 @@ def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: Aud
     check_audit(f"a moved record, {name}", case, plan, epsilon_for(plan.data_cost, DELTA), audit_size)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", ANALYST_CASES)
 def test_a_changed_question_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     case = ANALYST_CASES[name]

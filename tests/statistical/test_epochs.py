@@ -17,22 +17,24 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from harness.audit_size import AuditSize
+from harness.exact_game import Law, hockey_stick, masks_workload, renyi, schema
 from numpy.typing import NDArray
-from statistical.audit_size import AuditSize
 from statistical.exact_epochs import EnumeratedEpochs, Remembered, session_law
-from statistical.exact_game import Law, hockey_stick, masks_workload, renyi, schema
 
-from equipoise.accounting import Approximate, Concentrated, Part, ThresholdTests, repair_places_delta
-from equipoise.grid import on_grid
-from equipoise.queries import Marginal
-from equipoise.workload import compile_alone
-from equipoise_server.audit.clopper_pearson import Sampler, certify
-from equipoise_server.ledger.conversion import delta_of_rho, epsilon_of_rho
-from equipoise_server.mechanisms.answer_noise import GaussianNoise
-from equipoise_server.mechanisms.interface import Answers, Budget, Setting, Share
-from equipoise_server.mechanisms.online.epochs import EpochParameters, Epochs, pulls
-from equipoise_server.mechanisms.online.private_cost import Session, analyst_parts, data_parts
-from equipoise_server.mechanisms.online.question import LinearQuestion, Question, Scale
+from equipoise.accounting import ApproximateDpEvent, PrivacyEvent, ThresholdTests, ZcdpEvent, repair_places_delta
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_compiler import compile_alone
+from equipoise_lab.audit.clopper_pearson import Sampler, certify
+from equipoise_server.conversion import delta_of_rho, epsilon_of_rho
+from equipoise_server.mechanisms.interface import Answers, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise
+from equipoise_server.mechanisms.online_private.cost import Session, analyst_parts, data_parts
+from equipoise_server.mechanisms.online_private.epochs import EpochParameters, Epochs, pulls
+from equipoise_server.mechanisms.online_private.question import LinearQuestion, Question, Scale
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -40,7 +42,7 @@ RECORD = 1 << 16  # as a score
 NAT = 1 << 32  # the step with which a whole direction moves an exponent by 1
 ALWAYS = -(1 << 50)  # a threshold that every score exceeds
 SURE = Fraction(200)  # noise of this rate is 0
-SETTING = Setting(20, 4, (Share("a", 9, 9),), "query", Budget(5.0, 0.01), Budget(2.0, 0.01), 0.05, {})
+SETTING = PublicParameters(20, 4, (Share("a", 9, 9),), "query", Budget(5.0, 0.01), Budget(2.0, 0.01), 0.05, {})
 
 Kind = type[EnumeratedEpochs]
 
@@ -80,7 +82,7 @@ class DataCase:
         charged = sum(float(part.divergence(Fraction(order))[0]) for part in self.parts())
         return max(renyi(near, far, order) for near, far in self.laws(kind, played)) / charged  # type: ignore[arg-type]
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[PrivacyEvent]:
         return data_parts(SETTING, self.session, self.parameters)
 
 
@@ -226,15 +228,15 @@ class AnalystCase:
         questions = analyst_questions(first, self.others, self.empty)
         return session_law(played or self.parameters, 4, questions, hidden=0, kind=kind)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[PrivacyEvent]:
         slots = 1 + self.others + self.empty
         return analyst_parts(SETTING, Session(4, self.parameters.scale, 2, slots, slots, slots), self.parameters)
 
     def charged(self, epsilon: float) -> float:
         """The delta at `epsilon` that is charged."""
         ends, drawn, slack = self.parts()
-        assert isinstance(ends, Approximate)
-        assert isinstance(drawn, Concentrated)
+        assert isinstance(ends, ApproximateDpEvent)
+        assert isinstance(drawn, ZcdpEvent)
         left = epsilon - float(ends.epsilon)
         rho = float(drawn.amounts()[0])
         spent = float(slack.amounts()[2])

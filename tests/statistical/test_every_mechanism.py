@@ -11,15 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from harness.audit_size import SIZES, AuditSize
+from harness.instance import instance
+from harness.mechanism_cases import CASES, NAMES, OPTIONS
 from numpy.typing import NDArray
-from statistical.audit_size import SIZES, AuditSize
-from unit.mechanisms.contract.cases import CASES, NAMES, OPTIONS
-from unit.mechanisms.instance import instance
 
-from equipoise.workload import CompiledWorkload
-from equipoise_server.audit.empirical import Finding, audited, claim_of
-from equipoise_server.audit.neighbours import Instance
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_lab.audit.empirical import Finding, audited, claim_of
+from equipoise_lab.audit.neighbours import Instance
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -33,7 +35,11 @@ every_mechanism = pytest.mark.parametrize("name", NAMES)
 
 
 def largest_errors(
-    name: str, setting: Setting, histogram: NDArray[np.int64], workloads: dict[str, CompiledWorkload], rounds: int
+    name: str,
+    setting: PublicParameters,
+    histogram: NDArray[np.int64],
+    workloads: dict[str, CompiledWorkload],
+    rounds: int,
 ) -> tuple[NDArray[np.float64], int]:
     """The largest error of a certified answer in each round, and in how many rounds one is beyond its own bound."""
     mechanism, plan = MECHANISMS[name], MECHANISMS[name].plan(setting)
@@ -52,6 +58,7 @@ def largest_errors(
     return largest, broken
 
 
+@pytest.mark.thin(3)
 @every_mechanism
 def test_what_is_promised_holds_in_all_but_beta_of_the_rounds(name: str) -> None:
     case = CASES["a table"]
@@ -90,11 +97,13 @@ def findings(name: str, side: str, runs: int) -> list[Finding]:
     ]  # fmt: skip
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     assert not any(each.refuted for each in findings(name, "data", audit_size.runs // 5))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_changed_statement_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     assert not any(each.refuted for each in findings(name, "analysts", audit_size.runs // 10))

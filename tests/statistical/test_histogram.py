@@ -9,23 +9,25 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from harness.exact_game import Law, masks_workload, table_workload
 from numpy.typing import NDArray
-from statistical.exact_game import Law, masks_workload, table_workload
 from statistical.exact_noise import keeps_to, noise_law, use_of
 from statistical.exact_pipeline import SEED, Choices, Pair, clipped_noise, enumerated, every_run
 
 from equipoise.accounting import Cost
-from equipoise.workload import CompiledWorkload
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms import calibration
 from equipoise_server.mechanisms import histogram as histogram_module
-from equipoise_server.mechanisms import whole_budget
 from equipoise_server.mechanisms.histogram import Histogram, HistogramParameters
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.sums_of_noise import sum_reach
+from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
+from equipoise_server.mechanisms.weighted_noise_tail import sum_reach
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 REACH = 7  # of the noise that is enumerated; what lies beyond is taken together there
-SETTING = Setting(
+SETTING = PublicParameters(
     records=3,
     universe_size=2,
     shares=(Share("a", 1, 2, 2), Share("b", 1, 1, 1)),
@@ -42,7 +44,7 @@ Counts = NDArray[np.int64]
 both = pytest.mark.parametrize("law", SETTINGS)
 
 
-def cells_law(setting: Setting, plan: Plan, histogram: Counts) -> Law:
+def cells_law(setting: PublicParameters, plan: Plan, histogram: Counts) -> Law:
     """The law of the noisy cells, from which everything is computed."""
     counts = CompiledWorkload.counts
 
@@ -118,7 +120,7 @@ def test_an_analyst_shows_another_nothing(law: str) -> None:
 
 def with_law(patches: pytest.MonkeyPatch, change: Callable[[int], int], scale: Fraction) -> None:
     """Noise for cells that are believed to move otherwise, or of another scale."""
-    law_of = whole_budget.law_of
+    law_of = calibration.noise_distribution
 
     def other(noise: object, moved: int) -> DiscreteLaplace | DiscreteGaussian:
         law = law_of(noise, change(moved))  # type: ignore[arg-type]

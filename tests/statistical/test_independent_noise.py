@@ -11,23 +11,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from harness.exact_game import Law, masks_workload, table_workload
 from numpy.typing import NDArray
-from statistical.exact_game import Law, masks_workload, table_workload
 from statistical.exact_noise import TINY, keeps_to, noise_law, use_of
 from statistical.exact_pipeline import Pair
 
 from equipoise import accounting
 from equipoise.accounting import Cost
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms import independent_noise, whole_budget
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms import calibration, independent_noise
 from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE, IndependentNoise, NoiseParameters
-from equipoise_server.mechanisms.interface import Budget, Outcome, Plan, Progress, Setting, Share
+from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
 RECORDS = 3
-SETTING = Setting(
+SETTING = PublicParameters(
     records=RECORDS,
     universe_size=2,
     shares=(Share("a", 1, 2, 2), Share("b", 1, 1, 1)),
@@ -134,7 +136,7 @@ def planned_with(patches: pytest.MonkeyPatch, sensitivity: Callable[[Share], int
     """A plan that believes other sensitivities of the shares than are declared."""
     plan = IndependentNoise.plan
 
-    def believing(mechanism: IndependentNoise, setting: Setting) -> Plan:
+    def believing(mechanism: IndependentNoise, setting: PublicParameters) -> Plan:
         shares = tuple(replace(share, sensitivity=sensitivity(share)) for share in setting.shares)
         return plan(mechanism, replace(setting, shares=shares))
 
@@ -153,7 +155,7 @@ def column_norm(patches: pytest.MonkeyPatch) -> None:
 
 def scaled_noise(patches: pytest.MonkeyPatch) -> None:
     """Every noise has 0.9 times its scale."""
-    law_of = whole_budget.law_of
+    law_of = calibration.noise_distribution
 
     def smaller(noise: object, moved: int) -> DiscreteLaplace | DiscreteGaussian:
         law = law_of(noise, moved)  # type: ignore[arg-type]
@@ -182,7 +184,7 @@ def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:
 
     def calibrated(
         mechanism: IndependentNoise,
-        setting: Setting,
+        setting: PublicParameters,
         plan: Plan,
         histogram: Histogram,
         workloads: dict[str, CompiledWorkload],

@@ -13,17 +13,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from statistical.audit_size import SIZES, AuditSize
+from harness.audit_size import SIZES, AuditSize
 from statistical.joint_rounds import Integers, JointRound, computed, prepared, samplers, seed_of
 from statistical.mutants_game import a_cap_of_two_over_s
 from statistical.mutants_repair import shared_thresholds
 from statistical.served_rounds import served
 
-from equipoise.results import AnswerMethod
-from equipoise.wire import ResultColumns
-from equipoise_server.audit.clopper_pearson import Certificate, Outcome, certify
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget
+from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod, ResultColumns
+from equipoise_lab.audit.clopper_pearson import Certificate, Outcome, certify
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 
 Told = Mapping[str, Sequence[ResultColumns]]
@@ -88,6 +87,7 @@ def audited(case: JointRound, place: Path, runs: int) -> tuple[Certificate, floa
         return certify(*samplers(case, jobs), runs, delta, LEVEL), claim
 
 
+@pytest.mark.thin(2)
 @every_case
 def test_the_pooled_view_shows_no_more_of_an_analyst_than_is_charged(
     name: str, tmp_path: Path, audit_size: AuditSize
@@ -97,6 +97,7 @@ def test_the_pooled_view_shows_no_more_of_an_analyst_than_is_charged(
     assert certificate.epsilon <= claim
 
 
+@pytest.mark.full
 def test_a_real_server_gives_the_same_bytes(tmp_path: Path, audit_size: AuditSize) -> None:
     """Every case in turn, with either of ann's workloads in turn."""
     names = [list(CASES)[number % len(CASES)] for number in range(audit_size.served)]
@@ -128,6 +129,7 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_refuted_at_the_fast_size(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FAULTS[name](monkeypatch)

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from harness.audit_size import AuditSize
 from numpy.typing import NDArray
-from statistical.audit_size import AuditSize
 from statistical.exact_statistics import (
     CANDIDATES,
     CAPPED,
@@ -35,14 +35,17 @@ from statistical.exact_statistics import (
 
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
-from equipoise.queries import Quantile
-from equipoise.statistics import CompiledStatistic, compile_statistic
-from equipoise_server.audit.clopper_pearson import Outcome, certify
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.answer_noise import GaussianNoise
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
-from equipoise_server.mechanisms.online import database_question
-from equipoise_server.mechanisms.online.low_sensitivity import LowSensitivity, LowSensitivityParameters
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.statements import Quantile
+from equipoise.queries.statistics import CompiledStatistic
+from equipoise.queries.workload_compiler import compile_statistic
+from equipoise_lab.audit.clopper_pearson import Outcome, certify
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.low_sensitivity import database_question
+from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity, LowSensitivityParameters
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 
 MECHANISM = LowSensitivity()
 ALL = (MIDDLE, CAPPED, SPREAD, EXACT_MEDIAN)
@@ -148,7 +151,7 @@ def test_candidates_that_come_from_the_data_tell_them() -> None:
 # A shipped session whose single record moves from one end to the other.
 
 MOVED = compile_statistic(Quantile("x", 0.5, 1.0), SCHEMA, "")
-SETTING = Setting(
+SETTING = PublicParameters(
     records=1,
     universe_size=2,
     shares=(Share("a", 2, 2),),

@@ -12,13 +12,15 @@ from itertools import product
 
 import numpy as np
 import pytest
+from harness.exact_game import Law, masks_workload, renyi, table_workload
 from numpy.typing import NDArray
-from statistical.exact_game import Law, masks_workload, renyi, table_workload
 
 from equipoise.accounting import charge_of, exponential_mechanism_rho
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.answer_noise import GaussianNoise
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.private_weights import (
     answer_scores,
     rounding_error,
@@ -27,8 +29,8 @@ from equipoise_server.mechanisms.repair.private_weights import (
 )
 from equipoise_server.mechanisms.weights import hypothesis as hypothesis_module
 from equipoise_server.mechanisms.weights.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.weights.multiplicative_weights import MultiplicativeWeights, learn
-from equipoise_server.mechanisms.weights.weights_plan import WeightsParameters, data_parts
+from equipoise_server.mechanisms.weights.mechanism import MultiplicativeWeights, learn
+from equipoise_server.mechanisms.weights.plan import WeightsParameters, data_parts
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import exponential_law
@@ -90,7 +92,7 @@ def worst_rho(parameters: WeightsParameters, workload: CompiledWorkload = WORKLO
 
 def charged(parameters: WeightsParameters) -> float:
     """What one analyst's selections and measurements are charged, without the test."""
-    setting = Setting(2, 3, (Share("a", 3, 5),), "query", Budget(1, 0.01), Budget(1, 0.01), 0.1, {})
+    setting = PublicParameters(2, 3, (Share("a", 3, 5),), "query", Budget(1, 0.01), Budget(1, 0.01), 0.1, {})
     parts = [part for part in data_parts(setting, parameters) if part.name in ("selections", "answers")]
     return charge_of(parts).rho / 1e12
 
@@ -160,14 +162,14 @@ def test_a_hypothesis_that_moves_the_wrong_way_is_caught(monkeypatch: pytest.Mon
     assert not every_round_gains_what_is_proven()
 
 
-def many_conditions() -> tuple[Setting, CompiledWorkload, NDArray[np.int64]]:
+def many_conditions() -> tuple[PublicParameters, CompiledWorkload, NDArray[np.int64]]:
     """120 conditions on half of 16 possible records, of a million."""
     choose = np.random.default_rng(9)
     workload = masks_workload(choose.integers(1, 2**16 - 1, 120).tolist(), 16)
     histogram = choose.multinomial(10**6, choose.dirichlet(np.full(16, 0.3))).astype(np.int64)
     share = Share("a", 120, 120, 120)
     budgets = Budget(1.0, 1e-12), Budget(1.0, 1e-6)
-    return Setting(10**6, 16, (share,), "query", *budgets, 0.05, {"rounds": 24}), workload, histogram
+    return PublicParameters(10**6, 16, (share,), "query", *budgets, 0.05, {"rounds": 24}), workload, histogram
 
 
 def test_the_proven_error_is_useful_for_many_records_and_holds() -> None:

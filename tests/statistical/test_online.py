@@ -9,20 +9,20 @@ import math
 
 import numpy as np
 import pytest
-from statistical.audit_size import SIZES, AuditSize
+from harness.audit_size import SIZES, AuditSize
 from statistical.exact_pipeline import Pair
 from statistical.mutants_online import CASES, DELTA, MUTANTS, ONLINE, Case, Check, Switch, case, used
 
-from equipoise.asked import Asked
-from equipoise_server.audit.clopper_pearson import Outcome, Sampler, certify
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.answer_noise import GaussianNoise
+from equipoise.queries.session_workload import SessionWorkload
+from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certify
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 AUDITED = ("a table", "one that ends it")
-LEAST_USED = 0.4  # of a charge, in any of the cases; more than 0.9 in the worst of them (`answers_hide_a_record`)
+MIN_USED = 0.4  # of a charge, in any of the cases; more than 0.9 in the worst of them (`answers_hide_a_record`)
 LEVEL = 1e-6 / (len(AUDITED) + 1)
 
 
@@ -32,7 +32,7 @@ def test_a_moved_record_shows_no_more_than_is_charged(name: str) -> None:
     plan = ONLINE.plan(CASES[name].setting)
     laws = CASES[name].laws(plan)
     assert all(math.fsum(law.values()) == pytest.approx(1, abs=1e-9) for law in laws)
-    assert LEAST_USED <= used(laws, plan) <= 1 + 1e-9
+    assert MIN_USED <= used(laws, plan) <= 1 + 1e-9
     pair = Pair.of(*laws)
     for delta in (0.1, DELTA, 1e-4):
         assert pair.delta(epsilon_for(plan.data_cost, delta)) <= delta
@@ -41,7 +41,7 @@ def test_a_moved_record_shows_no_more_than_is_charged(name: str) -> None:
 def samplers(each: Case, plan: Plan) -> tuple[Sampler, Sampler]:
     """The shipped run on either table, as the analyst sees it."""
     statements = each.statements
-    asked = {"a": Asked(np.arange(len(statements)), tuple(statements))}
+    asked = {"a": SessionWorkload(np.arange(len(statements)), tuple(statements))}
 
     def sampler(side: int) -> Sampler:
         def run(number: int) -> Outcome:
@@ -55,6 +55,7 @@ def samplers(each: Case, plan: Plan) -> tuple[Sampler, Sampler]:
     return sampler(0), sampler(1)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", AUDITED)
 def test_the_audit_certifies_no_more_than_is_true(name: str, audit_size: AuditSize) -> None:
     each = CASES[name]

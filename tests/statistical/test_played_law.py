@@ -11,9 +11,9 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from harness.exact_game import game_of, released_law, table_workload
 from statistical.binomial_bins import deviates
-from statistical.exact_game import game_of, released_law, table_workload
-from statistical.test_game_enumeration import parameters
+from statistical.extreme_games import parameters
 
 from equipoise_server.game import equilibrium
 from equipoise_server.game.equilibrium import Game
@@ -45,6 +45,7 @@ def is_rejected(game: Game, law_of: Game, lifetime: int) -> bool:
     return deviates(counts, np.array(list(law.values())), FALSE_ALARM / COMPARISONS)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("chosen", "lifetime"), [(MIXED, 1), (SAMPLED, 3)])
 def test_games_release_what_is_enumerated(chosen: GameParameters, lifetime: int) -> None:
     assert not is_rejected(game_with(chosen), game_with(chosen), lifetime)

@@ -14,18 +14,20 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from harness.audit_size import AuditSize
 from numpy.typing import NDArray
 from scipy.stats import binom
-from statistical.audit_size import AuditSize
 from statistical.exact_pipeline import SEED, Workloads
 from statistical.exact_pooled import NEGLIGIBLE, Round, delta_between, planned, tables_epsilon, tiny
 
 from equipoise import accounting
-from equipoise.accounting import RHO_UNIT, Concentrated, tables_rho
-from equipoise_server.audit.clopper_pearson import Outcome, Sampler, certify
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Budget, Setting
-from equipoise_server.mechanisms.pooled import demand, measured, pooled, pooled_plan
+from equipoise.accounting import RHO_UNIT, ZcdpEvent, tables_rho
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND
+from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certify
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.pooled import demand, measured, mechanism, plan
 from equipoise_server.mechanisms.pooled.measured import measure
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -34,7 +36,7 @@ ALIKE = {"query": {"a": "x", "b": "xy"}, "analyst": {"a": "x", "b": "x"}}
 CHANGED = {"query": {"a": "x", "b": "yy"}, "analyst": {"a": "x", "b": "y"}}
 MANY = [900, 100, 0, 1000]
 # Of what is charged, that the worst case of these instances costs: Laplace noise all of it, a zCDP charge less.
-LEAST_PART, LEAST_PART_OF_VOTES = 0.75, {"laplace": 0.99, "gaussian": 0.6}
+MIN_PART, MIN_PART_OF_VOTES = 0.75, {"laplace": 0.99, "gaussian": 0.6}
 Switch = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -56,7 +58,7 @@ def test_the_tables_cost_the_data_what_is_charged_and_not_much_less(votes: tuple
     one, other = moved_record("query")
     claim = epsilon_for(one.plan.data_cost, DATA.delta)
     exact = tables_epsilon(one, other, one.parameters.rhos(votes), DATA.delta)
-    assert LEAST_PART * claim < exact <= claim
+    assert MIN_PART * claim < exact <= claim
 
 
 def votes_hide_one(unit: str, analyst: Budget) -> bool:
@@ -75,7 +77,7 @@ def test_the_votes_cost_one_analyst_what_is_charged_and_not_much_less(unit: str,
     noise = one.parameters.demand.noise
     assert noise is not None
     assert noise.name == ("laplace" if analyst is ANALYST else "gaussian")
-    part = LEAST_PART_OF_VOTES[noise.name] * analyst.epsilon
+    part = MIN_PART_OF_VOTES[noise.name] * analyst.epsilon
     assert delta_between(one.demand_law(), other.demand_law(), part) > analyst.delta
 
 
@@ -94,20 +96,20 @@ def test_everything_that_others_see_of_an_analyst_keeps_to_its_charge(unit: str)
 def test_nothing_but_the_tables_sees_the_data(unit: str) -> None:
     one, other = moved_record(unit)
     tables = measure(one.histogram, (2, 2), one.parameters.rhos((1, 1)), SEED)
-    with patch.object(pooled, "measure", lambda *_: tables):
+    with patch.object(mechanism, "measure", lambda *_: tables):
         assert released(one, ("a", "b")) == released(other, ("a", "b"))
 
 
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 def test_nothing_but_the_votes_sees_what_others_ask(unit: str) -> None:
     one, other = changed_question(unit, ANALYST)
-    with patch.object(pooled, "noisy_demand", lambda *_: np.array([3, 1])):
+    with patch.object(mechanism, "noisy_demand", lambda *_: np.array([3, 1])):
         assert released(one, ("a",)) == released(other, ("a",))
 
 
 def released(played: Round, viewers: tuple[str, ...]) -> list[list[int]]:
     """All that a run shows to viewers."""
-    outcome = pooled.Pooled().run(
+    outcome = mechanism.Pooled().run(
         played.setting, played.plan, played.histogram, played.workloads, SEED, lambda *_: None
     )
     columns = [outcome.synopsis.tolist()]
@@ -153,7 +155,7 @@ def what_others_see_is_hidden(unit: str) -> bool:
 
 def counted_twice(patches: pytest.MonkeyPatch) -> None:
     votes_of = demand.votes_of
-    patches.setattr(pooled, "votes_of", lambda *asked: 2 * votes_of(*asked))
+    patches.setattr(mechanism, "votes_of", lambda *asked: 2 * votes_of(*asked))
 
 
 def halved_sensitivity(patches: pytest.MonkeyPatch) -> None:
@@ -163,16 +165,16 @@ def halved_sensitivity(patches: pytest.MonkeyPatch) -> None:
 
 def floor_for_what_is_asked(patches: pytest.MonkeyPatch) -> None:
     """Tables nobody asked for are never measured above their floor: which ones those are is no noisy number."""
-    noisy = pooled.noisy_demand
+    noisy = mechanism.noisy_demand
 
     def leaking(
-        parameters: pooled_plan.PooledParameters, setting: Setting, present: Workloads, seed: bytes
+        parameters: plan.PooledParameters, setting: PublicParameters, present: Workloads, seed: bytes
     ) -> NDArray[np.int64]:
         sets = parameters.family.sets
         raw = np.sum([demand.votes_of(own, setting.unit, sets) for own in present.values()], axis=0)
         return np.where(raw > 0, noisy(parameters, setting, present, seed), -1)
 
-    patches.setattr(pooled, "noisy_demand", leaking)
+    patches.setattr(mechanism, "noisy_demand", leaking)
 
 
 def shared_by_raw_votes(patches: pytest.MonkeyPatch) -> None:
@@ -180,10 +182,10 @@ def shared_by_raw_votes(patches: pytest.MonkeyPatch) -> None:
 
 
 def realised_charge(patches: pytest.MonkeyPatch) -> None:
-    def only_the_floors(parameters: pooled_plan.PooledParameters, _: object) -> list[Concentrated]:
-        return [Concentrated("tables", parameters.floor * Fraction(parameters.rho, RHO_UNIT), 2)]
+    def only_the_floors(parameters: plan.PooledParameters, _: object) -> list[ZcdpEvent]:
+        return [ZcdpEvent("tables", parameters.floor * Fraction(parameters.rho, RHO_UNIT), 2)]
 
-    patches.setattr(pooled_plan, "data_parts", only_the_floors)
+    patches.setattr(plan, "data_parts", only_the_floors)
 
 
 def reused_stream(patches: pytest.MonkeyPatch) -> None:
@@ -196,7 +198,7 @@ def reused_stream(patches: pytest.MonkeyPatch) -> None:
 
 
 def column_norm(patches: pytest.MonkeyPatch) -> None:
-    patches.setattr(measured, "MOST_MOVED", 1)
+    patches.setattr(measured, "MAX_MOVED", 1)
 
 
 def tables_hide_a_record() -> bool:
@@ -249,7 +251,7 @@ def sampler(played: Round, viewers: tuple[str, ...], side: int) -> Sampler:
 
     def run(number: int) -> Outcome:
         seed = (2 * number + side).to_bytes(32, "big")
-        outcome = pooled.Pooled().run(
+        outcome = mechanism.Pooled().run(
             played.setting, played.plan, played.histogram, played.workloads, seed, lambda *_: None
         )
         told = [outcome.answers[name] for name in viewers]
@@ -283,7 +285,7 @@ def test_rounds_break_their_bounds_no_more_often_than_beta(unit: str) -> None:
     played = planned(replace(setting, options={**setting.options, "synopsis": 1 << 12}), MANY, ALIKE[unit])
     broken = {1.0: 0, 0.25: 0}
     for number in range(200):
-        outcome = pooled.Pooled().run(
+        outcome = mechanism.Pooled().run(
             played.setting, played.plan, played.histogram, played.workloads, number.to_bytes(32), lambda *_: None
         )
         for part in broken:

@@ -7,22 +7,22 @@ discrete Laplace answer, whose law only shifts with its score.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from statistical.exact_game import Law, masks_workload, renyi
+from harness.exact_game import masks_workload
+from statistical.exact_private_weights import charge, worst_use
 
 from equipoise import accounting
-from equipoise.queries import Marginal
-from equipoise.schema import Schema
-from equipoise.workload import CompiledWorkload, compile_workload
-from equipoise_server.mechanisms.equilibrium.equilibrium_plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Budget, Setting, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair import private_weights
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
@@ -30,67 +30,13 @@ from equipoise_server.mechanisms.repair.private_weights import (
     Fit,
     PrivateWeights,
     answer_scores,
-    measured_answer,
     selection_exponents,
     starting_weights,
     weights_error,
 )
 from equipoise_server.randomness.stream import KeyedStream
-from equipoise_server.randomness.weighted import exponential_law
 
-ORDERS = (1.25, 2.0, 4.0, 16.0)
 WEIGHTS = PrivateWeights(2, Fraction(2), Fraction(1), Fraction(1), 1 << 36)
-UNIFORM = np.ones(3)
-
-
-def transcript_law(weights: PrivateWeights, workload: CompiledWorkload, histogram: NDArray[np.int64]) -> Law:
-    """The law of what is selected and measured: query and answer of every round."""
-    noise = [(z, float(p)) for z, p in weights.measure_noise.law().items() if p > 0]
-    counts, records = workload.counts(histogram), int(histogram.sum())
-    measured: list[dict[int, float]] = [defaultdict(float) for _ in counts]
-    for query, z_mass in product(range(len(counts)), noise):
-        measured[query][measured_answer(int(counts[query]), z_mass[0], records)] += z_mass[1]
-    law: Law = {(): 1.0}
-    for _ in range(weights.rounds):
-        longer: dict[tuple[int, ...], float] = defaultdict(float)
-        for past, chance in law.items():
-            fit = Fit(workload, UNIFORM, weights.guard)
-            for query, answer in zip(past[::2], past[1::2], strict=True):
-                fit.measured(query, answer)
-            scores = answer_scores(counts, records, fit.answers())
-            chosen = exponential_law(selection_exponents(scores, weights.select_step))
-            for query, part in enumerate(chosen):
-                for answer, mass in measured[query].items():
-                    longer[(*past, query, answer)] += chance * float(part) * mass
-        law = dict(longer)
-    return law
-
-
-def worst_use(weights: PrivateWeights, rho: float, orders: tuple[float, ...] = ORDERS) -> float:
-    """The largest divergence over neighbouring data, as a part of the charge `order rho`."""
-    choose = np.random.default_rng(11)
-    worst = 0.0
-    for _ in range(6):
-        workload = masks_workload(choose.integers(1, 7, 3).tolist(), 3)
-        data = np.bincount(choose.integers(0, 3, 2), minlength=3).astype(np.int64)
-        moved = int(choose.choice(np.flatnonzero(data)))
-        other = data.copy()
-        other[moved] -= 1
-        other[(moved + 1) % 3] += 1
-        law, near = transcript_law(weights, workload, data), transcript_law(weights, workload, other)
-        assert sum(law.values()) == pytest.approx(1, abs=1e-9)
-        for order in orders:
-            worst = max(worst, renyi(law, near, order) / (order * rho), renyi(near, law, order) / (order * rho))
-    return worst
-
-
-def charge(weights: PrivateWeights) -> float:
-    """What the rounds cost, without the final test."""
-    return float(
-        accounting.private_weights_rho(
-            weights.select_epsilon, weights.measure_epsilon, Fraction(0), weights.rounds, places=1
-        )
-    )
 
 
 @pytest.mark.parametrize("select", [Fraction(2), Fraction(1, 4), Fraction(6)])
@@ -164,7 +110,7 @@ def test_few_rounds_with_the_planned_guard_learn_small_tables() -> None:
     histogram = np.array([222, 4518, 133, 127], dtype=np.int64)
     shares = (Share("one", 1, 4), Share("two", 1, 4))
     budgets = Budget(1.0, 1e-7), Budget(6.0, 1e-6)
-    setting = Setting(records, 4, shares, "analyst", *budgets, 0.05, {"threshold": 0.01})
+    setting = PublicParameters(records, 4, shares, "analyst", *budgets, 0.05, {"threshold": 0.01})
     repair = EquilibriumParameters.from_json(mechanism("equilibrium").plan(setting).parameters).repair
     assert isinstance(repair, AnalystRepairParameters)
     assert repair.weights_bound == 1 << 40

@@ -9,26 +9,28 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from harness.exact_game import Law, masks_workload, table_workload
 from numpy.typing import NDArray
 from scipy.optimize import nnls
-from statistical.exact_game import Law, masks_workload, table_workload
 from statistical.exact_noise import TINY, keeps_to, noise_law, use_of
 from statistical.exact_pipeline import Pair
 
 from equipoise.accounting import Cost
-from equipoise.queries import Marginal
-from equipoise.schema import Schema
-from equipoise.workload import CompiledWorkload, compile_workload
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms import projection
-from equipoise_server.mechanisms.answer_noise import GaussianNoise
+from equipoise_server.mechanisms.calibration import noise_distribution
 from equipoise_server.mechanisms.independent_noise import GAUSSIAN, NoiseParameters, noisy_counts
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Outcome, Setting, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, Outcome, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.projection import METHOD, Projection, project
-from equipoise_server.mechanisms.whole_budget import law_of
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 RECORDS = 3
-SETTING = Setting(
+SETTING = PublicParameters(
     records=RECORDS,
     universe_size=2,
     shares=(Share("a", 1, 2, 2), Share("b", 1, 1, 1)),
@@ -50,7 +52,7 @@ def table_laws() -> list[Law]:
     Noisy counts beyond -4 and 7 are taken together, for all laws alike.
     """
     parameters = NoiseParameters.from_json(Projection().plan(SETTING).parameters)
-    law = law_of(parameters.noise, parameters.moved)
+    law = noise_distribution(parameters.noise, parameters.moved)
     assert isinstance(law, DiscreteGaussian)
     noise, laws, fits = law.law(96), list[Law](), dict[tuple[int, int], tuple[int, ...]]()
     for ones in range(RECORDS + 1):
@@ -98,7 +100,7 @@ def rounds(count: int) -> list[tuple[Outcome, NDArray[np.float64], NDArray[np.fl
     return seen
 
 
-def tables_setting() -> Setting:
+def tables_setting() -> PublicParameters:
     share = Share("a", 3, TABLES.query_count)
     return replace(SETTING, records=1500, universe_size=36, shares=(share,), data_budget=Budget(1.0, 1e-6))
 
@@ -203,6 +205,7 @@ def half_the_variance(patches: pytest.MonkeyPatch) -> None:
     patches.setattr(GaussianNoise, "law", lambda noise, moved: DiscreteGaussian(noise.variance * moved / 2))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("switch", [without_noise, half_the_variance], ids=lambda switch: switch.__name__)
 def test_a_fault_in_privacy_is_caught(switch: Switch, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patches:

@@ -13,9 +13,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from integration.released_rounds import Released, release
+import pytest
+from harness.instance import plan_of
+from harness.released_rounds import Released, release
 from statistical.replayed_rounds import digest, outcome_of, rounds
-from unit.mechanisms.instance import plan_of
 
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.mechanisms.repair.analyst_repair import MULTIPLICATIVE_WEIGHTS
@@ -86,6 +87,7 @@ def replayed(released: Released, name: str, threads: str, libraries: str) -> str
     return version
 
 
+@pytest.mark.full
 def test_released_rounds_are_replayed_by_other_processes(other_numpy: str, tmp_path: Path) -> None:
     """By the command: with one thread and two; and, at the nightly size, all mechanisms with another numpy."""
     released = release(tmp_path, MECHANISMS if other_numpy else ["equilibrium"])

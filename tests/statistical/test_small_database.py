@@ -11,19 +11,21 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from harness.exact_game import Law, masks_workload, table_workload
 from numpy.typing import NDArray
-from statistical.exact_game import Law, masks_workload, table_workload
 from statistical.exact_noise import TINY, keeps_to, use_of
 from statistical.exact_pipeline import SEED, Choices, ChosenStream, Pair, every_run
 
 from equipoise import accounting
-from equipoise.accounting import RHO_UNIT, Concentrated, Cost, parts_from_json
+from equipoise.accounting import RHO_UNIT, Cost, ZcdpEvent, events_from_json
 from equipoise.errors import InvalidArgument
-from equipoise.workload import CompiledWorkload
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms import small_db
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.small_db import (
-    MOST_DATABASES,
+    MAX_DATABASES,
     SmallDatabase,
     SmallDatabaseParameters,
     nearest,
@@ -36,18 +38,20 @@ UNIVERSE, RECORDS, SIZE = 3, 4, 2
 TABLE, CELLS, OTHER = table_workload([3], UNIVERSE), masks_workload([1, 6], UNIVERSE), masks_workload([2], UNIVERSE)
 
 
-def setting_of(asked: dict[str, CompiledWorkload], budget: Budget) -> Setting:
+def setting_of(asked: dict[str, CompiledWorkload], budget: Budget) -> PublicParameters:
     shares = tuple(
         Share(name, own.statement_count, own.query_count, own.l1_sensitivity) for name, own in asked.items()
     )
-    return Setting(RECORDS, UNIVERSE, shares, "query", budget, Budget(1.0, 0.01), 0.1, {"database_size": SIZE})
+    return PublicParameters(
+        RECORDS, UNIVERSE, shares, "query", budget, Budget(1.0, 0.01), 0.1, {"database_size": SIZE}
+    )
 
 
 SETTING = setting_of({"a": TABLE, "b": CELLS}, Budget(3.0, 1e-6))
 
 
 def law_of(
-    setting: Setting, histogram: NDArray[np.int64], asked: dict[str, CompiledWorkload], *viewers: str
+    setting: PublicParameters, histogram: NDArray[np.int64], asked: dict[str, CompiledWorkload], *viewers: str
 ) -> Law:
     """The law of what the viewers get: the shipped run, with every draw replaced by its exact law."""
     plan = SmallDatabase().plan(setting)
@@ -76,7 +80,7 @@ def tables() -> Iterator[NDArray[np.int64]]:
             yield np.array(counts)
 
 
-def pairs(setting: Setting, asked: dict[str, CompiledWorkload]) -> Iterator[Pair]:
+def pairs(setting: PublicParameters, asked: dict[str, CompiledWorkload]) -> Iterator[Pair]:
     """What everybody gets of every two tables of which one record differs."""
     laws = [(table, law_of(setting, table, asked, *asked)) for table in tables()]
     for (one, law), (other, near) in itertools.combinations(laws, 2):
@@ -126,9 +130,9 @@ def test_a_record_shows_what_is_charged_and_no_more() -> None:
 def test_many_analysts_are_charged_in_zcdp() -> None:
     asked = dict.fromkeys([f"analyst-{number}" for number in range(40)], CELLS)
     plan = SmallDatabase().plan(setting_of(asked, Budget(1.0, 1e-6)))
-    part = parts_from_json(plan.data_events)[0]
+    part = events_from_json(plan.data_events)[0]
     epsilon = SmallDatabaseParameters.from_json(plan.parameters).epsilon
-    assert part == Concentrated("draws", epsilon**2 / 8, 40)
+    assert part == ZcdpEvent("draws", epsilon**2 / 8, 40)
     assert epsilon > Fraction(1, 40)
     assert plan.data_cost.epsilon == 0
 
@@ -227,14 +231,14 @@ def test_some_database_is_as_near_as_is_promised(size: int) -> None:
 
 
 def test_what_cannot_be_enumerated_is_refused_with_what_can() -> None:
-    beyond = replace(SETTING, universe_size=MOST_DATABASES + 1, options={})
+    beyond = replace(SETTING, universe_size=MAX_DATABASES + 1, options={})
     with pytest.raises(InvalidArgument, match="262,144 possible records") as refused:
         SmallDatabase().plan(beyond)
     assert refused.value.field == "universe_size"
     with pytest.raises(InvalidArgument, match="9 records each") as refused:
         SmallDatabase().plan(replace(SETTING, universe_size=12, options={"database_size": 10}))
     assert refused.value.field == "options.database_size"
-    assert number_of_databases(12, 9) <= MOST_DATABASES < number_of_databases(12, 10)
+    assert number_of_databases(12, 9) <= MAX_DATABASES < number_of_databases(12, 10)
     for nonsense in (0, -1, 2.5, "2", True):
         with pytest.raises(InvalidArgument, match="whole number"):
             SmallDatabase().plan(replace(SETTING, options={"database_size": nonsense}))

@@ -12,55 +12,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from statistical.exact_game import Law, hockey_stick
+from harness.exact_game import hockey_stick
+from statistical.exact_sparse_vector import NEGATIVE, POSITIVE, UNTESTED, exact_law
 
 from equipoise_server.mechanisms import sparse_vector
 from equipoise_server.mechanisms.sparse_vector import SparseVector, first_positives
-from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
-
-POSITIVE, NEGATIVE, UNTESTED = 1, 0, 2
-
-
-def at_least(noise: DiscreteLaplace, z: int) -> float:
-    """P(Z >= z)."""
-    p = math.exp(-float(noise.rate))
-    return p**z / (1 + p) if z > 0 else 1 - p ** (1 - z) / (1 + p)
-
-
-def mass(noise: DiscreteLaplace, z: int) -> float:
-    """P(Z = z)."""
-    p = math.exp(-float(noise.rate))
-    return (1 - p) / (1 + p) * p ** abs(z)
-
-
-def stretch_law(vector: SparseVector, scores: tuple[int, ...]) -> list[float]:
-    """P(the first positive is statement i), and last P(no positive), for one AboveThreshold."""
-    reach = math.ceil(40 / float(vector.threshold_noise.rate))
-    law = [0.0] * (len(scores) + 1)
-    for noise in range(-reach, reach + 1):
-        chance = mass(vector.threshold_noise, noise)
-        for index, value in enumerate(scores):
-            above = at_least(vector.test_noise, vector.threshold + noise - value)
-            law[index] += chance * above
-            chance *= 1 - above
-        law[-1] += chance
-    return law
-
-
-def exact_law(vector: SparseVector, scores: tuple[int, ...], places: int) -> Law:
-    """The law of the outcome, one of POSITIVE, NEGATIVE, UNTESTED for each statement, in order."""
-    if not scores or places == 0:
-        return {(UNTESTED,) * len(scores): 1.0}
-    law: Law = {}
-    for first, chance in enumerate(stretch_law(vector, scores)):
-        if first == len(scores):
-            law[(NEGATIVE,) * first] = chance
-            continue
-        head = (NEGATIVE,) * first + (POSITIVE,)
-        for tail, further in exact_law(vector, scores[first + 1 :], places - 1).items():
-            law[head + tail] = law.get(head + tail, 0.0) + chance * further
-    return law
 
 
 def worst_loss(vector: SparseVector) -> float:

@@ -12,13 +12,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from harness.audit_size import SIZES, AuditSize
+from harness.exact_game import Law, hockey_stick
 from numpy.typing import NDArray
-from statistical.audit_size import SIZES, AuditSize
-from statistical.exact_game import Law, hockey_stick
-from statistical.test_sparse_vector import NEGATIVE, POSITIVE, at_least, exact_law, mass
+from statistical.exact_sparse_vector import NEGATIVE, POSITIVE, at_least, exact_law, mass
 
 from equipoise.accounting import laplace_rho, sparse_vector_rho
-from equipoise_server.audit.clopper_pearson import Certificate, Outcome, certify, power
+from equipoise_lab.audit.clopper_pearson import Certificate, Outcome, certify, power
 from equipoise_server.mechanisms import sparse_vector
 from equipoise_server.mechanisms.sparse_vector import NumericSparseVector, SparseVector
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace

@@ -16,17 +16,17 @@ from equipoise.accounting import (
     DELTA_UNIT,
     ORDERS,
     RHO_UNIT,
-    Part,
+    PrivacyEvent,
     ThresholdTests,
     charge_at,
     charge_of,
-    parts_from_json,
-    parts_to_json,
+    events_from_json,
+    events_to_json,
     threshold_tests_curve,
     threshold_tests_divergence,
 )
 from equipoise.auditing.accounts import made_of
-from equipoise_server.ledger.conversion import epsilon_of_curve, event_of
+from equipoise_server.conversion import epsilon_of_curve, event_of
 
 CASES = ((0.3, 1.5), (0.3, 2.6), (0.05, 8.0), (1.0, 1.1), (0.01, 60.0))  # epsilon of a test, order
 
@@ -116,7 +116,7 @@ def part(delta: float = 1e-7) -> ThresholdTests:
 
 def test_a_part_counts_its_pair_or_its_divergence() -> None:
     made = part()
-    assert parts_from_json(parts_to_json("online_private", [made])) == (made,)
+    assert events_from_json(events_to_json("online_private", [made])) == (made,)
     cost = charge_of([made])
     assert cost.rho == 0
     assert Fraction(cost.epsilon, RHO_UNIT) == made.epsilon
@@ -126,14 +126,16 @@ def test_a_part_counts_its_pair_or_its_divergence() -> None:
     assert at.divergence == math.ceil(Fraction(threshold_tests_divergence(0.02, 20, 0.0002, 8.0)) * RHO_UNIT)
     assert at.delta == 0
     # Beyond the orders at which the divergence is known, the pair counts.
-    assert charge_at([made], 100.0) == charge_at([accounting.Approximate("", made.epsilon, made.delta)], 100.0)
+    assert charge_at([made], 100.0) == charge_at(
+        [accounting.ApproximateDpEvent("", made.epsilon, made.delta)], 100.0
+    )
 
 
 @pytest.mark.parametrize("order", [None, 8.0])
 def test_an_auditor_refuses_a_pair_that_does_not_follow(order: float | None) -> None:
     made = part()
 
-    def counted(parts: list[Part]) -> bool:
+    def counted(parts: list[PrivacyEvent]) -> bool:
         cost = charge_of(parts) if order is None else charge_at(parts, order)
         return made_of(tuple(parts), cost, order)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from harness.exact_game import masks_workload
 from numpy.typing import NDArray
 from statistical.binomial_bins import deviates
-from statistical.exact_game import masks_workload
 
 from equipoise_server.game.data_player import MultiplicativeWeights
 from equipoise_server.game.query_player import DenseMultiplicativeWeights, Units, action_weights, unit_weights

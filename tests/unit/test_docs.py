@@ -15,8 +15,8 @@ import typer
 
 import equipoise.cli
 import equipoise_server.cli
-from equipoise.schema import Schema
-from equipoise.statements import statements_from_json, statements_to_json
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements_file import statements_from_json, statements_to_json
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -32,18 +32,27 @@ def blocks(language: str, page: str = README) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
 
 
+def below(command: Any, name: str) -> Any:
+    """The command of this name in a group."""
+    return command.resolve_command(typer.Context(command), [name])[1]
+
+
 def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
     """A command and all below it, with their full names."""
     yield name, command
-    for below, each in getattr(command, "commands", {}).items():
-        yield from walk(f"{name} {below}", each)
+    for each in getattr(command, "commands", {}):
+        yield from walk(f"{name} {each}", below(command, each))
 
 
 ALL = [pair for name, command in COMMANDS.items() for pair in walk(name, command)]
+FIRST_ROUND = (ROOT / "docs" / "first-round.md").read_text(encoding="utf-8")
 ENROLMENT = (ROOT / "docs" / "enrolment.md").read_text(encoding="utf-8")
 SESSIONS = (ROOT / "docs" / "sessions.md").read_text(encoding="utf-8")
 SHELL = [
-    line for page in (README, ENROLMENT, SESSIONS) for block in blocks("sh", page) for line in block.splitlines()
+    line
+    for page in (README, FIRST_ROUND, ENROLMENT, SESSIONS)
+    for block in blocks("sh", page)
+    for line in block.splitlines()
 ]
 
 
@@ -68,7 +77,7 @@ def test_the_commands_of_the_pages_are_understood(line: str) -> None:
     name, *arguments = shlex.split(line)
     command = COMMANDS[name]
     while hasattr(command, "commands"):
-        command, arguments = command.commands[arguments[0]], arguments[1:]
+        command, arguments = below(command, arguments[0]), arguments[1:]
     command.make_context(command.name, arguments)
 
 
@@ -91,8 +100,8 @@ def test_the_pages_python_runs_up_to_the_server(page: str) -> None:
     exec(compile(block, "a page", "exec"), {})
 
 
-def test_the_readme_s_files_are_read() -> None:
-    schema, statements = blocks("json")
+def test_the_files_of_the_first_round_are_read() -> None:
+    schema, statements = blocks("json", FIRST_ROUND)
     assert Schema.from_json(schema).names == ("origin", "month", "carrier", "dep_delay")
     asked = statements_from_json(statements)
     assert statements_from_json(statements_to_json(asked)) == asked

@@ -8,8 +8,8 @@ from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 
 from equipoise.errors import BY_REASON
-from equipoise.items import ITEMS
-from equipoise.records import Kind
+from equipoise.records.items import ITEMS, NAMES
+from equipoise.records.record import Kind
 from equipoise_server.config import Config
 from equipoise_server.identity.policy import POLICY
 
@@ -50,7 +50,7 @@ def test_every_refusal_is_in_the_page_of_errors_as_it_is() -> None:
 def test_every_item_and_kind_of_record_is_in_the_page_of_formats() -> None:
     described = [row.strip("| ").split(" | ") for row in rows("formats.md", "item")]
     names = {item.strip("`"): [field.strip("`") for field in fields.split(", ")] for item, _, fields in described}
-    assert names == {item: list(fields) for item, fields in ITEMS.items()}
+    assert names == {NAMES[cls]: list(codec.keys) for cls, codec in ITEMS.items()}
     kinds = [kind for row in rows("formats.md", "kind") for kind in row.split(" | ")[0].strip("| ").split(", ")]
     assert sorted(kinds) == sorted(f"`{kind}`" for kind in Kind)
 

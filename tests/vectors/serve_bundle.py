@@ -1,7 +1,7 @@
 """Holds a round with the real service and writes one analyst's bundle, and the key, into a directory.
 
-The files that are here were made once, by the program that first wrote version 1. They are evidence that version 1
-is still read: never make them again, but for a new version beside them.
+The files that are here were made by the program that wrote version 1 as `docs/formats.md` has it. From the first
+release on they are evidence that version 1 is still read: never make them again, but for a new version beside them.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from equipoise.bundle import Bundle
-from equipoise.evidence import Evidence
-from equipoise_server.rounds.runs import read_synopsis
+from equipoise.records.bundle import Bundle
+from equipoise.records.evidence import Evidence
+from equipoise_server.rounds.store.results import read_synopsis
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from integration.rounds_bench import Bench
+from harness.rounds_bench import Bench
 
 
 def main(target: Path) -> None:
@@ -24,12 +24,12 @@ def main(target: Path) -> None:
     with TemporaryDirectory() as directory:
         bench = Bench(Path(directory), f"sqlite:///{directory}/store.db")
         round_id = bench.released().id
-        bench.rounds.keep_schedule()
-        told = bench.rounds.evidence("ann", round_id, 0)
+        bench.rounds.schedule.keep()
+        told = bench.rounds.analyst_views.evidence("ann", round_id, 0)
         assert told is not None
         evidence = Evidence.from_bytes(told)
-        workload = bench.rounds.submitted("ann", round_id, 0, 1 << 20)
-        stream = bench.rounds.results("ann", round_id, 0, 100)
+        workload = bench.rounds.analyst_views.submitted("ann", round_id, 0, 1 << 20)
+        stream = bench.rounds.analyst_views.results("ann", round_id, 0, 100)
         with bench.store.read() as connection:
             synopsis = read_synopsis(connection, round_id)
         bench.stop()

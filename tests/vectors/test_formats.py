@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from vectors import page_reader
+from harness import page_reader
 
-from equipoise.bundle import Bundle
-from equipoise.encoding import canonical_json, parse_canonical_json
-from equipoise.envelopes import open_envelope, sign
-from equipoise.merkle import (
+from equipoise.records.bundle import Bundle
+from equipoise.records.canonical import canonical_json, parse_canonical_json
+from equipoise.records.envelopes import open_envelope, sign
+from equipoise.records.merkle import (
     consistency_path,
     inclusion_path,
     leaf_hash,
@@ -22,10 +22,17 @@ from equipoise.merkle import (
     verify_consistency,
     verify_inclusion,
 )
-from equipoise.records import Kind, item_hash, leaf_bytes, stream_digest, synopsis_digest, workload_commitment
-from equipoise.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
-from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, open_checkpoint, sign_note
-from equipoise.verify import Check, Papers, verify
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
+from equipoise.records.record import (
+    Kind,
+    item_hash,
+    leaf_bytes,
+    stream_digest,
+    synopsis_digest,
+    workload_commitment,
+)
+from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, open_checkpoint, sign_note
+from equipoise.verification.checks import Check, VerifierInputs, verify
 
 VECTORS: dict[str, Any] = json.loads(Path(__file__).with_name("formats.json").read_text("utf-8"))
 ORIGIN = "equipoise/example"
@@ -139,7 +146,7 @@ def test_a_bundle_of_a_served_round() -> None:
     data = Path(__file__).with_name("bundle.json").read_bytes()
     key = Path(__file__).with_name("log.vkey").read_text("ascii").rstrip("\n")
     checks: list[Check] = []
-    verify(data, Papers([VerifierKey.from_text(key)]), lambda check, said: checks.append(check))
+    verify(data, VerifierInputs([VerifierKey.from_text(key)]), lambda check, said: checks.append(check))
     assert checks == list(Check)
     assert Bundle.from_bytes(data).to_bytes() == data
     items = page_reader.bundle(data.decode(), key)

@@ -12,10 +12,10 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
-from equipoise import merkle
-from equipoise.encoding import canonical_json
-from equipoise.envelopes import open_envelope, sign
-from equipoise.signed_notes import SigningKey
+from equipoise.records import merkle
+from equipoise.records.canonical import canonical_json
+from equipoise.records.envelopes import open_envelope, sign
+from equipoise.records.signed_notes import SigningKey
 
 LEAVES = [b"leaf %d" % number for number in range(70)]
 KIND = "application/vnd.equipoise.receipt+json"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from equipoise.encoding import from_base64
-from equipoise.envelopes import open_envelope, sign, signed_bytes
-from equipoise.merkle import (
+from equipoise.records.canonical import from_base64
+from equipoise.records.envelopes import open_envelope, sign, signed_bytes
+from equipoise.records.merkle import (
     consistency_path,
     inclusion_path,
     leaf_hash,
@@ -20,7 +20,7 @@ from equipoise.merkle import (
     verify_consistency,
     verify_inclusion,
 )
-from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, open_note, sign_note
+from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, open_note, sign_note
 
 PUBLISHED: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("published.json").read_text("utf-8"))
 TREES, NOTES, ENVELOPES = PUBLISHED["merkle_trees"], PUBLISHED["signed_notes"], PUBLISHED["envelopes"]

@@ -18,6 +18,19 @@ Cost(rho=60000000000, epsilon=0, delta=0, divergence=0)
 from __future__ import annotations
 
 from equipoise.accounting.cost import DELTA_UNIT, OUTWARD, RHO_UNIT, Cost, rounded_up
+from equipoise.accounting.events import (
+    ApproximateDpEvent,
+    Mixture,
+    PrivacyEvent,
+    PureDpEvent,
+    RenyiEvent,
+    ThresholdTests,
+    ZcdpEvent,
+    charge_at,
+    charge_of,
+    events_from_json,
+    events_to_json,
+)
 from equipoise.accounting.game import (
     COEFFICIENT_BITS,
     DRAW_BITS,
@@ -29,19 +42,6 @@ from equipoise.accounting.game import (
     rounding_slack,
     sampled_play_analyst_mixture,
     sampled_play_data_rho,
-)
-from equipoise.accounting.parts import (
-    Approximate,
-    Concentrated,
-    Diverging,
-    Mixture,
-    Part,
-    Pure,
-    ThresholdTests,
-    charge_at,
-    charge_of,
-    parts_from_json,
-    parts_to_json,
 )
 from equipoise.accounting.pooled import tables_rho, votes_moved
 from equipoise.accounting.renyi import ORDERS, RenyiCurve, mixture_curve, mixture_divergence, zcdp_curve
@@ -66,20 +66,22 @@ __all__ = [
     "OUTWARD",
     "POTENTIAL_BITS",
     "RHO_UNIT",
-    "Approximate",
+    "ApproximateDpEvent",
     "BinomialMixture",
-    "Concentrated",
     "Cost",
-    "Diverging",
     "Mixture",
-    "Part",
-    "Pure",
+    "PrivacyEvent",
+    "PureDpEvent",
     "RenyiCurve",
+    "RenyiEvent",
     "ThresholdTests",
+    "ZcdpEvent",
     "analyst_tests_rho",
     "charge_at",
     "charge_of",
     "draw_slack",
+    "events_from_json",
+    "events_to_json",
     "exponential_mechanism_rho",
     "gaussian_rho",
     "laplace_rho",
@@ -87,8 +89,6 @@ __all__ = [
     "mixed_play_data_rho",
     "mixture_curve",
     "mixture_divergence",
-    "parts_from_json",
-    "parts_to_json",
     "private_weights_rho",
     "pure_rho",
     "repair_places_delta",

@@ -3,7 +3,7 @@
 A mechanism's curve bounds the Renyi divergence D_a between its outputs on neighbours at every order a of a fixed
 list (Mironov 2017). Curves of successive mechanisms add, order by order, also where a later one depends on what
 earlier ones released (Proposition 1 there); rho-zCDP is the curve `a rho`. Converting a curve to (epsilon, delta)
-is left to a library: `equipoise_server.ledger.conversion.epsilon_of_curve`.
+is left to a library: `equipoise_server.conversion.epsilon_of_curve`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from equipoise.accounting.game import BinomialMixture
 
 # 1 + 2^-6 to 1 + 1.75 * 2^17, four orders for each power of two; all of them exact doubles.
 ORDERS = tuple(1 + quarter * 2.0 ** (power - 2) for power in range(-6, 18) for quarter in range(4, 8))
-MOST_TRIALS = 1 << 20  # of a mixture that is summed; beyond, every trial is taken to differ
+MAX_TRIALS = 1 << 20  # of a mixture that is summed; beyond, every trial is taken to differ
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def mixture_curve(mixture: BinomialMixture) -> RenyiCurve:
 def mixture_divergence(mixture: BinomialMixture, order: float) -> float:
     """`D_order` of the curve above, at any order above 1."""
     most = order * mixture.trials**2 * mixture.rho_of_one * OUTWARD
-    if not 0 < mixture.probability < 1 or mixture.trials > MOST_TRIALS:
+    if not 0 < mixture.probability < 1 or mixture.trials > MAX_TRIALS:
         return most if mixture.probability > 0 else 0.0
     exponents = order * (order - 1) * mixture.rho_of_one * np.arange(mixture.trials + 1.0) ** 2
     terms = _log_binomial(mixture.trials, mixture.probability) + exponents

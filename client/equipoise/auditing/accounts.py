@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from equipoise.accounting import Cost, Part, ThresholdTests, charge_at, charge_of, parts_from_json
-from equipoise.auditing.conversion import epsilon_of, fits, pair_holds
+from equipoise.accounting import Cost, PrivacyEvent, charge_at, charge_of, events_from_json
 from equipoise.errors import VerificationFailed
-from equipoise.views import Budget, JournalEntry
+from equipoise.model.accounts import Budget, JournalEntry
+from equipoise.verification.conversion import epsilon_of, fits
+from equipoise.verification.pairs import pairs_hold
 
 SUM, WORST = "sum", "worst"  # every round adds; only the worst counts, as a unit lives in one round
 # By how much a Renyi curve may come out differently on another machine: less than was added to it.
@@ -24,7 +25,7 @@ class Charge:
 
     state: str
     cost: Cost
-    parts: tuple[Part, ...]
+    parts: tuple[PrivacyEvent, ...]
     mechanism: str
 
 
@@ -141,32 +142,44 @@ class Accounts:
         account = self.by_name[entry.account]
         if not entry.round_id or entry.round_id in account.charges:
             raise ValueError
-        parts = parts_from_json(entry.events)
+        parts = events_from_json(entry.events)
         account.charges[entry.round_id] = Charge("reserved", entry.cost, parts, mechanism)
         account.committed += entry.cost
 
     def _settle(self, entry: JournalEntry, state: str) -> None:
         account = self.by_name[entry.account]
         charge = account.charges[entry.round_id]
-        if charge.state != "reserved" or charge.cost != entry.cost or charge.parts != parts_from_json(entry.events):
+        if (
+            charge.state != "reserved"
+            or charge.cost != entry.cost
+            or charge.parts != events_from_json(entry.events)
+        ):
             raise ValueError
         charge.state = state
         if state == "released":
             account.committed = _less(account.committed, charge.cost)
 
 
-def made_of(parts: tuple[Part, ...], cost: Cost, order: float | None) -> bool:
+def made_of(parts: tuple[PrivacyEvent, ...], cost: Cost, order: float | None) -> bool:
     """Whether a charge is what its parts come to at this order; None: as one round's cost, by itself.
 
-    A pair that stands for tests against a public threshold must follow from them, too.
+    A pair that stands for what a part is made of must follow from that, too.
     """
-    if not all(pair_holds(part) for part in parts if isinstance(part, ThresholdTests)):
+    if not pairs_hold(parts):
         return False
     if order is None:
         return charge_of(parts) == cost
     made = charge_at(parts, order)
     near = abs(made.divergence - cost.divergence) <= ROUNDING * made.divergence + 1
     return near and replace(made, divergence=cost.divergence) == cost
+
+
+def comes_to(events: str, cost: Cost, order: float | None) -> bool:
+    """Tell whether a charge is what the parts that were written down come to; what are no parts come to nothing."""
+    try:
+        return made_of(events_from_json(events), cost, order)
+    except (ValueError, ArithmeticError):
+        return False
 
 
 def _suits(order: object, composition: str) -> bool:

@@ -17,63 +17,114 @@ here, and nothing in the directory is trusted: `equipoise.auditing.verify` check
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from equipoise.accounting import Cost
-from equipoise.encoding import canonical_json, from_base64, from_hex, parse_canonical_json, read_object, to_base64
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.merkle import HASH_BYTES
-from equipoise.profile import read_file
-from equipoise.times import from_microseconds, to_microseconds
-from equipoise.views import ItemOpening, JournalEntry, RecordOpening
+from equipoise.model.accounts import JournalEntry
+from equipoise.model.log import ItemOpening, RecordOpening
+from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise.profile.profile import read_file
+from equipoise.records.codec import (
+    BASE64,
+    HASH,
+    INTEGER,
+    TEXT,
+    Codec,
+    bytes_in,
+    canonical_object,
+    codec_of,
+    converted,
+    key,
+    list_of,
+    mapping_of,
+    object_codec,
+    optional,
+)
+from equipoise.records.public_facts import COST
 
 FORMAT, VERSION = "equipoise-audit", 1
 CHECKPOINT, EARLIER = "checkpoint", "earlier-checkpoint"
 
-_COST = {"rho": int, "epsilon": int, "delta": int, "divergence": int}
-_ENTRY = {
-    "sequence": int,
-    "time": int,
-    "action": str,
-    "account": str,
-    "round": str,
-    "cost": dict,
-    "events": str,
-    "digest": str,
-}
-_ROUND: dict[str, type | tuple[type, ...]] = {
-    "round": str,
-    "dataset": str,
-    "state": str,
-    "open_time": int,
-    "release_time": (int, type(None)),
-}
-
-Part = TypeVar("Part")
+T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+def _moment(microseconds: int) -> datetime:
+    try:
+        return from_microseconds(microseconds)
+    except OverflowError:
+        raise ValueError("is no time") from None
+
+
+TIME: Codec[datetime] = converted(INTEGER, to_microseconds, _moment)
+EXACT: Codec[bytes] = bytes_in("latin-1")  # also of bytes that are no text: nothing is judged here
+
+
+@canonical_object
 class ListedRound:
     """A round as the server lists it. Times: microseconds since 1970, or None."""
 
-    id: str
-    dataset: str
-    state: str
-    open_time: int
-    release_time: int | None
+    id: str = key("round", TEXT)
+    dataset: str = key("dataset", TEXT)
+    state: str = key("state", TEXT)
+    open_time: int = key("open_time", INTEGER)
+    release_time: int | None = key("release_time", optional(INTEGER))
 
 
 @dataclass(frozen=True)
-class Own:
+class AuditorLog:
     """What the auditor `name` did: the nonces it gave, in hexadecimal, and how often it read a seed, by round."""
 
     name: str = ""
     nonces: Mapping[str, str] = field(default_factory=dict)
     reads: Mapping[str, int] = field(default_factory=dict)
+
+
+@canonical_object
+class Header:
+    """The file that makes a directory an archive; `time`: when it was downloaded."""
+
+    time: datetime = key("time", TIME)
+
+
+HEADER: Codec[Header] = codec_of(Header, {"format": FORMAT, "version": VERSION})
+OWN: Codec[AuditorLog] = object_codec(
+    AuditorLog,
+    {
+        "auditor": ("name", TEXT),
+        "nonces": ("nonces", mapping_of(converted(HASH, bytes.fromhex, bytes.hex))),
+        "reads": ("reads", mapping_of(INTEGER)),
+    },
+)
+ITEM: Codec[ItemOpening] = object_codec(
+    ItemOpening, {"content": ("content", EXACT), "salt": ("salt", BASE64), "hash": ("hash", HASH)}
+)
+RECORD: Codec[RecordOpening] = object_codec(
+    RecordOpening,
+    {
+        "index": ("index", INTEGER),
+        "leaf": ("leaf", EXACT),
+        "items": ("items", list_of(ITEM)),
+        "padding": ("padding", list_of(HASH)),
+    },
+)
+ROUND: Codec[ListedRound] = codec_of(ListedRound)
+ENTRY: Codec[JournalEntry] = object_codec(
+    JournalEntry,
+    {
+        "sequence": ("sequence", INTEGER),
+        "time": ("time", TIME),
+        "action": ("action", TEXT),
+        "account": ("account", TEXT),
+        "round": ("round_id", TEXT),
+        "cost": ("cost", COST),
+        "events": ("events", TEXT),
+        "digest": ("digest", HASH),
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -87,7 +138,7 @@ class Archive:
     records: tuple[RecordOpening, ...]
     rounds: tuple[ListedRound, ...]
     journal: tuple[JournalEntry, ...]
-    own: Own = Own()
+    own: AuditorLog = AuditorLog()
 
 
 def write_archive(archive: Archive, directory: Path) -> None:
@@ -100,31 +151,29 @@ def write_archive(archive: Archive, directory: Path) -> None:
         if archive.earlier is not None:
             (directory / EARLIER).write_bytes(archive.earlier)
         _write_lines(directory / "leaves.jsonl", archive.leaves)
-        _write_lines(directory / "records.jsonl", map(_record_line, archive.records))
-        _write_lines(directory / "rounds.jsonl", map(_round_line, archive.rounds))
-        _write_lines(directory / "journal.jsonl", map(_entry_line, archive.journal))
-        own = {"auditor": archive.own.name, "nonces": archive.own.nonces, "reads": archive.own.reads}
-        _write_lines(directory / "own.json", [canonical_json(own)])
+        _write_lines(directory / "records.jsonl", map(RECORD.to_bytes, archive.records))
+        _write_lines(directory / "rounds.jsonl", map(ROUND.to_bytes, archive.rounds))
+        _write_lines(directory / "journal.jsonl", map(ENTRY.to_bytes, archive.journal))
+        _write_lines(directory / "own.json", [OWN.to_bytes(archive.own)])
         # Last, so that what was cut off is no archive.
-        header = {"format": FORMAT, "version": VERSION, "time": to_microseconds(archive.time)}
-        _write_lines(directory / "archive.json", [canonical_json(header)])
+        _write_lines(directory / "archive.json", [HEADER.to_bytes(Header(archive.time))])
     except OSError as error:
         raise InvalidArgument(str(directory), f"cannot be written: {error.strerror}") from None
 
 
 def read_archive(directory: Path) -> Archive:
     """The archive in a directory. Raises `InvalidArgument` where a file is missing, or `VerificationFailed`."""
-    header = _only(_read(directory / "archive.json", _header), "archive.json")
+    header = _only(_read(directory / "archive.json", HEADER), "archive.json")
     earlier = directory / EARLIER
     return Archive(
-        time=header,
+        time=header.time,
         checkpoint=read_file(directory / CHECKPOINT),
         earlier=read_file(earlier) if earlier.exists() else None,
         leaves=tuple(_lines(directory / "leaves.jsonl")),
-        records=_read(directory / "records.jsonl", _record),
-        rounds=_read(directory / "rounds.jsonl", _round),
-        journal=_read(directory / "journal.jsonl", _entry),
-        own=_only(_read(directory / "own.json", _own), "own.json"),
+        records=_read(directory / "records.jsonl", RECORD),
+        rounds=_read(directory / "rounds.jsonl", ROUND),
+        journal=_read(directory / "journal.jsonl", ENTRY),
+        own=_only(_read(directory / "own.json", OWN), "own.json"),
     )
 
 
@@ -140,114 +189,12 @@ def _lines(path: Path) -> Iterator[bytes]:
     yield from content.split(b"\n")[:-1]
 
 
-def _read(path: Path, part: Callable[[Any, str], Part]) -> tuple[Part, ...]:
+def _read(path: Path, codec: Codec[T]) -> tuple[T, ...]:
     named = ((line, f"{path.name}, line {number}") for number, line in enumerate(_lines(path), start=1))
-    return tuple(part(parse_canonical_json(line, what), what) for line, what in named)
+    return tuple(codec.from_bytes(line, what) for line, what in named)
 
 
-def _only(parts: tuple[Part, ...], what: str) -> Part:
+def _only(parts: tuple[T, ...], what: str) -> T:
     if len(parts) != 1:
         raise VerificationFailed(f"{what} does not have one line")
     return parts[0]
-
-
-def _header(value: Any, what: str) -> datetime:
-    fields = read_object(value, {"format": str, "version": int, "time": int}, what)
-    if (fields["format"], fields["version"]) != (FORMAT, VERSION):
-        raise VerificationFailed(f"{what}: is not of the format {FORMAT}, version {VERSION}")
-    return _time(fields["time"], what)
-
-
-def _own(value: Any, what: str) -> Own:
-    fields = read_object(value, {"auditor": str, "nonces": dict, "reads": dict}, what)
-    for nonce in fields["nonces"].values():
-        from_hex(nonce, HASH_BYTES, f"{what}: a nonce")
-    if any(type(times) is not int for times in fields["reads"].values()):
-        raise VerificationFailed(f"{what}: a number of reads is none")
-    return Own(fields["auditor"], fields["nonces"], fields["reads"])
-
-
-def _record_line(record: RecordOpening) -> bytes:
-    items = [
-        {"content": item.content.decode("latin-1"), "salt": to_base64(item.salt), "hash": item.hash.hex()}
-        for item in record.items
-    ]
-    leaf = record.leaf.decode("latin-1")
-    padding = [each.hex() for each in record.padding]
-    return canonical_json({"index": record.index, "leaf": leaf, "items": items, "padding": padding})
-
-
-def _record(value: Any, what: str) -> RecordOpening:
-    fields = read_object(value, {"index": int, "leaf": str, "items": list, "padding": list}, what)
-    items = [read_object(each, {"content": str, "salt": str, "hash": str}, what) for each in fields["items"]]
-    return RecordOpening(
-        fields["index"],
-        _bytes(fields["leaf"], what),
-        tuple(
-            ItemOpening(
-                _bytes(item["content"], what),
-                from_base64(item["salt"], f"{what}: a salt"),
-                from_hex(item["hash"], HASH_BYTES, f"{what}: a hash"),
-            )
-            for item in items
-        ),
-        tuple(from_hex(each, HASH_BYTES, f"{what}: a hash") for each in fields["padding"]),
-    )
-
-
-def _round_line(listed: ListedRound) -> bytes:
-    told = {"round": listed.id, "dataset": listed.dataset, "state": listed.state}
-    return canonical_json(told | {"open_time": listed.open_time, "release_time": listed.release_time})
-
-
-def _round(value: Any, what: str) -> ListedRound:
-    fields = read_object(value, _ROUND, what)
-    times = fields["open_time"], fields["release_time"]
-    return ListedRound(fields["round"], fields["dataset"], fields["state"], *times)
-
-
-def _entry_line(entry: JournalEntry) -> bytes:
-    cost = {name: getattr(entry.cost, name) for name in _COST}
-    return canonical_json(
-        {
-            "sequence": entry.sequence,
-            "time": to_microseconds(entry.time),
-            "action": entry.action,
-            "account": entry.account,
-            "round": entry.round_id,
-            "cost": cost,
-            "events": entry.events,
-            "digest": entry.digest.hex(),
-        }
-    )
-
-
-def _entry(value: Any, what: str) -> JournalEntry:
-    fields = read_object(value, _ENTRY, what)
-    cost = read_object(fields["cost"], _COST, f"{what}: cost")
-    if min(cost.values()) < 0:
-        raise VerificationFailed(f"{what}: a cost is negative")
-    return JournalEntry(
-        sequence=fields["sequence"],
-        time=_time(fields["time"], what),
-        action=fields["action"],
-        account=fields["account"],
-        round_id=fields["round"],
-        cost=Cost(**cost),
-        events=fields["events"],
-        digest=from_hex(fields["digest"], HASH_BYTES, f"{what}: digest"),
-    )
-
-
-def _bytes(text: str, what: str) -> bytes:
-    try:
-        return text.encode("latin-1")
-    except UnicodeEncodeError:
-        raise VerificationFailed(f"{what}: a text is no string of bytes") from None
-
-
-def _time(microseconds: int, what: str) -> datetime:
-    try:
-        return from_microseconds(microseconds)
-    except OverflowError:
-        raise VerificationFailed(f"{what}: a time is none") from None

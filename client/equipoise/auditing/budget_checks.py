@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.auditing.accounts import SUM, WORST, Accounts, Moment
-from equipoise.auditing.conversion import epsilon_of
 from equipoise.auditing.steps import Step
 from equipoise.errors import DataLoss, VerificationFailed
-from equipoise.journal import START, verify
-from equipoise.views import JournalEntry
+from equipoise.model.accounts import JournalEntry
+from equipoise.model.journal import START, verify
+from equipoise.records.items import JournalHead
+from equipoise.verification.conversion import epsilon_of
 
 
 def check_journal(journal: Sequence[JournalEntry], steps: Sequence[Step]) -> None:
@@ -21,19 +21,18 @@ def check_journal(journal: Sequence[JournalEntry], steps: Sequence[Step]) -> Non
     except DataLoss as error:
         raise VerificationFailed(error.message) from None
     for step in steps:
-        for fields in step.first.values():
-            if "journal" in fields:
-                _check_head(journal, fields["journal"], step)
+        if step.journal is not None:
+            _check_head(journal, step.journal, step)
 
 
-def _check_head(journal: Sequence[JournalEntry], head: dict[str, Any], step: Step) -> None:
-    sequence = head["sequence"]
+def _check_head(journal: Sequence[JournalEntry], head: JournalHead, step: Step) -> None:
+    sequence = head.sequence
     if sequence > len(journal):
         raise VerificationFailed(
             f"the budget journal has {len(journal)} entries, but {step} commits to {sequence}: some were dropped"
         )
     digest = journal[sequence - 1].digest if sequence else START
-    if digest.hex() != head["digest"]:
+    if digest != head.digest:
         raise VerificationFailed(f"the budget journal is not the one that {step} commits to, at entry {sequence}")
 
 

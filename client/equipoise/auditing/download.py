@@ -9,21 +9,22 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
-from equipoise.auditing.archive import Archive, ListedRound, Own
+from equipoise.auditing.archive import Archive, AuditorLog, ListedRound
 from equipoise.auditing.round_checks import behind
 from equipoise.auditing.rounds import read_rounds
 from equipoise.auditing.steps import open_steps
-from equipoise.auditor_client import Auditor
+from equipoise.clients.auditor import Auditor
 from equipoise.errors import VerificationFailed
-from equipoise.signed_notes import claimed
-from equipoise.times import to_microseconds
-from equipoise.views import RecordOpening, RoundDetail
+from equipoise.model.log import RecordOpening
+from equipoise.model.rounds import RoundDetail
+from equipoise.model.times import to_microseconds
+from equipoise.records.signed_notes import claimed
 
 PATIENCE_SECONDS = 30.0  # records enter the log within a second, of a server that is not very busy
 PAUSE_SECONDS = 0.5
 
 
-def download(auditor: Auditor, earlier: bytes | None = None, own: Own | None = None) -> Archive:
+def download(auditor: Auditor, earlier: bytes | None = None, own: AuditorLog | None = None) -> Archive:
     """The archive of a deployment, as it is now. `earlier`: the checkpoint that was seen last.
 
     Where the log does not catch up with the rounds, the archive says what there is, and its checks say what is not.
@@ -36,7 +37,7 @@ def download(auditor: Auditor, earlier: bytes | None = None, own: Own | None = N
         if not _lags(rounds, leaves, records, now) or time.monotonic() > given_up:
             break
         time.sleep(PAUSE_SECONDS)
-    return Archive(now, checkpoint, earlier, leaves, records, rounds, tuple(auditor.journal()), own or Own())
+    return Archive(now, checkpoint, earlier, leaves, records, rounds, tuple(auditor.journal()), own or AuditorLog())
 
 
 def _log(auditor: Auditor) -> tuple[bytes, tuple[bytes, ...], tuple[RecordOpening, ...]]:
@@ -56,11 +57,10 @@ def _lags(
         recorded = read_rounds(open_steps(records, leaves))
     except VerificationFailed:
         return False  # for the checks to say
-    newer = (each for each in rounds if each.open_time >= recorded.start_time)
-    return any(behind(each, recorded, now) for each in newer)
+    return any(behind(each, recorded, now) for each in rounds)
 
 
 def _listed(detail: RoundDetail) -> ListedRound:
     shown = detail.round
     release = None if shown.release_time is None else to_microseconds(shown.release_time)
-    return ListedRound(shown.id, shown.dataset, shown.state.value, to_microseconds(shown.open_time), release)
+    return ListedRound(shown.id, shown.terms.dataset, shown.state.value, to_microseconds(shown.open_time), release)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
-from equipoise.merkle import leaf_hash, root_of
-from equipoise.signed_notes import Checkpoint, VerifierKey, open_checkpoint
+from equipoise.records.items import KeyItem
+from equipoise.records.merkle import leaf_hash, root_of
+from equipoise.records.signed_notes import Checkpoint, VerifierKey, open_checkpoint
 
 
 def check_signatures(
@@ -37,10 +38,10 @@ def log_keys(steps: Iterable[Step], name: str) -> tuple[list[VerifierKey], list[
     known: list[VerifierKey] = []
     in_force: list[VerifierKey] = []
     for step in steps:
-        for fields in (*step.first.values(), *step.further):
-            if fields is None or fields["item"] != "key" or fields["purpose"] != "log":
+        for item in step.record.items:
+            if not isinstance(item, KeyItem) or item.purpose != "log":
                 continue
-            key = VerifierKey(name, bytes.fromhex(fields["public"]))
+            key = VerifierKey(name, item.public)
             if (step.kind == "key-retired") != (key in in_force):
                 problem = "is in force already" if key in in_force else "is not in force"
                 raise VerificationFailed(f"{step}: the key {key.label} {problem}")

@@ -12,7 +12,8 @@ from typing import Any
 from equipoise.auditing.accounts import SUM, Account
 from equipoise.auditing.rounds import RecordedRound
 from equipoise.auditing.verify import NOT_CHECKED, Audit, Outcome
-from equipoise.times import from_microseconds
+from equipoise.model.times import from_microseconds
+from equipoise.records.items import SESSION, SealItem
 
 VERSION = 1
 
@@ -137,32 +138,33 @@ def _account_row(account: Account) -> Sequence[object]:
 
 
 def _round(round_id: str, held: RecordedRound) -> dict[str, Any]:
+    nonce = None if held.sealed is None else held.sealed.one(SealItem).nonce
     return {
         "round": round_id,
-        "dataset": held.terms["dataset"],
-        "mechanism": held.terms["mechanism"],
+        "dataset": held.terms.dataset,
+        "mechanism": held.terms.mechanism,
         "state": held.state,
-        "opened": from_microseconds(held.terms["open_time"]),
+        "opened": from_microseconds(held.terms.open_time),
         "shares": len(held.analysts),
-        "session": held.session,
+        "session": None if held.session is None else SESSION.encode(held.session),
         "protects_analysts": held.protects_analysts,
-        "nonce": None if held.sealed is None else held.sealed.first["seal"]["nonce"],
-        "seed_read": [{"auditor": each["auditor"], "time": from_microseconds(each["time"])} for each in held.reads],
-        "seed_destroyed": None if held.destroyed is None else from_microseconds(held.destroyed["time"]),
+        "nonce": None if nonce is None else nonce.hex(),
+        "seed_read": [{"auditor": each.auditor, "time": from_microseconds(each.time)} for each in held.reads],
+        "seed_destroyed": None if held.destroyed is None else from_microseconds(held.destroyed.time),
     }
 
 
 def _round_row(round_id: str, held: RecordedRound) -> Sequence[object]:
     return (
         f"`{round_id}`",
-        held.terms["dataset"],
-        held.terms["mechanism"],
-        _time(from_microseconds(held.terms["open_time"])),
+        held.terms.dataset,
+        held.terms.mechanism,
+        _time(from_microseconds(held.terms.open_time)),
         held.state,
         len(held.analysts),
         "protected" if held.protects_analysts else "not protected from one another",
-        ", ".join(f"{each['auditor']} {_time(from_microseconds(each['time']))}" for each in held.reads),
-        "" if held.destroyed is None else _time(from_microseconds(held.destroyed["time"])),
+        ", ".join(f"{each.auditor} {_time(from_microseconds(each.time))}" for each in held.reads),
+        "" if held.destroyed is None else _time(from_microseconds(held.destroyed.time)),
     )
 
 

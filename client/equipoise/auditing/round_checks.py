@@ -6,22 +6,34 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from equipoise.accounting import Cost, parts_from_json
-from equipoise.auditing.accounts import Accounts, made_of
-from equipoise.auditing.archive import Archive, ListedRound, Own
-from equipoise.auditing.conversion import TOLERANCE, epsilon_of
+from equipoise.accounting import Cost
+from equipoise.auditing.accounts import Accounts, comes_to
+from equipoise.auditing.archive import Archive, AuditorLog, ListedRound
 from equipoise.auditing.rounds import Recorded, RecordedRound
 from equipoise.auditing.session_checks import check_session_receipts, check_session_terms, check_started
-from equipoise.auditing.steps import Fields, Step
-from equipoise.envelopes import claimed_type, open_envelope
+from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
-from equipoise.evidence import log_origin
-from equipoise.items import NOTHING_CHARGED, read_cost
-from equipoise.receipts import RECEIPT_TYPE, ReceiptPayload
-from equipoise.session_receipts import SESSION_RECEIPT_TYPE
-from equipoise.signed_notes import VerifierKey
-from equipoise.times import to_microseconds
-from equipoise.views import JournalEntry
+from equipoise.model.accounts import Budget, JournalEntry
+from equipoise.model.times import to_microseconds
+from equipoise.records.envelopes import claimed_type, open_envelope
+from equipoise.records.evidence import log_origin
+from equipoise.records.items import (
+    NOTHING_CHARGED,
+    AccountCharge,
+    ChargeItem,
+    DataItem,
+    ReleaseItem,
+    ReservationItem,
+    ResultItem,
+    SealItem,
+    SettledCharge,
+    SettlementItem,
+    SpendingItem,
+    WorkloadItem,
+)
+from equipoise.records.receipts import RECEIPT_TYPE, SESSION_RECEIPT_TYPE, ReceiptPayload
+from equipoise.records.signed_notes import VerifierKey
+from equipoise.verification.conversion import TOLERANCE, epsilon_of
 
 Charges = dict[str, Cost]
 ACTIONS = ("reserve", "run", "spend", "release")
@@ -38,51 +50,23 @@ _FURTHER = {
 def check_rounds(archive: Archive, recorded: Recorded) -> list[str]:
     """A8: every round that is listed or charged is recorded, with the journal's entries at each of its steps.
 
-    Gives remarks: on rounds that were opened before the log began, of which it says nothing, and on the datasets.
+    Gives remarks on the datasets.
     """
-    older = {each.id for each in archive.rounds if each.open_time < recorded.start_time}
-    older -= recorded.rounds.keys()
-    _check_older(archive, recorded, older)
     _check_removed(recorded)
     if len({each.id for each in archive.rounds}) != len(archive.rounds):
         raise VerificationFailed("a round is listed twice")
     for each in archive.rounds:
-        if each.id not in older and (problem := behind(each, recorded, archive.time)):
+        if problem := behind(each, recorded, archive.time):
             raise VerificationFailed(problem)
     entries: dict[str, list[JournalEntry]] = {}
     for entry in archive.journal:
         entries.setdefault(entry.round_id, []).append(entry)
     for round_id in entries:
-        if round_id and round_id not in older and round_id not in recorded.rounds:
+        if round_id and round_id not in recorded.rounds:
             raise VerificationFailed(f"the round {round_id} is in the budget journal, but is not recorded")
     for round_id, held in recorded.rounds.items():
         _check_entries(held, entries.get(round_id, []))
-    return [
-        *(
-            f"the round {each.id} was opened before the log began: only its charges are checked"
-            for each in archive.rounds
-            if each.id in older
-        ),
-        *_same_data(recorded),
-    ]
-
-
-def _check_older(archive: Archive, recorded: Recorded, older: set[str]) -> None:
-    """What is said to be from before the log is on a dataset from before the log.
-
-    That is one whose account comes no later in the journal than what the log commits to first; where the dataset is
-    recorded, it was registered before the log began, too.
-    """
-    opened = {each.account: each.sequence for each in archive.journal if each.action == "open-account"}
-    for each in archive.rounds:
-        if each.id not in older:
-            continue
-        account, step = opened.get(f"data/{each.dataset}"), recorded.datasets.get(each.dataset)
-        newer = step is not None and step.first["dataset"]["create_time"] >= recorded.start_time
-        if newer or (account is not None and recorded.first_head is not None and account > recorded.first_head):
-            raise VerificationFailed(
-                f"the round {each.id} is listed as opened before the log began, but its dataset is newer"
-            )
+    return _same_data(recorded)
 
 
 def _check_removed(recorded: Recorded) -> None:
@@ -91,7 +75,7 @@ def _check_removed(recorded: Recorded) -> None:
     removed: dict[str, Step] = {}
     for held in recorded.rounds.values():
         for step in (held.opened, held.sealed, held.ended):
-            for analyst, item in zip(held.analysts, () if step is None else step.further, strict=False):
+            for analyst, item in zip(held.analysts, () if step is None else step.of_analysts, strict=False):
                 if item is not None:
                     there.add(analyst)
                 elif step is not None:
@@ -105,9 +89,9 @@ def _check_removed(recorded: Recorded) -> None:
 
 def _same_data(recorded: Recorded) -> list[str]:
     """Whoever is in two datasets may lose both budgets."""
-    holding: dict[str, list[str]] = {}
+    holding: dict[bytes, list[str]] = {}
     for name, step in recorded.datasets.items():
-        holding.setdefault(step.first["data"]["digest"], []).append(name)
+        holding.setdefault(step.one(DataItem).digest, []).append(name)
     return [
         f"{', '.join(names)} hold the same data: what people in them may lose is the sum"
         for names in holding.values()
@@ -120,12 +104,12 @@ def behind(listed: ListedRound, recorded: Recorded, now: datetime) -> str:
     held = recorded.rounds.get(listed.id)
     if held is None:
         return f"the round {listed.id} is listed, but its opening is not recorded"
-    if listed.dataset != held.terms["dataset"]:
+    if listed.dataset != held.terms.dataset:
         return f"the round {listed.id} is listed of another dataset than is recorded"
-    if listed.open_time != held.terms["open_time"]:
+    if listed.open_time != held.terms.open_time:
         return f"the round {listed.id} is listed with another opening time than is recorded"
-    released = None if held.ended is None else held.ended.first.get("release")
-    if released is not None and listed.release_time not in (None, released["release_time"]):
+    released = None if held.ended is None else held.release
+    if released is not None and listed.release_time not in (None, released.release_time):
         return f"the round {listed.id} is listed with another release time than is recorded"
     # A release enters the log at its release time.
     waits = listed.state == "released" and (listed.release_time or 0) > to_microseconds(now)
@@ -146,12 +130,12 @@ def _check_entries(held: RecordedRound, entries: Sequence[JournalEntry]) -> None
             _check_abort(held.ended, reserved, NOTHING_CHARGED)
         elif held.ended is not None:
             _check_abort(held.ended, settled, "spent")
-            _require_until(held.ended, held.ended.first["settlement"], by_action["spend"])
+            _require_until(held.ended, by_action["spend"])
         return
-    sealing = held.sealed.first["reservation"]
-    if _charges_told(sealing["charges"]) != reserved:
+    sealing = held.sealed.one(ReservationItem)
+    if _charges_told(sealing.charges) != reserved:
         raise VerificationFailed(f"{held.sealed}: reserves something else than the budget journal")
-    at_seal = sealing["journal"]["sequence"]
+    at_seal = sealing.journal.sequence
     if any(each.sequence > at_seal for each in by_action["reserve"]):
         raise VerificationFailed(f"{held.sealed}: comes before its reservation in the budget journal")
     before = ("reserve",) if held.session is None else ("reserve", "run")
@@ -167,68 +151,64 @@ def _check_entries(held: RecordedRound, entries: Sequence[JournalEntry]) -> None
     else:
         _check_abort(held.ended, settled, "spent" if run is not None else "released")
         ended = by_action["spend" if run is not None else "release"]
-        _require_until(held.ended, held.ended.first["settlement"], ended)
+        _require_until(held.ended, ended)
 
 
 def _check_release(held: RecordedRound, ended: Step, spent: Sequence[JournalEntry], settled: Charges) -> None:
-    spending, release = ended.first["spending"], ended.first["release"]
-    if not spent or _charges(spent) != settled or _charges_told(spending["charges"]) != settled:
+    spending, release = ended.one(SpendingItem), ended.one(ReleaseItem)
+    if not spent or _charges(spent) != settled or _charges_told(spending.charges) != settled:
         raise VerificationFailed(f"{ended}: spends something else than the budget journal")
-    _require_until(ended, spending, spent)
-    grid = held.terms["release_grid_seconds"] * 1_000_000
-    if release["release_time"] < spending["commit_time"] or (grid and release["release_time"] % grid):
+    _require_until(ended, spent)
+    grid = held.terms.release_grid_seconds * 1_000_000
+    if release.release_time < spending.commit_time or (grid and release.release_time % grid):
         raise VerificationFailed(f"{ended}: its release time is not a point of the round's grid after its end")
 
 
 def _check_abort(ended: Step, settled: Charges, state: str) -> None:
-    told = ended.first["settlement"]["charges"]
-    if any(each["state"] != state for each in told) or _charges_told(told) != settled:
+    told = ended.one(SettlementItem).charges
+    if any(each.state != state for each in told) or _charges_told(told) != settled:
         raise VerificationFailed(f"{ended}: settles something else than the budget journal")
 
 
-def _require_until(step: Step, fields: Fields, entries: Iterable[JournalEntry]) -> None:
-    if any(entry.sequence > fields["journal"]["sequence"] for entry in entries):
+def _require_until(step: Step, entries: Iterable[JournalEntry]) -> None:
+    if step.journal is None or any(entry.sequence > step.journal.sequence for entry in entries):
         raise VerificationFailed(f"{step}: comes before its charges are settled in the budget journal")
 
 
 def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
     """A9: what a plan costs is within its round's budgets, and each share was charged just that, all alike."""
     for held in recorded.rounds.values():
-        terms, plan = held.terms, held.opened.first["plan"]["plan"]
-        told = held.opened.first["plan"]["terms"]
-        if any(told[name] != terms[name] for name in ("unit", "data_budget", "analyst_budget", "beta")):
+        terms, plan = held.terms, held.plan.plan
+        told = held.plan.terms
+        planned = (told.unit, told.data_budget, told.analyst_budget, told.beta)
+        if planned != (terms.unit, terms.data_budget, terms.analyst_budget, terms.beta):
             raise VerificationFailed(f"{held.opened}: the terms are not the public parameters")
-        same = (plan["mechanism"], plan["promised_error"], plan["uncertified_at_most"], plan["analyst_cost"])
-        public = (
-            terms["mechanism"],
-            terms["promised_error"],
-            terms["uncertified_at_most"],
-            terms["analyst_cost"],
-        )
-        if same != public or json.loads(plan["analyst_events"]) != terms["analyst_events"]:
+        same = (plan.mechanism, plan.promised_error, plan.uncertified_at_most, plan.analyst_cost)
+        public = (terms.mechanism, terms.error_bound, terms.max_uncertified, terms.analyst_cost)
+        if same != public or json.loads(plan.analyst_events) != terms.analyst_events:
             raise VerificationFailed(f"{held.opened}: the plan is not the public parameters")
         if held.session is not None:
             check_session_terms(held)
-        for side in ("data", "analyst"):
-            if plan[f"{side}_cost"] is not None:
-                _check_cost(held, side, read_cost(plan[f"{side}_cost"]), plan[f"{side}_events"])
+        _check_cost(held, "data", terms.data_budget, plan.data_cost, plan.data_events)
+        if plan.analyst_cost is not None:
+            _check_cost(held, "analyst", terms.analyst_budget, plan.analyst_cost, plan.analyst_events)
         _check_charged(held, accounts)
-        dataset = recorded.datasets[terms["dataset"]]
-        if held.ended is not None and "spending" in held.ended.first:
-            used = held.ended.first["spending"]["data_digest"]
-            if used != dataset.first["data"]["digest"]:
-                raise VerificationFailed(f"{held.ended}: was computed on other data than {dataset}")
+        dataset = recorded.datasets[terms.dataset]
+        used = None if held.ended is None or held.release is None else held.ended.one(SpendingItem).data_digest
+        if used not in (None, dataset.one(DataItem).digest):
+            raise VerificationFailed(f"{held.ended}: was computed on other data than {dataset}")
 
 
-def _check_cost(held: RecordedRound, side: str, cost: Cost, events: str) -> None:
-    budget = held.terms[f"{side}_budget"]
-    if not made_of(parts_from_json(events), cost, None):
+def _check_cost(held: RecordedRound, side: str, budget: Budget | None, cost: Cost, events: str) -> None:
+    if not comes_to(events, cost, None):
         raise VerificationFailed(f"{held.opened}: the {side} cost is not what its parts come to")
-    epsilon = epsilon_of(cost, budget["delta"], None)
-    if epsilon > budget["epsilon"] * (1 + TOLERANCE):
+    if budget is None:
+        raise VerificationFailed(f"{held.opened}: the plan has a cost of {side}s, for whom there is no budget")
+    epsilon = epsilon_of(cost, budget.delta, None)
+    if epsilon > budget.epsilon * (1 + TOLERANCE):
         raise VerificationFailed(
-            f"{held.opened}: the plan costs epsilon {epsilon:.6g} at delta {budget['delta']:g}, beyond the round's "
-            f"{side} budget of {budget['epsilon']:g}"
+            f"{held.opened}: the plan costs epsilon {epsilon:.6g} at delta {budget.delta:g}, beyond the round's "
+            f"{side} budget of {budget.epsilon:g}"
         )
 
 
@@ -240,19 +220,19 @@ def _check_charged(held: RecordedRound, accounts: Accounts) -> None:
     charging = held.sealed if held.session is None else held.opened
     if charging is None:
         return
-    terms, plan = held.terms, held.opened.first["plan"]["plan"]
-    charged_analysts = held.analysts if terms["analyst_budget"] is not None else []
-    wanted = {f"data/{terms['dataset']}": plan["data_events"]}
-    prefix = f"analyst/{terms['dataset']}/{terms['unit']}/"
-    wanted |= {prefix + analyst: plan["analyst_events"] for analyst in charged_analysts}
+    terms, plan = held.terms, held.plan.plan
+    charged_analysts = held.analysts if terms.analyst_budget is not None else []
+    wanted = {f"data/{terms.dataset}": plan.data_events}
+    prefix = f"analyst/{terms.dataset}/{terms.unit}/"
+    wanted |= {prefix + analyst: plan.analyst_events for analyst in charged_analysts}
     charged = _charged_until_sealed(held, accounts)
     if charged.keys() != wanted.keys():
         raise VerificationFailed(f"{charging}: charges not just the data's account and one of each share")
     for name, events in wanted.items():
         account = accounts.by_name.get(name)
-        if account is None or not made_of(parts_from_json(events), charged[name], account.order):
+        if account is None or not comes_to(events, charged[name], account.order):
             raise VerificationFailed(f"{charging}: charges {name} something else than what the plan costs")
-        if name.startswith(prefix) and account.order != terms["analyst_order"]:
+        if name.startswith(prefix) and account.order != terms.analyst_order:
             raise VerificationFailed(f"{held.opened}: {name} counts at another order than is told")
     if len({charged[prefix + analyst] for analyst in charged_analysts}) > 1:
         raise VerificationFailed(f"{charging}: does not charge all analysts alike")
@@ -262,8 +242,8 @@ def _check_charged(held: RecordedRound, accounts: Accounts) -> None:
 def _charged_until_sealed(held: RecordedRound, accounts: Accounts) -> Charges:
     """By the record of the seal, which is the journal's (A8); of a session that is not sealed, by the journal."""
     if held.sealed is not None:
-        return _charges_told(held.sealed.first["reservation"]["charges"])
-    round_id = held.terms["round"]
+        return _charges_told(held.sealed.one(ReservationItem).charges)
+    round_id = held.terms.round_id
     return {
         account.name: account.charges[round_id].cost
         for account in accounts.by_name.values()
@@ -275,15 +255,16 @@ def _check_told(held: RecordedRound, charged: Mapping[str, Cost]) -> None:
     """What each analyst is told that it was charged, is what its account was charged: nothing where it was not."""
     if held.ended is None:
         return
-    for item in held.ended.further:
-        if item is None:
+    for item in held.ended.of_analysts:
+        if not isinstance(item, ResultItem | ChargeItem):
             continue
-        told, cost = read_cost(item["charge"]), charged.get(item["analyst"])
-        if told != (cost or Cost()) or (cost is not None and item.get("state") == NOTHING_CHARGED):
-            raise VerificationFailed(f"{held.ended}: {item['analyst']!a} is told of another charge than was made")
+        cost = charged.get(item.analyst)
+        uncharged = isinstance(item, ChargeItem) and item.state == NOTHING_CHARGED
+        if item.charge != (cost or Cost()) or (cost is not None and uncharged):
+            raise VerificationFailed(f"{held.ended}: {item.analyst!a} is told of another charge than was made")
 
 
-def check_seeds(recorded: Recorded, own: Own) -> None:
+def check_seeds(recorded: Recorded, own: AuditorLog) -> None:
     """A10: what the auditor itself did for a round's randomness is on record: its nonces, and what it read."""
     for round_id, nonce in own.nonces.items():
         held = recorded.rounds.get(round_id)
@@ -291,16 +272,16 @@ def check_seeds(recorded: Recorded, own: Own) -> None:
             raise VerificationFailed(f"the round {round_id} got a nonce of the auditor's, but is not recorded")
         # A session takes none: the server refused it, and the auditor's own copy means nothing.
         taken = held.sealed is not None and held.session is None
-        if taken and held.sealed is not None and held.sealed.first["seal"]["nonce"] != nonce:
+        if taken and held.sealed is not None and held.sealed.one(SealItem).nonce != bytes.fromhex(nonce):
             raise VerificationFailed(f"{held.sealed}: does not name the nonce that the auditor gave")
     for round_id, times in own.reads.items():
         held = recorded.rounds.get(round_id)
-        recorded_reads = 0 if held is None else sum(read["auditor"] == own.name for read in held.reads)
+        recorded_reads = 0 if held is None else sum(read.auditor == own.name for read in held.reads)
         if recorded_reads < times:
             raise VerificationFailed(
                 f"the seed of the round {round_id} was read {times} times, of which {recorded_reads} are recorded"
             )
-    commitments = [held.terms["seed_commitment"] for held in recorded.rounds.values()]
+    commitments = [held.terms.seed_commitment for held in recorded.rounds.values()]
     if len(set(commitments)) != len(commitments):
         raise VerificationFailed("two rounds have one seed commitment")
 
@@ -330,11 +311,10 @@ def check_receipts(
             raise VerificationFailed(f"a receipt of {analyst!a} is of the round {round_id}, which is not recorded")
         if held.sealed is None:
             continue
-        item = held.sealed.further[held.analysts.index(analyst)]
-        commitment = None if receipt.commitment is None else receipt.commitment.hex()
+        item = held.sealed.record.each(WorkloadItem)[held.analysts.index(analyst)]
         if item is None:
             removed.append(f"{analyst!a} in the round {round_id}")
-        elif item["commitment"] != commitment:
+        elif item.commitment != receipt.commitment:
             raise VerificationFailed(
                 f"{held.sealed}: another workload of {analyst!a} was used than the newest receipt says"
             )
@@ -345,5 +325,5 @@ def _charges(entries: Iterable[JournalEntry]) -> Charges:
     return {entry.account: entry.cost for entry in entries}
 
 
-def _charges_told(charges: Iterable[Fields]) -> Charges:
-    return {charge["account"]: read_cost(charge["cost"]) for charge in charges}
+def _charges_told(charges: Iterable[AccountCharge | SettledCharge]) -> Charges:
+    return {charge.account: charge.cost for charge in charges}

@@ -5,8 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from equipoise.auditing.steps import Fields, Step
+from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
+from equipoise.records.items import (
+    AbortItem,
+    AccessItem,
+    DataItem,
+    DatasetItem,
+    DestructionItem,
+    PlanItem,
+    RecordedSession,
+    ReleaseItem,
+    ReservationItem,
+    RoundItem,
+    SealItem,
+    SettlementItem,
+    ShareItem,
+    SpendingItem,
+)
 
 
 @dataclass
@@ -16,28 +32,39 @@ class RecordedRound:
     opened: Step
     sealed: Step | None = None
     ended: Step | None = None
-    reads: list[Fields] = field(default_factory=list)
-    destroyed: Fields | None = None
+    reads: list[AccessItem] = field(default_factory=list)
+    destroyed: DestructionItem | None = None
 
     @property
-    def terms(self) -> Fields:
+    def terms(self) -> RoundItem:
         """Its public parameters."""
-        return self.opened.first["round"]
+        return self.opened.one(RoundItem)
 
     @property
-    def session(self) -> Fields | None:
+    def plan(self) -> PlanItem:
+        """Its terms, its shares and its plan."""
+        return self.opened.one(PlanItem)
+
+    @property
+    def session(self) -> RecordedSession | None:
         """What makes it a session, in which statements are answered while it is open; None where it is none."""
-        return self.terms.get("session")
+        return self.terms.session
 
     @property
     def protects_analysts(self) -> bool:
         """Whether there is a budget for what its analysts may learn of one another, or only one of them."""
-        return self.terms["analyst_budget"] is not None or len(self.analysts) == 1
+        return self.terms.analyst_budget is not None or len(self.analysts) == 1
 
     @property
     def analysts(self) -> list[str]:
         """Who has a share, in order."""
-        return [share["analyst"] for share in self.opened.first["plan"]["terms"]["shares"]]
+        return [share.analyst for share in self.plan.shares]
+
+    @property
+    def release(self) -> ReleaseItem | None:
+        """Its release; None where it was not released."""
+        released = self.ended is not None and self.ended.record.has(ReleaseItem)
+        return self.ended.one(ReleaseItem) if self.ended is not None and released else None
 
     @property
     def state(self) -> str:
@@ -49,13 +76,8 @@ class RecordedRound:
 
 @dataclass
 class Recorded:
-    """Everything of the log by name and by id. `start_time`: microseconds since 1970.
+    """Everything of the log by name and by id."""
 
-    `first_head`: the entry of the budget journal that the log commits to first; None: to none yet.
-    """
-
-    start_time: int
-    first_head: int | None = None
     datasets: dict[str, Step] = field(default_factory=dict)
     rounds: dict[str, RecordedRound] = field(default_factory=dict)
 
@@ -67,11 +89,7 @@ def read_rounds(steps: Iterable[Step]) -> Recorded:
         if (step.kind == "log-started") != (recorded is None):
             raise VerificationFailed(f"{step}: a log is started by its first entry, and by no other")
         if recorded is None:
-            times = [key["time"] for key in step.further if key is not None]
-            recorded = Recorded(max(times, default=0))
-        heads = [fields["journal"]["sequence"] for fields in step.first.values() if "journal" in fields]
-        if recorded.first_head is None and heads:
-            recorded.first_head = heads[0]
+            recorded = Recorded()
         _take(recorded, step)
     if recorded is None:
         raise VerificationFailed("the log is empty")
@@ -81,58 +99,61 @@ def read_rounds(steps: Iterable[Step]) -> Recorded:
 def _take(recorded: Recorded, step: Step) -> None:
     match step.kind:
         case "dataset-registered":
-            name = step.first["dataset"]["dataset"]
-            if name in recorded.datasets or step.first["data"]["dataset"] != name:
+            name = step.one(DatasetItem).dataset
+            if name in recorded.datasets or step.one(DataItem).dataset != name:
                 raise VerificationFailed(f"{step}: the dataset {name!a} is registered twice, or under two names")
             recorded.datasets[name] = step
         case "round-opened":
             _open(recorded, step)
         case "round-sealed":
-            held = _round_of(recorded, step, ("seal", "reservation"), "open")
-            _require_root(step, step.first["seal"]["opened_root"], held.opened)
+            ids = {step.one(SealItem).round_id, step.one(ReservationItem).round_id}
+            held = _round_of(recorded, step, ids, "open")
+            _require_root(step, step.one(SealItem).opened_root, held.opened)
             held.sealed = step
         case "round-released":
-            held = _round_of(recorded, step, ("release", "spending"), "sealed")
-            _require_root(step, step.first["release"]["sealed_root"], held.sealed)
+            ids = {step.one(ReleaseItem).round_id, step.one(SpendingItem).round_id}
+            held = _round_of(recorded, step, ids, "sealed")
+            _require_root(step, step.one(ReleaseItem).sealed_root, held.sealed)
             held.ended = step
         case "round-aborted":
-            held = _round_of(recorded, step, ("abort", "settlement"), "open", "sealed")
-            _require_root(step, step.first["abort"]["previous_root"], held.sealed or held.opened)
+            ids = {step.one(AbortItem).round_id, step.one(SettlementItem).round_id}
+            held = _round_of(recorded, step, ids, "open", "sealed")
+            _require_root(step, step.one(AbortItem).previous_root, held.sealed or held.opened)
             held.ended = step
         case "seed-read":
             # Whoever knew a seed before could have chosen a nonce, or a workload, by it.
-            held = _round_of(recorded, step, ("access",), "released", "aborted")
+            access = step.one(AccessItem)
+            held = _round_of(recorded, step, {access.round_id}, "released", "aborted")
             if held.destroyed is not None:
                 raise VerificationFailed(f"{step}: a seed was read after it was destroyed")
-            held.reads.append(step.first["access"])
+            held.reads.append(access)
         case "seed-destroyed":
-            held = _round_of(recorded, step, ("destruction",), "released", "aborted")
-            held.destroyed = step.first["destruction"]
+            destruction = step.one(DestructionItem)
+            held = _round_of(recorded, step, {destruction.round_id}, "released", "aborted")
+            held.destroyed = destruction
         case _:
             pass
 
 
 def _open(recorded: Recorded, step: Step) -> None:
-    told, plan = step.first["round"], step.first["plan"]
-    dataset = recorded.datasets.get(told["dataset"])
+    told, plan = step.one(RoundItem), step.one(PlanItem)
+    dataset = recorded.datasets.get(told.dataset)
     if dataset is None:
-        raise VerificationFailed(f"{step}: the dataset {told['dataset']!a} is not registered before")
-    _require_root(step, told["dataset_root"], dataset)
-    if told["round"] in recorded.rounds or plan["round"] != told["round"]:
-        raise VerificationFailed(f"{step}: the round {told['round']} is opened twice, or under two ids")
-    if told["records"] != dataset.first["dataset"]["records"]:
+        raise VerificationFailed(f"{step}: the dataset {told.dataset!a} is not registered before")
+    _require_root(step, told.dataset_root, dataset)
+    if told.round_id in recorded.rounds or plan.round_id != told.round_id:
+        raise VerificationFailed(f"{step}: the round {told.round_id} is opened twice, or under two ids")
+    if told.records != dataset.one(DatasetItem).records:
         raise VerificationFailed(f"{step}: the number of records is not the dataset's")
-    shares = plan["terms"]["shares"]
-    _require_analysts(step, told["round"], [share["analyst"] for share in shares])
-    for share, item in zip(shares, step.further, strict=True):
-        if item is not None and any(item[name] != number for name, number in share.items()):
-            raise VerificationFailed(f"{step}: the share of {share['analyst']!a} is not the plan's")
-    recorded.rounds[told["round"]] = RecordedRound(step)
+    _require_analysts(step, told.round_id, [share.analyst for share in plan.shares])
+    for share, item in zip(plan.shares, step.record.each(ShareItem), strict=True):
+        if item is not None and item.share != share:
+            raise VerificationFailed(f"{step}: the share of {share.analyst!a} is not the plan's")
+    recorded.rounds[told.round_id] = RecordedRound(step)
 
 
-def _round_of(recorded: Recorded, step: Step, names: tuple[str, ...], *states: str) -> RecordedRound:
-    """The round that all these items of a step are about, which must be in one of these states."""
-    ids = {step.first[name]["round"] for name in names}
+def _round_of(recorded: Recorded, step: Step, ids: set[str], *states: str) -> RecordedRound:
+    """The round that the items of a step name, which must be one, and in one of these states."""
     held = recorded.rounds.get(min(ids))
     if len(ids) != 1 or held is None:
         raise VerificationFailed(f"{step}: the round {min(ids)} is not opened before")
@@ -145,13 +166,14 @@ def _round_of(recorded: Recorded, step: Step, names: tuple[str, ...], *states: s
 
 def _require_analysts(step: Step, round_id: str, analysts: list[str]) -> None:
     """One item of each share, in the shares' order, whatever its analyst has done."""
-    if len(set(analysts)) != len(analysts) or len(step.further) != len(analysts):
+    items = step.of_analysts
+    if len(set(analysts)) != len(analysts) or len(items) != len(analysts):
         raise VerificationFailed(f"{step}: has not one item for each share")
-    for item, analyst in zip(step.further, analysts, strict=True):
-        if item is not None and (item["analyst"], item["round"]) != (analyst, round_id):
+    for item, analyst in zip(items, analysts, strict=True):
+        if item is not None and (item.analyst, item.round_id) != (analyst, round_id):
             raise VerificationFailed(f"{step}: the item of {analyst!a} is missing, or in another's place")
 
 
-def _require_root(step: Step, told: str, before: Step | None) -> None:
-    if before is None or told != before.root.hex():
+def _require_root(step: Step, told: bytes, before: Step | None) -> None:
+    if before is None or told != before.root:
         raise VerificationFailed(f"{step}: does not name the root of {before}")

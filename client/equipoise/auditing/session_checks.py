@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from equipoise.accounting import parts_from_json
+from equipoise.accounting import events_from_json
 from equipoise.auditing.rounds import Recorded, RecordedRound
-from equipoise.envelopes import open_envelope
 from equipoise.errors import VerificationFailed
-from equipoise.evidence import log_origin
-from equipoise.session_receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
-from equipoise.signed_notes import VerifierKey
-from equipoise.views import JournalEntry
+from equipoise.model.accounts import JournalEntry
+from equipoise.records.envelopes import open_envelope
+from equipoise.records.evidence import log_origin
+from equipoise.records.items import RecordedSession, WorkloadItem
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
+from equipoise.records.signed_notes import VerifierKey
 
 
 def check_started(held: RecordedRound, reserved: Sequence[JournalEntry], run: Sequence[JournalEntry]) -> None:
     """A session answers from the table from its opening on: by then all is reserved, and after it that it runs."""
-    head = held.opened.first["plan"]["journal"]["sequence"]
+    head = held.plan.journal.sequence
     begun = min((entry.sequence for entry in run), default=head + 1)
     if not reserved or begun > head or any(entry.sequence > begun for entry in reserved):
         raise VerificationFailed(
@@ -26,15 +27,15 @@ def check_started(held: RecordedRound, reserved: Sequence[JournalEntry], run: Se
 
 def check_session_terms(held: RecordedRound) -> None:
     """The public terms are the plan's, it is not open beyond its turns, and without a budget there is no cost."""
-    told, public = held.opened.first["plan"]["terms"], held.terms["session"]
-    if {**told.get("session", {}), "shares": len(held.analysts)} != public:
+    told, public = held.plan.terms.session, held.terms.session
+    if told is None or public != RecordedSession(told.ending, told.length, len(held.analysts), told.turn_seconds):
         raise VerificationFailed(f"{held.opened}: the session's terms are not the public parameters")
-    turns = public["length"] * public["turn_seconds"] * 1_000_000
-    if turns and (held.terms["close_time"] is None or held.terms["close_time"] > held.terms["open_time"] + turns):
+    turns = public.length * public.turn_seconds * 1_000_000
+    if turns and (held.terms.close_time is None or held.terms.close_time > held.terms.open_time + turns):
         raise VerificationFailed(f"{held.opened}: the session is open for longer than its turns")
-    parts = parts_from_json(held.opened.first["plan"]["plan"]["analyst_events"])
-    missing = held.terms["analyst_budget"] is None
-    if missing != (held.terms["analyst_cost"] is None) or (missing and parts):
+    parts = events_from_json(held.plan.plan.analyst_events)
+    missing = held.terms.analyst_budget is None
+    if missing != (held.terms.analyst_cost is None) or (missing and parts):
         raise VerificationFailed(
             f"{held.opened}: analysts have a cost without a budget, or a budget without a cost"
         )
@@ -43,7 +44,7 @@ def check_session_terms(held: RecordedRound) -> None:
 def unprotected(recorded: Recorded) -> list[str]:
     """Remarks on sessions in which nothing bounds what analysts learn of one another's questions."""
     return [
-        f"the session {round_id} ({held.terms['mechanism']}) does not protect its {len(held.analysts)} analysts "
+        f"the session {round_id} ({held.terms.mechanism}) does not protect its {len(held.analysts)} analysts "
         "from one another: nothing bounds what one of them can learn of what the others ask"
         for round_id, held in recorded.rounds.items()
         if not held.protects_analysts
@@ -72,10 +73,10 @@ def check_session_receipts(
             raise VerificationFailed(f"a receipt of {analyst!a} is of the session {session}, which is not recorded")
         if held.sealed is None:
             continue
-        item = held.sealed.further[held.analysts.index(analyst)]
+        item = held.sealed.record.each(WorkloadItem)[held.analysts.index(analyst)]
         if item is None:
             removed.append(f"{analyst!a} in the session {session}")
-        elif item["commitment"] is None:
+        elif item.commitment is None:
             raise VerificationFailed(
                 f"{held.sealed}: nothing of {analyst!a} is in it, who has a receipt of an answer"
             )

@@ -1,34 +1,59 @@
-"""Records as steps: opened item by item, and each item read as what its place in the record says it is."""
+"""Records as steps of the log: each leaf with what its record says, read by `equipoise.records.opened_records`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from equipoise.errors import VerificationFailed
-from equipoise.items import LAYOUTS, read_item
-from equipoise.merkle import HASH_BYTES, root_of
-from equipoise.records import Kind, item_hash, padded_size, read_leaf
-from equipoise.views import ItemOpening, RecordOpening
+from equipoise.model.log import RecordOpening
+from equipoise.records.items import (
+    OF_ANALYSTS,
+    DataItem,
+    JournalHead,
+    PlanItem,
+    ReservationItem,
+    SettlementItem,
+    SpendingItem,
+)
+from equipoise.records.opened_records import ReadRecord, open_record
+from equipoise.records.record import Kind
 
-Fields = Mapping[str, Any]
-
-OF_ANALYSTS = ("share", "workload", "result", "charge")  # may be removed together with the analyst
+AnyItem = TypeVar("AnyItem")
 
 
 @dataclass(frozen=True)
 class Step:
-    """A record that was opened: the fields of its first items by name, and of the further ones in their order.
-
-    Of an analyst who was deleted only the hash is left, and None stands for the fields.
-    """
+    """An entry of the log with its record."""
 
     index: int
-    kind: Kind
-    root: bytes
-    first: Mapping[str, Fields]
-    further: tuple[Fields | None, ...]
+    record: ReadRecord
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the step."""
+        return self.record.kind
+
+    @property
+    def root(self) -> bytes:
+        """The record's root, 32 bytes."""
+        return self.record.root
+
+    @property
+    def journal(self) -> JournalHead | None:
+        """The head of the budget journal that the record commits to; None where its kind commits to none."""
+        heads = (DataItem, PlanItem, ReservationItem, SpendingItem, SettlementItem)
+        return next((item.journal for item in self.record.items if isinstance(item, heads)), None)
+
+    @property
+    def of_analysts(self) -> list[Any]:
+        """The item of each share, in the shares' order; None for an analyst who was deleted."""
+        return [item for cls in OF_ANALYSTS for item in self.record.each(cls)]
+
+    def one(self, cls: type[AnyItem]) -> AnyItem:
+        """The item of this class at the record's beginning."""
+        return self.record.one(cls)
 
     def __str__(self) -> str:
         return f"entry {self.index} of the log ({self.kind})"
@@ -49,42 +74,6 @@ def open_steps(records: Iterable[RecordOpening], leaves: tuple[bytes, ...]) -> t
 
 
 def open_step(record: RecordOpening) -> Step:
-    """A record's items, every one of which must open to its hash, and all hashes to the root in the leaf."""
+    """Read a record, all of which must be what its leaf commits to. Raises `VerificationFailed`."""
     what = f"entry {record.index} of the log"
-    leaf = read_leaf(record.leaf, what)
-    hashes = [*(item.hash for item in record.items), *record.padding]
-    if any(len(each) != HASH_BYTES for each in hashes) or len(set(hashes)) != len(hashes):
-        raise VerificationFailed(f"{what} has an item twice, or a hash that is none")
-    root = root_of(hashes)
-    if root != leaf.root or not len(hashes) == leaf.size == padded_size(len(record.items)):
-        raise VerificationFailed(f"{what} is not what its record's items hash to")
-    layout = LAYOUTS[leaf.kind]
-    names = layout.first
-    if len(record.items) < len(names) or (not layout.each and len(record.items) > len(names)):
-        raise VerificationFailed(f"{what} has {len(record.items)} items")
-    return Step(
-        record.index,
-        leaf.kind,
-        root,
-        {name: _opened(item, name, what) for name, item in zip(names, record.items, strict=False)},
-        tuple(_of_analyst(item, layout.each, what) for item in record.items[len(names) :]),
-    )
-
-
-def _of_analyst(item: ItemOpening, name: str, what: str) -> Fields | None:
-    if name in OF_ANALYSTS and not item.content and not item.salt:
-        return None
-    return _opened(item, name, what)
-
-
-def _opened(item: ItemOpening, name: str, what: str) -> Fields:
-    try:
-        opens = item_hash(item.salt, item.content) == item.hash
-    except ValueError:
-        opens = False
-    if not opens:
-        raise VerificationFailed(f"{what}: the item {name} does not open to its hash")
-    try:
-        return read_item(item.content, name)
-    except VerificationFailed as error:
-        raise VerificationFailed(f"{what}: {error.message}") from None
+    return Step(record.index, open_record(record.leaf, record.items, record.padding, what))

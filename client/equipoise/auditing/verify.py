@@ -13,14 +13,15 @@ from enum import StrEnum
 from equipoise.auditing.accounts import Account, Accounts
 from equipoise.auditing.archive import Archive
 from equipoise.auditing.budget_checks import check_caps, check_charges, check_journal
-from equipoise.auditing.library import NotInstalled, check_totals
+from equipoise.auditing.dp_accounting_check import NotInstalled, check_totals
 from equipoise.auditing.log_checks import check_continuation, check_root, check_signatures
 from equipoise.auditing.round_checks import check_budgets, check_receipts, check_rounds, check_seeds
 from equipoise.auditing.rounds import Recorded, read_rounds
 from equipoise.auditing.session_checks import unprotected
 from equipoise.auditing.steps import Step, open_steps
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.signed_notes import Checkpoint, VerifierKey
+from equipoise.records.items import KeyItem, RestorationItem
+from equipoise.records.signed_notes import Checkpoint, VerifierKey
 
 QUESTIONS = {
     "A1": "Is the checkpoint signed by the custodian, with keys that the log says are in force?",
@@ -156,13 +157,13 @@ class _Verification:
         self.audit.steps = open_steps(self.archive.records, self.archive.leaves)
         for step in self.audit.steps:
             if step.kind == "log-restored":
-                lost = step.first["restoration"]["lost_size"]
+                lost = step.one(RestorationItem).lost_size
                 self.audit.remarks.append(f"{step}: a log of size {lost} was lost, and restored from an older copy")
             if step.kind in ("key-added", "key-retired"):
-                key = step.first["key"]
+                key = step.one(KeyItem)
                 what = "added" if step.kind == "key-added" else "retired"
-                self.audit.remarks.append(f"{step}: the {key['purpose']} key {key['id']} was {what}")
-        removed = sum(each is None for step in self.audit.steps for each in step.further)
+                self.audit.remarks.append(f"{step}: the {key.purpose} key {key.id.hex()} was {what}")
+        removed = sum(each is None for step in self.audit.steps for each in step.record.items)
         if removed:
             self.audit.remarks.append(f"of {removed} items, of analysts who were deleted, only the hashes are left")
 

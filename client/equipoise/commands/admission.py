@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from equipoise.clients.operator import Operator
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_json, print_line, print_table
-from equipoise.enrolment import Bundle, authority_fingerprint, key_fingerprint
 from equipoise.errors import InvalidArgument
-from equipoise.operator_client import Operator
-from equipoise.profile import read_file
+from equipoise.profile.enrolment import Bundle, authority_fingerprint, key_fingerprint
+from equipoise.profile.profile import read_file
 
 analyst_app = typer.Typer(help="Who may ask.", no_args_is_help=True)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from equipoise.client import Client
+from equipoise.clients.analyst import Client
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, Statements
 from equipoise.commands.printing import (
     ShownProgress,
@@ -22,13 +22,14 @@ from equipoise.commands.printing import (
     print_table,
 )
 from equipoise.errors import InvalidArgument, WrongState
-from equipoise.keepsakes import RECEIPTS
-from equipoise.queries import Statement
-from equipoise.results import AnswerMethod, Results
-from equipoise.schema import Schema
-from equipoise.statements import statements_from_json
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import RoundState
+from equipoise.profile.receipt_store import RECEIPTS
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Statement
+from equipoise.queries.statements_file import statements_from_json
+from equipoise.results import Results
 from equipoise.synopsis import write_csv
-from equipoise.views import RoundState
 
 SHOWN_ROWS = 20
 
@@ -43,9 +44,9 @@ def rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     print_table(
         ("round", "dataset", "state", "your statements", "your queries"),
         (
-            (each.id, each.dataset, each.state, f"{each.share.statements:,}", f"{each.share.queries:,}")
+            (each.id, each.terms.dataset, each.state, f"{own.statements:,}", f"{own.queries:,}")
             for each in found
-            if each.share is not None
+            for own in each.terms.shares
         ),
     )
 
@@ -57,7 +58,7 @@ def show(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson 
     if as_json:
         print_json(shown)
     else:
-        print_round(shown)
+        print_round(shown, *shown.terms.shares)
 
 
 def schema(
@@ -112,7 +113,8 @@ def submit(
     {"among": {"attribute": "carrier", "categories": ["AA", "UA"]}},
     {"not": {"interval": {"attribute": "distance", "low": null, "high": 400}}}]}
 
-    Conditions are among, interval (half-open; null is infinite), all, any and not. No other analyst learns what
+    Conditions are among, interval (half-open; null is infinite), all, any and not. A marginal may have a condition
+    beside it, "where": only the records that satisfy it are counted. No other analyst learns what
     you ask, nor that you asked.
     """
     asked = read_statements(statements)
@@ -126,10 +128,7 @@ def submit(
             ("accepted", f"{counted(receipt.statements, 'statement')}, {counted(receipt.queries, 'query')}"),
             ("SHA-256", receipt.workload_digest.hex()),
             ("at", f"{receipt.accept_time:%Y-%m-%d %H:%M:%S} UTC"),
-            (
-                "signed receipt in",
-                profile / RECEIPTS / round_id if receipt.envelope else "no file: it was not signed",
-            ),
+            ("signed receipt in", profile / RECEIPTS / round_id),
         ]
     )
 
@@ -153,7 +152,7 @@ def wait(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson 
     if as_json:
         print_json(shown)
     else:
-        print_round(shown)
+        print_round(shown, *shown.terms.shares)
     if shown.state is not RoundState.RELEASED:
         raise WrongState(f"the round was aborted: {shown.abort_reason}")
 
@@ -181,7 +180,7 @@ def results(
     if to is not None and to.suffix not in (".csv", ".json"):
         raise InvalidArgument("--out", "must end in .csv or .json")
     with Client.from_profile(profile) as client:
-        if not asked and client.round(round_id).session is not None:
+        if not asked and client.round(round_id).terms.session is not None:
             asked = client.asked(round_id)
         found = client.results(round_id, asked)
     if to is not None:
@@ -211,7 +210,7 @@ def synopsis(
     nothing; it carries no error bound. Mechanisms that answer each analyst alone make none.
     """
     with Client.from_profile(profile) as client, ShownProgress("records") as progress:
-        schema: Schema = client.dataset(client.round(round_id).dataset).schema
+        schema: Schema = client.dataset(client.round(round_id).terms.dataset).schema
         records = write_csv(client.stream_synopsis(round_id), schema, to, progress)
     if as_json:
         print_json({"round_id": round_id, "records": records, "file": to})

@@ -10,14 +10,14 @@ from typing import Annotated
 
 import typer
 
-from equipoise.client import Client
+from equipoise.clients.analyst import Client
+from equipoise.clients.session_stream import StatementAnswer
 from equipoise.commands.analyst import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId
 from equipoise.commands.printing import err, print_json, print_line, print_table
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
-from equipoise.queries import Quantile, Statement
-from equipoise.session import StatementAnswer
-from equipoise.statements import statement_from_json
+from equipoise.queries.statements import Statement, StatisticKind, kind_of
+from equipoise.queries.statements_file import statement_from_json
 
 TYPED = Path("-")
 SHOWN = ("cell", "value", "bound", "method")
@@ -36,16 +36,16 @@ def sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> Non
         (
             (
                 each.id,
-                each.dataset,
+                each.terms.dataset,
                 each.state,
                 each.mechanism,
-                "no" if each.analyst_budget is None else "yes",
+                "no" if each.terms.analyst_budget is None else "yes",
                 f"{each.answered:,}",
-                f"{each.share.statements:,}",
-                f"{each.share.queries:,}",
+                f"{own.statements:,}",
+                f"{own.queries:,}",
             )
             for each in found
-            if each.share is not None
+            for own in each.terms.shares
         ),
     )
 
@@ -152,9 +152,8 @@ def show_answers(answers: Iterable[StatementAnswer], as_json: bool) -> None:
 
 
 def _meaning(answer: StatementAnswer) -> str:
-    """Of a quantile, which is a place in the attribute's range: the value that it stands for."""
-    labels = answer.results.labels
-    if not isinstance(answer.statement, Quantile) or labels is None:
+    """Of a statistic whose value does not stand for itself: what it stands for."""
+    labels, kind = answer.results.labels, kind_of(answer.statement)
+    if labels is None or not isinstance(kind, StatisticKind):
         return ""
-    edges = labels.schema.attribute(answer.statement.attribute).edges
-    return f"at {edges[0] + answer.value * (edges[-1] - edges[0]):.6g}"
+    return kind.meaning(answer.statement, answer.value, labels.schema)

@@ -11,23 +11,23 @@ from typing import Annotated
 import typer
 
 from equipoise.auditing.archive import read_archive, write_archive
+from equipoise.auditing.auditor_log import note_read, offered_nonce, own_acts
 from equipoise.auditing.download import download
-from equipoise.auditing.notebook import note_read, offered_nonce, own_acts
+from equipoise.auditing.ledger_export import exported
 from equipoise.auditing.report import as_json as audit_to_json
 from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
-from equipoise.auditor_client import Auditor
+from equipoise.clients.auditor import Auditor
 from equipoise.commands.custody import AccountName
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
 from equipoise.commands.papers import held
 from equipoise.commands.printing import counted, print_journal, print_json, print_line
 from equipoise.commands.rounds import print_rounds
 from equipoise.errors import InvalidArgument, NotFound
-from equipoise.keepsakes import Keepsakes
-from equipoise.ledger_export import exported
-from equipoise.profile import LOG_KEYS, SEED_KEY, read_file, read_log_keys, read_seed_key
-from equipoise.records import key_id
-from equipoise.seeds import open_committed
+from equipoise.profile.profile import LOG_KEYS, SEED_KEY, read_file, read_log_keys, read_seed_key
+from equipoise.profile.receipt_store import ReceiptStore
+from equipoise.records.record import key_id
+from equipoise.records.sealed_seeds import open_committed
 
 audit_app = typer.Typer(
     help="For auditors: download every record, verify it offline, have a part in rounds' randomness.",
@@ -111,7 +111,7 @@ def download_archive(
 ) -> None:
     """Download every record into one directory, to be verified offline and kept."""
     with Auditor.from_profile(profile) as auditor:
-        archive = download(auditor, Keepsakes(profile).checkpoint(), own_acts(profile))
+        archive = download(auditor, ReceiptStore(profile).checkpoint(), own_acts(profile))
     write_archive(archive, out)
     if as_json:
         print_json({"archive": out, "entries": len(archive.leaves), "journal": len(archive.journal)})
@@ -139,11 +139,11 @@ def verify_archive(
     trusted = read_log_keys(profile / LOG_KEYS if key is None else key)
     if archive is None:
         with Auditor.from_profile(profile) as auditor:
-            records = download(auditor, Keepsakes(profile).checkpoint(), own_acts(profile))
+            records = download(auditor, ReceiptStore(profile).checkpoint(), own_acts(profile))
     else:
         records = read_archive(archive)
     seen = [held(path).checkpoint for path in checkpoint or ()]
-    if (remembered := Keepsakes(profile).checkpoint()) is not None:
+    if (remembered := ReceiptStore(profile).checkpoint()) is not None:
         seen.append(remembered)
     found = verify(records, trusted, seen, [read_file(path).rstrip(b"\n") for path in receipt or ()])
     # What was found is said before anything is written, which may fail.
@@ -154,7 +154,7 @@ def verify_archive(
     if report is not None:
         _write_report(report, as_markdown(found))
     if found.passed and profile.is_dir():
-        Keepsakes(profile).keep_checkpoint(records.checkpoint)
+        ReceiptStore(profile).keep_checkpoint(records.checkpoint)
     if not found.passed:
         raise typer.Exit(1)
 

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
+from equipoise.auditing.ledger_export import exported
+from equipoise.clients.operator import Operator
 from equipoise.commands.analyst import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import pair, print_journal, print_json, print_line, print_table
-from equipoise.ledger_export import exported
-from equipoise.operator_client import Operator
-from equipoise.schema import Schema
-from equipoise.views import Account, Budget
+from equipoise.model.accounts import Account, Budget
+from equipoise.queries.schema import Schema
 
 dataset_app = typer.Typer(help="Tables that rounds may be run on.", no_args_is_help=True)
 budget_app = typer.Typer(help="What is spent and what is left.", no_args_is_help=True)

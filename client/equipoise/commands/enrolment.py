@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from equipoise.client import Client
+from equipoise.clients.analyst import Client
 from equipoise.commands.analyst import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson
 from equipoise.commands.options import Profile as ProfileOption
 from equipoise.commands.printing import print_json, print_line
-from equipoise.enrolment import (
+from equipoise.errors import InvalidArgument
+from equipoise.profile.enrolment import (
     REQUEST,
     Bundle,
     authority_fingerprint,
@@ -22,8 +23,7 @@ from equipoise.enrolment import (
     is_profile,
     key_fingerprint,
 )
-from equipoise.errors import InvalidArgument
-from equipoise.profile import Profile
+from equipoise.profile.profile import Profile
 
 SOON = timedelta(days=30)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from equipoise.clients.operator import Operator
 from equipoise.commands.analyst import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, SessionId
 from equipoise.commands.printing import print_json, print_plan, print_table
@@ -20,11 +20,13 @@ from equipoise.commands.rounds import (
     ReleaseGrid,
     Unit,
     act,
+    parse_json,
+    parse_options,
     parse_shares,
 )
-from equipoise.errors import InvalidArgument, NotFound
-from equipoise.operator_client import Operator
-from equipoise.views import Budget, RoundDetail, SessionTerms, Terms
+from equipoise.errors import NotFound
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Ending, RoundDetail, SessionTerms, Terms
 
 session_app = typer.Typer(
     help="Online sessions, in which statements are answered one at a time: open, (analysts ask), close. "
@@ -73,8 +75,8 @@ TurnSeconds = Annotated[
         "to all at once.",
     ),
 ]
-Ending = Annotated[
-    str,
+EndingOption = Annotated[
+    Ending,
     typer.Option(
         help="What happens to statements after the updates are used up: hypothesis, answers without a bound, or "
         "stop, refusals."
@@ -92,7 +94,7 @@ Options = Annotated[
     str,
     typer.Option(
         help='Options of the mechanism, a JSON object: {"updates": 40} for online, {"epochs": 4} for '
-        'online_private, {"sensitivity": "1/1000"} for low_sensitivity. docs/online.md lists them.'
+        'online_private, {"sensitivity": "1/1000"} for low_sensitivity. docs/session-mechanisms.md lists them.'
     ),
 ]
 Close = Annotated[
@@ -118,7 +120,7 @@ def plan(
     analyst_delta: AnalystDelta = 1e-6,
     length: Length = 0,
     turn_seconds: TurnSeconds = 0,
-    ending: Ending = "hypothesis",
+    ending: EndingOption = Ending.HYPOTHESIS,
     candidates: Candidates = None,
     unit: Unit = "query",
     beta: Beta = 0.05,
@@ -161,7 +163,7 @@ def open_session(
     analyst_delta: AnalystDelta = 1e-6,
     length: Length = 0,
     turn_seconds: TurnSeconds = 0,
-    ending: Ending = "hypothesis",
+    ending: EndingOption = Ending.HYPOTHESIS,
     candidates: Candidates = None,
     unit: Unit = "query",
     beta: Beta = 0.05,
@@ -210,7 +212,7 @@ def close_session(
 def list_sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List all sessions, newest first."""
     with Operator.from_profile(profile) as operator:
-        found = [each for each in operator.rounds() if each.round.session is not None]
+        found = [each for each in operator.rounds() if each.round.terms.session is not None]
     if as_json:
         print_json({"sessions": found})
         return
@@ -228,12 +230,12 @@ def list_sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -
         (
             (
                 each.round.id,
-                each.round.dataset,
+                each.round.terms.dataset,
                 each.round.state,
                 each.plan.mechanism,
                 _protects(each),
-                len(each.shares),
-                f"{sum(share.statements for share in each.shares):,}",
+                len(each.round.terms.shares),
+                f"{sum(share.statements for share in each.round.terms.shares):,}",
                 f"{each.plan.promised_error:.4g}",
             )
             for each in found
@@ -247,7 +249,7 @@ def show(session_id: SessionId, profile: Profile = DEFAULT_PROFILE, as_json: AsJ
 
     def found(operator: Operator) -> RoundDetail:
         detail = operator.round(session_id)
-        if detail.round.session is None:
+        if detail.round.terms.session is None:
             raise NotFound("it is a round, not a session")
         return detail
 
@@ -256,33 +258,18 @@ def show(session_id: SessionId, profile: Profile = DEFAULT_PROFILE, as_json: AsJ
 
 def _protects(detail: RoundDetail) -> str:
     """Whether analysts are protected from one another, where there is more than one."""
-    if len(detail.shares) == 1:
+    if len(detail.round.terms.shares) == 1:
         return "there is one"
-    return "no" if detail.round.analyst_budget is None else "yes"
+    return "no" if detail.round.terms.analyst_budget is None else "yes"
 
 
 def _analyst_budget(epsilon: float | None, delta: float) -> Budget | None:
     return None if epsilon is None else Budget(epsilon, delta)
 
 
-def _options(text: str, candidates: Path | None) -> str:
+def _options(text: str, candidates: Path | None) -> dict[str, object]:
     """The options, with the candidates of a file among them. Raises `InvalidArgument` naming the file."""
+    options = parse_options(text)
     if candidates is None:
-        return text
-    options = _json(text or "{}", "--options")
-    if not isinstance(options, dict):
-        raise InvalidArgument("--options", "must be a JSON object")
-    return json.dumps(options | {"candidates": _json(read_text(candidates), str(candidates))})
-
-
-def _json(text: str, source: str) -> object:
-    """What JSON says, of a file or an option that an error then names, and the line of NaN or Infinity."""
-
-    def refused(constant: str) -> float:
-        line = next(i for i, each in enumerate(text.splitlines(), start=1) if constant in each)
-        raise InvalidArgument(source, f"holds {constant}, which is not JSON, in line {line:,}")
-
-    try:
-        return json.loads(text, parse_constant=refused)
-    except (ValueError, RecursionError) as error:
-        raise InvalidArgument(source, f"is not JSON: {error}") from None
+        return options
+    return options | {"candidates": parse_json(read_text(candidates), str(candidates))}

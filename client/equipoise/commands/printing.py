@@ -16,8 +16,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from equipoise.schema import Schema
-from equipoise.views import Budget, JournalEntry, Plan, Round, RoundDetail, RoundState, SessionTerms
+from equipoise.model.accounts import Budget, JournalEntry
+from equipoise.model.rounds import Plan, Round, RoundDetail, RoundState, SessionTerms, Share
+from equipoise.queries.schema import Schema
 
 out = Console(emoji=False)
 err = Console(stderr=True, emoji=False)
@@ -97,34 +98,35 @@ def pair(budget: Budget) -> str:
     return f"({budget.epsilon:.4g}, {budget.delta:.3g})"
 
 
-def print_round(shown: Round) -> None:
-    """What everybody with a share may see of a round."""
+def print_round(shown: Round, share: Share | None = None) -> None:
+    """What everybody may see of a round; `share`: the reader's own, an analyst's."""
+    terms = shown.terms
     facts: list[tuple[str, object]] = [
-        ("round" if shown.session is None else "session", shown.id),
+        ("round" if terms.session is None else "session", shown.id),
         ("state", shown.state),
-        ("dataset", shown.dataset),
+        ("dataset", terms.dataset),
         ("mechanism", shown.mechanism),
-        ("unit of protection", shown.unit),
-        ("data budget", pair(shown.data_budget)),
-        ("analyst budget", "none" if shown.analyst_budget is None else pair(shown.analyst_budget)),
-        ("bounds hold with", f"{1 - shown.beta:.4g}"),
+        ("unit of protection", terms.unit),
+        ("data budget", pair(terms.data_budget)),
+        ("analyst budget", "none" if terms.analyst_budget is None else pair(terms.analyst_budget)),
+        ("bounds hold with", f"{1 - terms.beta:.4g}"),
         ("opened", f"{shown.open_time:%Y-%m-%d %H:%M:%S} UTC"),
     ]
-    if shown.session is not None:
-        facts += _session(shown.session, shown.analyst_budget)
-    if shown.share is not None:
-        share = f"{counted(shown.share.statements, 'statement')}, {counted(shown.share.queries, 'query')}"
-        if shown.share.sensitivity:
-            share += f", sensitivity {shown.share.sensitivity:,}"
-        if shown.share.support:
-            share += f", support {shown.share.support:,}"
-        facts.append(("your share", share))
-        if shown.session is not None:
+    if terms.session is not None:
+        facts += _session(terms.session, terms.analyst_budget)
+    if share is not None:
+        allowed = f"{counted(share.statements, 'statement')}, {counted(share.queries, 'query')}"
+        if share.sensitivity:
+            allowed += f", sensitivity {share.sensitivity:,}"
+        if share.support:
+            allowed += f", support {share.support:,}"
+        facts.append(("your share", allowed))
+        if terms.session is not None:
             facts.append(("answered so far", counted(shown.answered, "statement")))
-    if shown.close_time is not None:
-        facts.append(("closes by itself", f"{shown.close_time:%Y-%m-%d %H:%M:%S} UTC"))
-    if shown.release_grid_seconds:
-        facts.append(("results open every", counted(shown.release_grid_seconds, "second")))
+    if terms.close_time is not None:
+        facts.append(("closes by itself", f"{terms.close_time:%Y-%m-%d %H:%M:%S} UTC"))
+    if terms.release_grid_seconds:
+        facts.append(("results open every", counted(terms.release_grid_seconds, "second")))
     if shown.release_time is not None:
         facts.append(("results open", f"{shown.release_time:%Y-%m-%d %H:%M:%S} UTC"))
     if shown.abort_reason:
@@ -212,10 +214,10 @@ def _charged_for(entry: JournalEntry) -> str:
 def next_step(detail: RoundDetail) -> str:
     """What an operator has to do for the round to go on; empty where nothing, or where it goes on by itself."""
     shown, progress = detail.round, detail.progress
-    if shown.close_time is not None and not progress.phase.startswith("failed"):
+    if shown.terms.close_time is not None and not progress.phase.startswith("failed"):
         return ""
     match shown.state:
-        case RoundState.OPEN if shown.session is not None:
+        case RoundState.OPEN if shown.terms.session is not None:
             return f"waits for: equipoise operator session close {shown.id}"
         case RoundState.OPEN:
             step = "seal"

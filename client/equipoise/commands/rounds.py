@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from equipoise.clients.operator import Operator
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
 from equipoise.commands.printing import (
     RunProgress,
@@ -21,8 +23,8 @@ from equipoise.commands.printing import (
     print_table,
 )
 from equipoise.errors import InvalidArgument
-from equipoise.operator_client import Operator
-from equipoise.views import Budget, RoundDetail, Share, Terms
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import RoundDetail, Share, Terms
 
 round_app = typer.Typer(
     help="Rounds, from opening to release: open, (analysts submit), seal, run, release.", no_args_is_help=True
@@ -100,7 +102,7 @@ def plan(
     A plan depends on public things only: the number of records, the schema, shares and budgets.
     """
     data, analysts = Budget(data_epsilon, data_delta), Budget(analyst_epsilon, analyst_delta)
-    terms = Terms(dataset, parse_shares(share), data, analysts, unit, beta, mechanism, options)
+    terms = Terms(dataset, parse_shares(share), data, analysts, unit, beta, mechanism, parse_options(options))
     terms = replace(terms, close_time=close, release_grid_seconds=release_grid)
     with Operator.from_profile(profile) as operator:
         found = operator.plan(terms)
@@ -130,7 +132,7 @@ def open_round(
 ) -> None:
     """Open a round: the analysts with a share can submit from now on. Its seed is drawn and committed here."""
     data, analysts = Budget(data_epsilon, data_delta), Budget(analyst_epsilon, analyst_delta)
-    terms = Terms(dataset, parse_shares(share), data, analysts, unit, beta, mechanism, options)
+    terms = Terms(dataset, parse_shares(share), data, analysts, unit, beta, mechanism, parse_options(options))
     terms = replace(terms, close_time=close, release_grid_seconds=release_grid)
     act(profile, as_json, lambda operator: operator.open(terms, request_id))
 
@@ -226,11 +228,11 @@ def print_rounds(found: list[RoundDetail]) -> None:
         (
             (
                 each.round.id,
-                each.round.dataset,
+                each.round.terms.dataset,
                 each.round.state,
                 each.plan.mechanism,
-                len(each.shares),
-                f"{sum(share.queries for share in each.shares):,}",
+                len(each.round.terms.shares),
+                f"{sum(share.queries for share in each.round.terms.shares):,}",
                 f"{each.plan.promised_error:.4g}",
             )
             for each in found
@@ -250,17 +252,17 @@ def act(profile: Profile, as_json: bool, step: Callable[[Operator], RoundDetail]
 
 def _print_detail(detail: RoundDetail) -> None:
     print_round(detail.round)
-    print_plan(detail.plan, detail.requested_mechanism)
+    print_plan(detail.plan, detail.round.terms.mechanism)
     if detail.progress.phase:
         done = detail.progress
         print_table(("phase", "done", "of"), [(done.phase, done.done, done.total)])
     if step := next_step(detail):
         print_line(f"  {step}")
     columns: tuple[str, ...] = ("analyst", "statements", "queries")
-    rows = [_asks(share) for share in detail.shares]
-    if detail.round.session is None:
+    rows = [_asks(share) for share in detail.round.terms.shares]
+    if detail.round.terms.session is None:
         columns += ("sensitivity", "support")
-        declared = ((_declared(share.sensitivity), _declared(share.support)) for share in detail.shares)
+        declared = ((_declared(share.sensitivity), _declared(share.support)) for share in detail.round.terms.shares)
         rows = [row + each for row, each in zip(rows, declared, strict=True)]
     print_table(columns, rows)
 
@@ -284,3 +286,24 @@ def parse_shares(texts: list[str]) -> tuple[Share, ...]:
         declared = int(found["sensitivity"] or 0), int(found["support"] or 0)
         shares.append(Share(found["analyst"], int(found["statements"]), queries, *declared))
     return tuple(shares)
+
+
+def parse_options(text: str) -> dict[str, object]:
+    """The options of a mechanism, a JSON object. Raises `InvalidArgument`."""
+    options = parse_json(text or "{}", "--options")
+    if not isinstance(options, dict):
+        raise InvalidArgument("--options", 'must be a JSON object, such as {"play": "sampled"}')
+    return options
+
+
+def parse_json(text: str, source: str) -> object:
+    """What JSON says, of a file or an option that an error then names, and the line of NaN or Infinity."""
+
+    def refused(constant: str) -> float:
+        line = next(i for i, each in enumerate(text.splitlines(), start=1) if constant in each)
+        raise InvalidArgument(source, f"holds {constant}, which is not JSON, in line {line:,}")
+
+    try:
+        return json.loads(text, parse_constant=refused)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(source, f"is not JSON: {error}") from None

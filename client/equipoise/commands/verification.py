@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
-from equipoise.bundle import Bundle
-from equipoise.client import Client
+from equipoise.clients.analyst import Client
 from equipoise.commands.analyst import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.papers import held
 from equipoise.commands.printing import err, print_foreign, print_json, print_line
 from equipoise.errors import InvalidArgument, OutOfRange, VerificationFailed
-from equipoise.history import Held
-from equipoise.keepsakes import CHECKPOINT, Keepsakes
-from equipoise.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
-from equipoise.signed_notes import claimed
-from equipoise.verify import Check, CheckFailed, Papers, verify
+from equipoise.profile.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
+from equipoise.profile.receipt_store import CHECKPOINT, ReceiptStore
+from equipoise.records.bundle import Bundle
+from equipoise.records.signed_notes import claimed
+from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
+from equipoise.verification.log_history import EarlierCheckpoint
 
 BundleFile = Annotated[Path, typer.Argument(metavar="BUNDLE", help="The file that `equipoise bundle` wrote.")]
 
@@ -35,7 +35,7 @@ def bundle(
     asked, what you got, and the custodian's signed records of both. Exits with 1 where a check fails; the file is
     written all the same, as evidence.
     """
-    keys, keepsakes = read_log_keys(profile / LOG_KEYS), Keepsakes(profile)
+    keys, keepsakes = read_log_keys(profile / LOG_KEYS), ReceiptStore(profile)
     kept = keepsakes.checkpoint()
     with Client.from_profile(profile) as client, err.status("downloading"):
         try:
@@ -45,7 +45,9 @@ def bundle(
             made = client.bundle(round_id)
     data = made.to_bytes()
     _write(to, data)
-    papers = Papers(keys, keepsakes.newest(round_id), None, None if kept is None else Held(kept))
+    papers = VerifierInputs(
+        keys, keepsakes.newest(round_id), None, None if kept is None else EarlierCheckpoint(kept)
+    )
     _told({"file": str(to), "bytes": len(data)}, [f"{len(data):,} bytes written to {to}."], data, papers, as_json)
     keepsakes.keep_checkpoint(made.evidence.checkpoint)
 
@@ -88,7 +90,7 @@ def verify_bundle(
         source = key
         is_line = "+" in key and not Path(key).exists()
         keys = parse_log_keys(key.encode(), "--key") if is_line else read_log_keys(Path(key))
-    papers = Papers(
+    papers = VerifierInputs(
         keys,
         kept if receipt is None else read_file(receipt),
         None if statements is None else read_statements(statements),
@@ -100,7 +102,7 @@ def verify_bundle(
     _told({"file": str(file), "keys": source}, intro, data, papers, as_json)
 
 
-def _told(facts: dict[str, object], intro: list[str], data: bytes, papers: Papers, as_json: bool) -> None:
+def _told(facts: dict[str, object], intro: list[str], data: bytes, papers: VerifierInputs, as_json: bool) -> None:
     """Verifies, tells each check, and ends the program with 1 where one fails."""
     checks: list[dict[str, object]] = []
 
@@ -136,7 +138,7 @@ def _kept_receipt(data: bytes, profile: Path) -> bytes | None:
     except VerificationFailed:
         return None  # the first check will say so
     _, name = read_settings(profile)
-    return Keepsakes(profile).newest(evidence.round_id) if name == evidence.analyst else None
+    return ReceiptStore(profile).newest(evidence.round_id) if name == evidence.analyst else None
 
 
 def _size(note: bytes, profile: Path) -> int:

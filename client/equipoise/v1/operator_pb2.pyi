@@ -515,24 +515,18 @@ class PlanRoundRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TERMS_FIELD_NUMBER: _builtins.int
-    SESSION_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def terms(self) -> Global___RoundTerms:
-        """What is wanted of the round."""
-
-    @_builtins.property
-    def session(self) -> _types_pb2.SessionTerms:
-        """Set where a session is planned."""
+    def terms(self) -> _types_pb2.RoundTerms:
+        """What is wanted of the round, or of the session."""
 
     def __init__(
         self,
         *,
-        terms: Global___RoundTerms | None = ...,
-        session: _types_pb2.SessionTerms | None = ...,
+        terms: _types_pb2.RoundTerms | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["session", b"session", "terms", b"terms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["terms", b"terms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["session", b"session", "terms", b"terms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["terms", b"terms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -573,13 +567,13 @@ class OpenRoundRequest(_message.Message):
     request_id: _builtins.str
     """Chosen by the caller; the same request again gets the first answer."""
     @_builtins.property
-    def terms(self) -> Global___RoundTerms:
+    def terms(self) -> _types_pb2.RoundTerms:
         """What is wanted of the round."""
 
     def __init__(
         self,
         *,
-        terms: Global___RoundTerms | None = ...,
+        terms: _types_pb2.RoundTerms | None = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["terms", b"terms"]  # noqa: Y015
@@ -1143,30 +1137,22 @@ class OpenSessionRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TERMS_FIELD_NUMBER: _builtins.int
-    SESSION_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Chosen by the caller; the same request again gets the first answer."""
     @_builtins.property
-    def terms(self) -> Global___RoundTerms:
-        """What is wanted of it as of a round. Without an analyst budget analysts are not protected from one another, which
-        only mechanisms that protect none allow.
-        """
-
-    @_builtins.property
-    def session(self) -> _types_pb2.SessionTerms:
-        """What is wanted of it as of a session."""
+    def terms(self) -> _types_pb2.RoundTerms:
+        """What is wanted of the session: terms that have those of a session among them."""
 
     def __init__(
         self,
         *,
-        terms: Global___RoundTerms | None = ...,
-        session: _types_pb2.SessionTerms | None = ...,
+        terms: _types_pb2.RoundTerms | None = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["session", b"session", "terms", b"terms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["terms", b"terms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "session", b"session", "terms", b"terms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "terms", b"terms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1245,69 +1231,3 @@ class CloseSessionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CloseSessionResponse: _TypeAlias = CloseSessionResponse  # noqa: Y015
-
-@_typing.final
-class RoundTerms(_message.Message):
-    """What an operator wants of a round."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    DATASET_FIELD_NUMBER: _builtins.int
-    UNIT_FIELD_NUMBER: _builtins.int
-    DATA_BUDGET_FIELD_NUMBER: _builtins.int
-    ANALYST_BUDGET_FIELD_NUMBER: _builtins.int
-    BETA_FIELD_NUMBER: _builtins.int
-    MECHANISM_FIELD_NUMBER: _builtins.int
-    SHARES_FIELD_NUMBER: _builtins.int
-    OPTIONS_FIELD_NUMBER: _builtins.int
-    CLOSE_TIME_FIELD_NUMBER: _builtins.int
-    RELEASE_GRID_SECONDS_FIELD_NUMBER: _builtins.int
-    dataset: _builtins.str
-    """The dataset's name."""
-    unit: _types_pb2.ProtectionUnit.ValueType
-    """The unit of analyst protection."""
-    beta: _builtins.float
-    """The probability with which any certified bound may fail."""
-    mechanism: _builtins.str
-    """"auto", or a mechanism's name."""
-    options: _builtins.str
-    """Options of the mechanism as a JSON object, such as {"play": "sampled"}; empty for none."""
-    release_grid_seconds: _builtins.int
-    """Results open at multiples of this many seconds since 1970. 0 for the server's own setting."""
-    @_builtins.property
-    def data_budget(self) -> _types_pb2.Budget:
-        """The most the round may cost the people in the table."""
-
-    @_builtins.property
-    def analyst_budget(self) -> _types_pb2.Budget:
-        """The most it may cost the analysts."""
-
-    @_builtins.property
-    def shares(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Share]:
-        """Every analyst's share."""
-
-    @_builtins.property
-    def close_time(self) -> _timestamp_pb2.Timestamp:
-        """When the server seals the round by itself, then runs and releases it. Unset: the operator asks for each step."""
-
-    def __init__(
-        self,
-        *,
-        dataset: _builtins.str = ...,
-        unit: _types_pb2.ProtectionUnit.ValueType = ...,
-        data_budget: _types_pb2.Budget | None = ...,
-        analyst_budget: _types_pb2.Budget | None = ...,
-        beta: _builtins.float = ...,
-        mechanism: _builtins.str = ...,
-        shares: _abc.Iterable[_types_pb2.Share] | None = ...,
-        options: _builtins.str = ...,
-        close_time: _timestamp_pb2.Timestamp | None = ...,
-        release_grid_seconds: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "close_time", b"close_time", "data_budget", b"data_budget"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "beta", b"beta", "close_time", b"close_time", "data_budget", b"data_budget", "dataset", b"dataset", "mechanism", b"mechanism", "options", b"options", "release_grid_seconds", b"release_grid_seconds", "shares", b"shares", "unit", b"unit"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___RoundTerms: _TypeAlias = RoundTerms  # noqa: Y015

@@ -413,18 +413,24 @@ class Marginal(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    WHERE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def attributes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The attributes, each once. Cells are ordered like the attributes, the last one varying fastest."""
+
+    @_builtins.property
+    def where(self) -> Global___Predicate:
+        """The records that are counted; all of them where it is not set. The others are in no cell."""
 
     def __init__(
         self,
         *,
         attributes: _abc.Iterable[_builtins.str] | None = ...,
+        where: Global___Predicate | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["where", b"where"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "where", b"where"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -935,59 +941,111 @@ class Dataset(_message.Message):
 Global___Dataset: _TypeAlias = Dataset  # noqa: Y015
 
 @_typing.final
-class Round(_message.Message):
-    """A round as every analyst who has a share in it sees it."""
+class RoundTerms(_message.Message):
+    """What an operator wants of a round or of a session; all of it public."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ID_FIELD_NUMBER: _builtins.int
     DATASET_FIELD_NUMBER: _builtins.int
-    STATE_FIELD_NUMBER: _builtins.int
     UNIT_FIELD_NUMBER: _builtins.int
     DATA_BUDGET_FIELD_NUMBER: _builtins.int
     ANALYST_BUDGET_FIELD_NUMBER: _builtins.int
     BETA_FIELD_NUMBER: _builtins.int
     MECHANISM_FIELD_NUMBER: _builtins.int
-    SHARE_FIELD_NUMBER: _builtins.int
-    OPEN_TIME_FIELD_NUMBER: _builtins.int
-    RELEASE_TIME_FIELD_NUMBER: _builtins.int
-    ABORT_REASON_FIELD_NUMBER: _builtins.int
-    SEED_COMMITMENT_FIELD_NUMBER: _builtins.int
+    SHARES_FIELD_NUMBER: _builtins.int
+    OPTIONS_FIELD_NUMBER: _builtins.int
     CLOSE_TIME_FIELD_NUMBER: _builtins.int
     RELEASE_GRID_SECONDS_FIELD_NUMBER: _builtins.int
     SESSION_FIELD_NUMBER: _builtins.int
-    ANSWERED_FIELD_NUMBER: _builtins.int
-    id: _builtins.str
-    """A random identifier."""
     dataset: _builtins.str
     """The dataset's name."""
-    state: Global___RoundState.ValueType
-    """The state; analysts are shown SEALED for RUNNING."""
     unit: Global___ProtectionUnit.ValueType
     """The unit of analyst protection."""
     beta: _builtins.float
-    """The probability with which any certified bound of the round may fail."""
+    """The probability with which any certified bound may fail."""
     mechanism: _builtins.str
-    """The mechanism's name."""
-    abort_reason: _builtins.str
-    """Why it was aborted, where it was."""
-    seed_commitment: _builtins.bytes
-    """SHA-256 of the round's seed under a random salt, fixed before any workload is seen."""
+    """"auto", or a mechanism's name."""
+    options: _builtins.str
+    """Options of the mechanism as a JSON object, such as {"play": "sampled"}; empty for none, and where a round is
+    shown: its plan says what became of them.
+    """
     release_grid_seconds: _builtins.int
-    """Results open at multiples of this many seconds since 1970."""
-    answered: _builtins.int
-    """How many of the caller's statements have their answers (analysts, in sessions)."""
+    """Results open at multiples of this many seconds since 1970. 0 for the server's own setting."""
     @_builtins.property
     def data_budget(self) -> Global___Budget:
         """The most the round may cost the people in the table."""
 
     @_builtins.property
     def analyst_budget(self) -> Global___Budget:
-        """The most the round may cost the analysts."""
+        """The most it may cost the analysts. Without it analysts are not protected from one another, which only sessions
+        of mechanisms that protect none allow.
+        """
 
     @_builtins.property
-    def share(self) -> Global___Share:
-        """The caller's own share (analysts), or empty."""
+    def shares(self) -> _containers.RepeatedCompositeFieldContainer[Global___Share]:
+        """Every analyst's share; analysts are shown their own alone."""
+
+    @_builtins.property
+    def close_time(self) -> _timestamp_pb2.Timestamp:
+        """When the server seals the round by itself, then runs and releases it. Unset: the operator asks for each step."""
+
+    @_builtins.property
+    def session(self) -> Global___SessionTerms:
+        """Set where it is a session."""
+
+    def __init__(
+        self,
+        *,
+        dataset: _builtins.str = ...,
+        unit: Global___ProtectionUnit.ValueType = ...,
+        data_budget: Global___Budget | None = ...,
+        analyst_budget: Global___Budget | None = ...,
+        beta: _builtins.float = ...,
+        mechanism: _builtins.str = ...,
+        shares: _abc.Iterable[Global___Share] | None = ...,
+        options: _builtins.str = ...,
+        close_time: _timestamp_pb2.Timestamp | None = ...,
+        release_grid_seconds: _builtins.int = ...,
+        session: Global___SessionTerms | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "close_time", b"close_time", "data_budget", b"data_budget", "session", b"session"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "beta", b"beta", "close_time", b"close_time", "data_budget", b"data_budget", "dataset", b"dataset", "mechanism", b"mechanism", "options", b"options", "release_grid_seconds", b"release_grid_seconds", "session", b"session", "shares", b"shares", "unit", b"unit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RoundTerms: _TypeAlias = RoundTerms  # noqa: Y015
+
+@_typing.final
+class Round(_message.Message):
+    """A round as every analyst who has a share in it sees it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    TERMS_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    MECHANISM_FIELD_NUMBER: _builtins.int
+    OPEN_TIME_FIELD_NUMBER: _builtins.int
+    RELEASE_TIME_FIELD_NUMBER: _builtins.int
+    ABORT_REASON_FIELD_NUMBER: _builtins.int
+    SEED_COMMITMENT_FIELD_NUMBER: _builtins.int
+    ANSWERED_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """A random identifier."""
+    state: Global___RoundState.ValueType
+    """The state; analysts are shown SEALED for RUNNING."""
+    mechanism: _builtins.str
+    """The name of the mechanism that was chosen, or asked for."""
+    abort_reason: _builtins.str
+    """Why it was aborted, where it was."""
+    seed_commitment: _builtins.bytes
+    """SHA-256 of the round's seed under a random salt, fixed before any workload is seen."""
+    answered: _builtins.int
+    """How many of the caller's statements have their answers (analysts, in sessions)."""
+    @_builtins.property
+    def terms(self) -> Global___RoundTerms:
+        """What was wanted when it was opened."""
 
     @_builtins.property
     def open_time(self) -> _timestamp_pb2.Timestamp:
@@ -997,38 +1055,22 @@ class Round(_message.Message):
     def release_time(self) -> _timestamp_pb2.Timestamp:
         """When the streams open; set once released."""
 
-    @_builtins.property
-    def close_time(self) -> _timestamp_pb2.Timestamp:
-        """When it closes by itself; set where it was opened with a closing time."""
-
-    @_builtins.property
-    def session(self) -> Global___SessionTerms:
-        """Set where it is a session. A session without an analyst budget does not protect analysts from one another."""
-
     def __init__(
         self,
         *,
         id: _builtins.str = ...,
-        dataset: _builtins.str = ...,
+        terms: Global___RoundTerms | None = ...,
         state: Global___RoundState.ValueType = ...,
-        unit: Global___ProtectionUnit.ValueType = ...,
-        data_budget: Global___Budget | None = ...,
-        analyst_budget: Global___Budget | None = ...,
-        beta: _builtins.float = ...,
         mechanism: _builtins.str = ...,
-        share: Global___Share | None = ...,
         open_time: _timestamp_pb2.Timestamp | None = ...,
         release_time: _timestamp_pb2.Timestamp | None = ...,
         abort_reason: _builtins.str = ...,
         seed_commitment: _builtins.bytes = ...,
-        close_time: _timestamp_pb2.Timestamp | None = ...,
-        release_grid_seconds: _builtins.int = ...,
-        session: Global___SessionTerms | None = ...,
         answered: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "close_time", b"close_time", "data_budget", b"data_budget", "open_time", b"open_time", "release_time", b"release_time", "session", b"session", "share", b"share"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["open_time", b"open_time", "release_time", b"release_time", "terms", b"terms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "analyst_budget", b"analyst_budget", "answered", b"answered", "beta", b"beta", "close_time", b"close_time", "data_budget", b"data_budget", "dataset", b"dataset", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_grid_seconds", b"release_grid_seconds", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "session", b"session", "share", b"share", "state", b"state", "unit", b"unit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "answered", b"answered", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "state", b"state", "terms", b"terms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1041,19 +1083,11 @@ class RoundDetail(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ROUND_FIELD_NUMBER: _builtins.int
-    SHARES_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
     PROGRESS_FIELD_NUMBER: _builtins.int
-    REQUESTED_MECHANISM_FIELD_NUMBER: _builtins.int
-    requested_mechanism: _builtins.str
-    """The mechanism that was asked for when it was opened: "auto" where the server chose."""
     @_builtins.property
     def round(self) -> Global___Round:
-        """The public part."""
-
-    @_builtins.property
-    def shares(self) -> _containers.RepeatedCompositeFieldContainer[Global___Share]:
-        """Every analyst's share."""
+        """The public part, with every analyst's share."""
 
     @_builtins.property
     def plan(self) -> Global___Plan:
@@ -1067,14 +1101,12 @@ class RoundDetail(_message.Message):
         self,
         *,
         round: Global___Round | None = ...,
-        shares: _abc.Iterable[Global___Share] | None = ...,
         plan: Global___Plan | None = ...,
         progress: Global___Progress | None = ...,
-        requested_mechanism: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan", "progress", b"progress", "round", b"round"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan", "progress", b"progress", "requested_mechanism", b"requested_mechanism", "round", b"round", "shares", b"shares"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan", "progress", b"progress", "round", b"round"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

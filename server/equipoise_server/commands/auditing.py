@@ -9,25 +9,25 @@ import typer
 
 from equipoise.commands.printing import print_line
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.profile import SEED_KEY, read_seed_key
-from equipoise_server.audit.chart import check_chart, write_chart
-from equipoise_server.audit.empirical import audit
-from equipoise_server.audit.neighbours import Instance
-from equipoise_server.audit.report import as_json as audit_as_json
-from equipoise_server.audit.report import print_audit
+from equipoise.model.accounts import Budget
+from equipoise.model.identities import Role
+from equipoise.profile.profile import SEED_KEY, read_seed_key
+from equipoise_lab.audit.chart import check_chart, write_chart
+from equipoise_lab.audit.empirical import audit
+from equipoise_lab.audit.neighbours import Instance
+from equipoise_lab.audit.report import as_json as audit_as_json
+from equipoise_lab.audit.report import print_audit
+from equipoise_lab.simulation.progress import RunsProgress
+from equipoise_lab.simulation.request import forced_options, in_words_of_options
 from equipoise_server.commands.printing import DEFAULT_STATE, ERR, OUT, AsJson, State, print_json
 from equipoise_server.config import load_config
-from equipoise_server.identity.names import Role
-from equipoise_server.mechanisms.interface import Budget
 from equipoise_server.replay.replay import Replay
 from equipoise_server.replay.report import as_json as replay_as_json
 from equipoise_server.replay.report import lines
 from equipoise_server.replay.seed import seed_in, unsealed
 from equipoise_server.replay.stored import StoredRound
-from equipoise_server.rounds.custody import system_seeds
-from equipoise_server.simulation.progress import RunsProgress
-from equipoise_server.simulation.request import forced_options, in_words_of_options
 from equipoise_server.storage.store import read_only
+from equipoise_server.transparency.seed_encryption import system_seeds
 
 OPTION_OF_FIELD = {
     name: f"--{name}"

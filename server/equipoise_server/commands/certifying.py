@@ -9,8 +9,9 @@ import typer
 
 from equipoise.commands.admission import hand_over, standing
 from equipoise.commands.printing import print_json, print_line, print_table
-from equipoise.profile import read_file
-from equipoise_server.certifying import (
+from equipoise.model.identities import Role
+from equipoise.profile.profile import read_file
+from equipoise_server.admin.identities import (
     add_identity,
     list_identities,
     renew_identity,
@@ -19,10 +20,9 @@ from equipoise_server.certifying import (
 )
 from equipoise_server.commands.printing import DEFAULT_STATE, AsJson, State
 from equipoise_server.identity.authority import server_names
-from equipoise_server.identity.names import Role
 
 Name = Annotated[str, typer.Argument(help="The name, as certificates and the journal have it.")]
-Asked = Annotated[
+SessionWorkload = Annotated[
     Path, typer.Option("--request", help="The request that was made with equipoise enroll, and sent to you.")
 ]
 Out = Annotated[
@@ -40,7 +40,7 @@ Target = Annotated[
 def add(
     name: Name,
     role: Annotated[Role, typer.Option(help="What it may do.")],
-    request: Asked,
+    request: SessionWorkload,
     to: Out = None,
     target: Target = None,
     state: State = DEFAULT_STATE,
@@ -56,7 +56,7 @@ def add(
 
 def renew(
     name: Name,
-    request: Asked,
+    request: SessionWorkload,
     to: Out = None,
     target: Target = None,
     state: State = DEFAULT_STATE,

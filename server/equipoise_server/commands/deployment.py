@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from equipoise_server.admin.checks import check_state
+from equipoise_server.admin.state_directory import LOCAL_NAMES, create_state
 from equipoise_server.app import serve as serve_state
-from equipoise_server.checking import check_state
 from equipoise_server.commands.printing import DEFAULT_STATE, OUT, AsJson, State, print_json
-from equipoise_server.state import LOCAL_NAMES, create_state
 
 
 def init(
@@ -106,6 +106,6 @@ def demo(
     airline got, what it cost, and what to try next on the files it leaves.
     """
     # Only here: the demo's table comes with the demo's own dependencies.
-    from equipoise_server.demo import run_demo  # noqa: PLC0415
+    from equipoise_lab.demo import run_demo  # noqa: PLC0415
 
     run_demo(directory, json_only=as_json)

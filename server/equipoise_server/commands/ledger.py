@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from equipoise_server.admin.ledger_repair import verify, write_off_state
 from equipoise_server.commands.printing import DEFAULT_STATE, OUT, AsJson, State, print_json
-from equipoise_server.repairing import verify, write_off_state
 
 FINDINGS = {
     "contained": "Nothing is missing.",

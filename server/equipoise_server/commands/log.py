@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.commands.printing import DEFAULT_STATE, OUT, AsJson, State, print_json
-from equipoise_server.rotating import (
+from equipoise_server.admin.log_keys import (
     KnownKey,
     add_auditor_key,
     add_log_key,
@@ -17,6 +16,7 @@ from equipoise_server.rotating import (
     list_keys,
     retire_key,
 )
+from equipoise_server.commands.printing import DEFAULT_STATE, OUT, AsJson, State, print_json
 from equipoise_server.transparency.keys import Purpose
 
 KeyPurpose = Annotated[

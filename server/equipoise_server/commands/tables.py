@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from equipoise_server.checking import count_table
+from equipoise_server.admin.checks import count_table
 from equipoise_server.commands.printing import OUT, AsJson, print_json
 
 

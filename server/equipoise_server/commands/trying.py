@@ -8,21 +8,21 @@ from typing import Annotated
 import typer
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise_lab.planning.report import as_json as comparison_as_json
+from equipoise_lab.planning.report import print_comparison
+from equipoise_lab.planning.request import PlanRequest, compared
+from equipoise_lab.simulation.progress import RunsProgress
+from equipoise_lab.simulation.report import as_json as report_as_json
+from equipoise_lab.simulation.report import print_report
+from equipoise_lab.simulation.request import Request
+from equipoise_lab.simulation.session_report import as_json as session_as_json
+from equipoise_lab.simulation.session_report import print_session
+from equipoise_lab.simulation.session_simulate import simulate_session
+from equipoise_lab.simulation.session_task import load_session_task
+from equipoise_lab.simulation.simulate import simulate as simulate_runs
+from equipoise_lab.simulation.task import Analysts, load_task
 from equipoise_server.commands.printing import ERR, OUT, AsJson, print_json
 from equipoise_server.mechanisms.registry import SESSION_MECHANISMS
-from equipoise_server.planning.report import as_json as comparison_as_json
-from equipoise_server.planning.report import print_comparison
-from equipoise_server.planning.request import PlanRequest, compared
-from equipoise_server.simulation.progress import RunsProgress
-from equipoise_server.simulation.report import as_json as report_as_json
-from equipoise_server.simulation.report import print_report
-from equipoise_server.simulation.request import Request
-from equipoise_server.simulation.session_report import as_json as session_as_json
-from equipoise_server.simulation.session_report import print_session
-from equipoise_server.simulation.session_simulate import simulate_session
-from equipoise_server.simulation.session_task import load_session_task
-from equipoise_server.simulation.simulate import simulate as simulate_runs
-from equipoise_server.simulation.task import Analysts, load_task
 
 
 def plan(

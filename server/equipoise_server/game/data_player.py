@@ -13,8 +13,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.combination import Combination
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.combination import Combination
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.game.parameters import EXPONENT_BITS
 from equipoise_server.randomness.exponential import exponentials
 from equipoise_server.randomness.stream import KeyedStream

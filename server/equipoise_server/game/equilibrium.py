@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.accounting import COEFFICIENT_BITS, POTENTIAL_BITS
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.game.data_player import MultiplicativeWeights, table_lifetime
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.game.query_player import DenseMultiplicativeWeights, Units

@@ -10,7 +10,7 @@ from equipoise.accounting import POTENTIAL_BITS
 EXPONENT_BITS = 48  # exponents are integers in units of 2^-48
 Play = Literal["mixed", "sampled"]
 
-LARGEST_EXPONENT = 300  # so that no weight, and no sum of weights, leaves the range of a double
+MAX_EXPONENT = 300  # so that no weight, and no sum of weights, leaves the range of a double
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class GameParameters:
             return "density: a game needs at least 2 units; use a mechanism that answers each analyst alone"
         if not 1 <= self.density < units:
             return f"density must be at least 1 and below the {units} units, not {self.density}"
-        if self.query_step < 0 or self.query_rate(records) * self.rounds > LARGEST_EXPONENT:
-            return f"query rate x rounds must lie between 0 and {LARGEST_EXPONENT}"
+        if self.query_step < 0 or self.query_rate(records) * self.rounds > MAX_EXPONENT:
+            return f"query rate x rounds must lie between 0 and {MAX_EXPONENT}"
         if self.data_step < 0 or self.data_rate * self.rounds > 2**14:
             return f"data rate x rounds must lie between 0 and {2**14}"
         return None

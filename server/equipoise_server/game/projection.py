@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_UNITS = 1 << 26  # so that sums of half significands stay within 2^53
+MAX_UNITS = 1 << 26  # so that sums of half significands stay within 2^53
 
 _FRACTION_BITS = 52  # of a double; its exponent field stands above them
 _LOW_BITS = 26
@@ -38,7 +38,7 @@ def cap_scale(weights: NDArray[np.float64], density: float) -> Fraction:
     Nothing is kept from round to round. Any exact sum needs the one pass, and what a start from the last round's
     threshold could still save is two of the few steps between two powers of two: it was tried, and not measurable.
     """
-    if not 1 <= density < len(weights) <= MOST_UNITS:
+    if not 1 <= density < len(weights) <= MAX_UNITS:
         raise ValueError(f"density: {density} is not at least 1 and below the {len(weights)} units")
     field, capped, rest = _octave(weights, density)
     threshold = math.ldexp(1.0, field + 1 - _BIAS)

@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from equipoise.certificates import read_certificate
 from equipoise.errors import InvalidArgument
+from equipoise.profile.certificates import read_certificate
 from equipoise_server.identity.keyfiles import make_private_directory, read_private, write_private
 from equipoise_server.identity.names import check_name, identity_uri
 

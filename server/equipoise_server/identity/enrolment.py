@@ -5,8 +5,8 @@ from __future__ import annotations
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from equipoise.certificates import read_request
 from equipoise.errors import InvalidArgument
+from equipoise.profile.certificates import read_request
 
 REQUEST_LIMIT_BYTES = 16_384
 _FIELD = "signing_request"

@@ -7,8 +7,6 @@ subject (common name) is never read: it is free text, and reading two places is 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from enum import StrEnum
 
 from cryptography import x509
 
@@ -16,22 +14,6 @@ from equipoise.errors import InvalidArgument, NotAuthenticated
 
 SCHEME = "equipoise"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
-
-
-class Role(StrEnum):
-    """What an identity may do, as the registry says."""
-
-    ANALYST = "analyst"
-    OPERATOR = "operator"
-    AUDITOR = "auditor"
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Who makes a call: a name from its certificate, and the role the registry gives to it."""
-
-    name: str
-    role: Role
 
 
 def check_name(name: str, field: str = "name") -> str:

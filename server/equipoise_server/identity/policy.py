@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from equipoise.errors import InvalidArgument, PermissionDenied
-from equipoise_server.identity.names import Role
+from equipoise.model.identities import Role
 
 
 class Ownership(StrEnum):
@@ -31,7 +31,7 @@ class Rate(StrEnum):
 
 
 @dataclass(frozen=True)
-class Row:
+class MethodPolicy:
     """The policy of one method.
 
     `event` is the name under which each call is logged with its caller, empty where it is not: looking leaves no
@@ -52,55 +52,55 @@ _AUDITOR = frozenset({Role.AUDITOR})
 _SELF, _SHARE, _ALL = Ownership.SELF, Ownership.SHARE, Ownership.DEPLOYMENT
 _READ, _STREAM, _UPLOAD, _CHANGE = Rate.READ, Rate.STREAM, Rate.UPLOAD, Rate.CHANGE
 
-POLICY: Mapping[str, Row] = {
-    "/equipoise.v1.AnalystService/GetIdentity": Row(_ANYONE, _SELF, _READ),
-    "/equipoise.v1.AnalystService/GetDataset": Row(_ANALYST, _SHARE, _READ),
-    "/equipoise.v1.AnalystService/ListAnalystRounds": Row(_ANALYST, _SELF, _READ),
-    "/equipoise.v1.AnalystService/GetAnalystRound": Row(_ANALYST, _SHARE, _READ),
-    "/equipoise.v1.AnalystService/WatchAnalystRound": Row(_ANALYST, _SHARE, _STREAM),
-    "/equipoise.v1.AnalystService/SubmitWorkload": Row(_ANALYST, _SHARE, _UPLOAD, "workload_submitted"),
-    "/equipoise.v1.AnalystService/DryRunWorkload": Row(_ANALYST, _SHARE, _UPLOAD),
-    "/equipoise.v1.AnalystService/WithdrawWorkload": Row(_ANALYST, _SHARE, _CHANGE, "workload_withdrawn"),
-    "/equipoise.v1.AnalystService/StreamResults": Row(_ANALYST, _SHARE, _STREAM),
-    "/equipoise.v1.AnalystService/DownloadSynopsis": Row(_ANALYST, _SHARE, _STREAM),
-    "/equipoise.v1.AnalystService/DownloadEvidence": Row(_ANALYST, _SHARE, _STREAM),
-    "/equipoise.v1.AnalystService/ListSessions": Row(_ANALYST, _SELF, _READ),
-    "/equipoise.v1.AnalystService/AskQueries": Row(_ANALYST, _SHARE, _STREAM, "session_attached"),
-    "/equipoise.v1.OperatorService/RegisterDataset": Row(_OPERATOR, _ALL, _CHANGE, "dataset_registered"),
-    "/equipoise.v1.OperatorService/RetireDataset": Row(_OPERATOR, _ALL, _CHANGE, "dataset_retired"),
-    "/equipoise.v1.OperatorService/ListDatasets": Row(_OPERATOR, _ALL, _READ),
-    "/equipoise.v1.OperatorService/AddAnalyst": Row(_OPERATOR, _ALL, _CHANGE, "analyst_added"),
-    "/equipoise.v1.OperatorService/ListAnalysts": Row(_OPERATOR, _ALL, _READ),
-    "/equipoise.v1.OperatorService/RevokeAnalyst": Row(_OPERATOR, _ALL, _CHANGE, "analyst_revoked"),
-    "/equipoise.v1.OperatorService/RenewAnalyst": Row(_OPERATOR, _ALL, _CHANGE, "analyst_renewed"),
-    "/equipoise.v1.OperatorService/DeleteAnalyst": Row(_OPERATOR, _ALL, _CHANGE, "analyst_deleted"),
-    "/equipoise.v1.OperatorService/PlanRound": Row(_OPERATOR, _ALL, _CHANGE),
-    "/equipoise.v1.OperatorService/OpenRound": Row(_OPERATOR, _ALL, _CHANGE, "round_opened"),
-    "/equipoise.v1.OperatorService/ListRounds": Row(_OPERATOR, _ALL, _READ),
-    "/equipoise.v1.OperatorService/GetRound": Row(_OPERATOR, _ALL, _READ),
-    "/equipoise.v1.OperatorService/WatchRound": Row(_OPERATOR, _ALL, _STREAM),
-    "/equipoise.v1.OperatorService/SealRound": Row(_OPERATOR, _ALL, _CHANGE, "round_sealed"),
-    "/equipoise.v1.OperatorService/RunRound": Row(_OPERATOR, _ALL, _CHANGE, "round_started"),
-    "/equipoise.v1.OperatorService/ReleaseRound": Row(_OPERATOR, _ALL, _CHANGE, "round_released"),
-    "/equipoise.v1.OperatorService/AbortRound": Row(_OPERATOR, _ALL, _CHANGE, "round_aborted"),
-    "/equipoise.v1.OperatorService/ListAccounts": Row(_OPERATOR, _ALL, _READ),
-    "/equipoise.v1.OperatorService/ListAccountHistory": Row(_OPERATOR, _ALL, _READ),
-    "/equipoise.v1.OperatorService/SetCap": Row(_OPERATOR, _ALL, _CHANGE, "cap_set"),
-    "/equipoise.v1.OperatorService/OpenSession": Row(_OPERATOR, _ALL, _CHANGE, "session_opened"),
-    "/equipoise.v1.OperatorService/CloseSession": Row(_OPERATOR, _ALL, _CHANGE, "session_closed"),
-    "/equipoise.v1.AuditorService/ListAuditRounds": Row(_AUDITOR, _ALL, _READ),
-    "/equipoise.v1.AuditorService/ListJournal": Row(_AUDITOR, _ALL, _READ),
-    "/equipoise.v1.AuditorService/GetCheckpoint": Row(_AUDITOR, _ALL, _READ),
-    "/equipoise.v1.AuditorService/ListLogEntries": Row(_AUDITOR, _ALL, _READ),
-    "/equipoise.v1.AuditorService/ListRecords": Row(_AUDITOR, _ALL, _READ),
-    "/equipoise.v1.AuditorService/GetInclusionProof": Row(_AUDITOR, _ALL, _READ),
-    "/equipoise.v1.AuditorService/GetConsistencyProof": Row(_AUDITOR, _ALL, _READ),
-    "/equipoise.v1.AuditorService/SetAuditNonce": Row(_AUDITOR, _ALL, _CHANGE, "nonce_set"),
-    "/equipoise.v1.AuditorService/GetSealedSeed": Row(_AUDITOR, _ALL, _CHANGE, "seed_read"),
+POLICY: Mapping[str, MethodPolicy] = {
+    "/equipoise.v1.AnalystService/GetIdentity": MethodPolicy(_ANYONE, _SELF, _READ),
+    "/equipoise.v1.AnalystService/GetDataset": MethodPolicy(_ANALYST, _SHARE, _READ),
+    "/equipoise.v1.AnalystService/ListAnalystRounds": MethodPolicy(_ANALYST, _SELF, _READ),
+    "/equipoise.v1.AnalystService/GetAnalystRound": MethodPolicy(_ANALYST, _SHARE, _READ),
+    "/equipoise.v1.AnalystService/WatchAnalystRound": MethodPolicy(_ANALYST, _SHARE, _STREAM),
+    "/equipoise.v1.AnalystService/SubmitWorkload": MethodPolicy(_ANALYST, _SHARE, _UPLOAD, "workload_submitted"),
+    "/equipoise.v1.AnalystService/DryRunWorkload": MethodPolicy(_ANALYST, _SHARE, _UPLOAD),
+    "/equipoise.v1.AnalystService/WithdrawWorkload": MethodPolicy(_ANALYST, _SHARE, _CHANGE, "workload_withdrawn"),
+    "/equipoise.v1.AnalystService/StreamResults": MethodPolicy(_ANALYST, _SHARE, _STREAM),
+    "/equipoise.v1.AnalystService/DownloadSynopsis": MethodPolicy(_ANALYST, _SHARE, _STREAM),
+    "/equipoise.v1.AnalystService/DownloadEvidence": MethodPolicy(_ANALYST, _SHARE, _STREAM),
+    "/equipoise.v1.AnalystService/ListSessions": MethodPolicy(_ANALYST, _SELF, _READ),
+    "/equipoise.v1.AnalystService/AskQueries": MethodPolicy(_ANALYST, _SHARE, _STREAM, "session_attached"),
+    "/equipoise.v1.OperatorService/RegisterDataset": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "dataset_registered"),
+    "/equipoise.v1.OperatorService/RetireDataset": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "dataset_retired"),
+    "/equipoise.v1.OperatorService/ListDatasets": MethodPolicy(_OPERATOR, _ALL, _READ),
+    "/equipoise.v1.OperatorService/AddAnalyst": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "analyst_added"),
+    "/equipoise.v1.OperatorService/ListAnalysts": MethodPolicy(_OPERATOR, _ALL, _READ),
+    "/equipoise.v1.OperatorService/RevokeAnalyst": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "analyst_revoked"),
+    "/equipoise.v1.OperatorService/RenewAnalyst": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "analyst_renewed"),
+    "/equipoise.v1.OperatorService/DeleteAnalyst": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "analyst_deleted"),
+    "/equipoise.v1.OperatorService/PlanRound": MethodPolicy(_OPERATOR, _ALL, _CHANGE),
+    "/equipoise.v1.OperatorService/OpenRound": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "round_opened"),
+    "/equipoise.v1.OperatorService/ListRounds": MethodPolicy(_OPERATOR, _ALL, _READ),
+    "/equipoise.v1.OperatorService/GetRound": MethodPolicy(_OPERATOR, _ALL, _READ),
+    "/equipoise.v1.OperatorService/WatchRound": MethodPolicy(_OPERATOR, _ALL, _STREAM),
+    "/equipoise.v1.OperatorService/SealRound": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "round_sealed"),
+    "/equipoise.v1.OperatorService/RunRound": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "round_started"),
+    "/equipoise.v1.OperatorService/ReleaseRound": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "round_released"),
+    "/equipoise.v1.OperatorService/AbortRound": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "round_aborted"),
+    "/equipoise.v1.OperatorService/ListAccounts": MethodPolicy(_OPERATOR, _ALL, _READ),
+    "/equipoise.v1.OperatorService/ListAccountHistory": MethodPolicy(_OPERATOR, _ALL, _READ),
+    "/equipoise.v1.OperatorService/SetCap": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "cap_set"),
+    "/equipoise.v1.OperatorService/OpenSession": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "session_opened"),
+    "/equipoise.v1.OperatorService/CloseSession": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "session_closed"),
+    "/equipoise.v1.AuditorService/ListAuditRounds": MethodPolicy(_AUDITOR, _ALL, _READ),
+    "/equipoise.v1.AuditorService/ListJournal": MethodPolicy(_AUDITOR, _ALL, _READ),
+    "/equipoise.v1.AuditorService/GetCheckpoint": MethodPolicy(_AUDITOR, _ALL, _READ),
+    "/equipoise.v1.AuditorService/ListLogEntries": MethodPolicy(_AUDITOR, _ALL, _READ),
+    "/equipoise.v1.AuditorService/ListRecords": MethodPolicy(_AUDITOR, _ALL, _READ),
+    "/equipoise.v1.AuditorService/GetInclusionProof": MethodPolicy(_AUDITOR, _ALL, _READ),
+    "/equipoise.v1.AuditorService/GetConsistencyProof": MethodPolicy(_AUDITOR, _ALL, _READ),
+    "/equipoise.v1.AuditorService/SetAuditNonce": MethodPolicy(_AUDITOR, _ALL, _CHANGE, "nonce_set"),
+    "/equipoise.v1.AuditorService/GetSealedSeed": MethodPolicy(_AUDITOR, _ALL, _CHANGE, "seed_read"),
 }
 
 
-def check_policy(methods: Iterable[str], policy: Mapping[str, Row] = POLICY) -> None:
+def check_policy(methods: Iterable[str], policy: Mapping[str, MethodPolicy] = POLICY) -> None:
     """Requires that the rows are exactly the methods; `InvalidArgument("policy", ...)` names the rest."""
     offered = set(methods)
     for problem, names in (
@@ -111,7 +111,7 @@ def check_policy(methods: Iterable[str], policy: Mapping[str, Row] = POLICY) -> 
             raise InvalidArgument("policy", f"{problem} {', '.join(sorted(names))}")
 
 
-def authorise(role: Role, method: str, policy: Mapping[str, Row] = POLICY) -> Row:
+def authorise(role: Role, method: str, policy: Mapping[str, MethodPolicy] = POLICY) -> MethodPolicy:
     """The method's row if `role` may call it, else `PermissionDenied`."""
     row = policy.get(method)
     if row is None or role not in row.roles:

@@ -19,80 +19,57 @@ from typing import Any
 from cryptography import x509
 from sqlalchemy import Connection, Select, and_, func, select
 
-from equipoise.certificates import read_certificate
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
-from equipoise.times import from_microseconds, to_microseconds
+from equipoise.model.identities import Caller, Identity, Role
+from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise.profile.certificates import read_certificate
 from equipoise_server.identity.authority import certificate_to_pem
-from equipoise_server.identity.names import Caller, Role, check_name
-from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.requests import Request, first_answer, keep_answer
-from equipoise_server.storage.store import Store
+from equipoise_server.identity.names import check_name
+from equipoise_server.storage.idempotency import Request
+from equipoise_server.storage.operations import Operations, no_answer
 from equipoise_server.storage.tables import certificates, identities
 
 DEFAULT_PAGE = 100
-LARGEST_PAGE = 1000
+MAX_PAGE = 1000
 SERIALS_AT_ONCE = 64  # in one statement
 NOT_IN_FORCE = "the certificate is not, or no longer, in force"
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Someone in the registry; `certified_until`: the end of the newest certificate, None where all are revoked."""
-
-    name: str
-    role: Role
-    created: datetime
-    certified_until: datetime | None
 
 
 @dataclass(frozen=True)
 class Registry:
     """Who there is. Synchronous; safe to use from several threads."""
 
-    store: Store
+    operations: Operations
 
-    def add(
-        self,
-        name: str,
-        role: Role,
-        certificate: x509.Certificate,
-        now: datetime,
-        request: Request | None = None,
-    ) -> bytes:
-        """Registers a new identity with its first certificate; gives the certificate that counts, in PEM.
+    def add(self, name: str, role: Role, certificate: x509.Certificate, request: Request) -> bytes:
+        """Register a new identity with its first certificate; gives the certificate that counts, in PEM.
 
         The same `request` again changes nothing and gives the first certificate, or raises `InvalidArgument` where
         that is revoked by now. Raises `AlreadyExists` for a name that is taken, also by someone who was deleted,
         and for another request under the same id.
         """
         check_name(name)
-        with self.store.write() as connection:
-            if request is not None and (answer := first_answer(connection, request)) is not None:
-                return _first_certificate(connection, answer)
+
+        def work(connection: Connection, now: datetime) -> str:
             taken = connection.execute(select(identities.c.deleted).where(identities.c.name == name)).first()
             if taken is not None:
                 since = "is registered already" if taken.deleted is None else "was deleted; its name stays taken"
                 raise AlreadyExists(f"an identity named {name!r} {since}")
             created = to_microseconds(now)
             connection.execute(identities.insert().values(name=name, role=role.value, created=created))
-            pem = _insert_certificate(connection, name, certificate, now, request)
-            # A crash before the commit means: nobody was added, and the same request will add.
-            reached(CrashPoint.ANALYST_WRITTEN)
-        reached(CrashPoint.ANALYST_COMMITTED)
-        return pem
+            return _insert_certificate(connection, name, certificate, now)
 
-    def renew(
-        self, name: str, roles: Collection[Role], certificate: x509.Certificate, now: datetime, request: Request
-    ) -> bytes:
-        """Adds a certificate to those of an identity with one of `roles`; gives the one that counts, in PEM.
+        return self.operations.carry_out(request, work, _first_certificate)
+
+    def renew(self, name: str, roles: Collection[Role], certificate: x509.Certificate, request: Request) -> bytes:
+        """Add a certificate to those of an identity with one of `roles`; gives the one that counts, in PEM.
 
         Also after a revocation, when it lets its holder in again: but not with a key that a revoked certificate
         was for, which raises `InvalidArgument`, also where the same request comes again. Raises `NotFound`, and
         `AlreadyExists` as `add` does.
         """
-        with self.store.write() as connection:
-            if (answer := first_answer(connection, request)) is not None:
-                return _first_certificate(connection, answer)
+
+        def work(connection: Connection, now: datetime) -> str:
             check_there(connection, name, roles)
             revoked = select(certificates.c.certificate).where(
                 certificates.c.name == name, certificates.c.revoked.is_not(None)
@@ -100,22 +77,19 @@ class Registry:
             keys = [_parsed(pem).public_key() for pem in connection.execute(revoked).scalars()]
             if certificate.public_key() in keys:
                 raise _revoked_key()
-            pem = _insert_certificate(connection, name, certificate, now, request)
-            reached(CrashPoint.RENEWAL_WRITTEN)
-        reached(CrashPoint.RENEWAL_COMMITTED)
-        return pem
+            return _insert_certificate(connection, name, certificate, now)
 
-    def revoke(self, name: str, roles: Collection[Role], now: datetime, request: Request) -> None:
-        """Revokes every certificate of an identity with one of `roles`; none may be left. Raises `NotFound`."""
-        with self.store.write() as connection:
-            if first_answer(connection, request) is not None:
-                return
+        return self.operations.carry_out(request, work, _first_certificate)
+
+    def revoke(self, name: str, roles: Collection[Role], request: Request) -> None:
+        """Revoke every certificate of an identity with one of `roles`; none may be left. Raises `NotFound`."""
+
+        def work(connection: Connection, now: datetime) -> str:
             check_there(connection, name, roles)
             revoke_certificates(connection, name, now)
-            keep_answer(connection, request, "", now)
-            # A crash before the commit means: nothing is revoked, and the same request will revoke.
-            reached(CrashPoint.REVOCATION_WRITTEN)
-        reached(CrashPoint.REVOCATION_COMMITTED)
+            return ""
+
+        self.operations.carry_out(request, work, no_answer)
 
     def caller(self, name: str, certificate: x509.Certificate) -> Caller:
         """Who holds the certificate, which says `name`, now; `NotAuthenticated` if it is not in force."""
@@ -124,7 +98,7 @@ class Registry:
             .join(certificates, certificates.c.name == identities.c.name)
             .where(identities.c.name == name, certificates.c.serial == serial_of(certificate))
         )
-        with self.store.read() as connection:
+        with self.operations.store.read() as connection:
             row = connection.execute(query).first()
         if row is None or row.revoked is not None or bytes(row.certificate) != certificate_to_pem(certificate):
             raise NotAuthenticated(NOT_IN_FORCE)
@@ -137,7 +111,7 @@ class Registry:
         asked += [""] * (-len(asked) % SERIALS_AT_ONCE)
         good = select(certificates.c.serial).where(certificates.c.revoked.is_(None))
         found: set[str] = set()
-        with self.store.read() as connection:
+        with self.operations.store.read() as connection:
             for start in range(0, len(asked), SERIALS_AT_ONCE):
                 some = certificates.c.serial.in_(asked[start : start + SERIALS_AT_ONCE])
                 found.update(connection.execute(good.where(some)).scalars())
@@ -146,7 +120,7 @@ class Registry:
     def count(self) -> int:
         """How many identities there are, of all roles; the deleted are none."""
         query = select(func.count()).select_from(identities).where(identities.c.deleted.is_(None))
-        with self.store.read() as connection:
+        with self.operations.store.read() as connection:
             return int(connection.execute(query).scalar_one())
 
     def list(self, roles: Collection[Role], page_size: int = 0, page_token: str = "") -> tuple[list[Identity], str]:
@@ -155,8 +129,8 @@ class Registry:
         The deleted are left out. `page_size` 0 stands for 100; at most 1,000. Raises `InvalidArgument` naming the
         parameter.
         """
-        if page_size > LARGEST_PAGE or page_size < 0:
-            raise InvalidArgument("page_size", f"must be at most {LARGEST_PAGE:,}")
+        if page_size > MAX_PAGE or page_size < 0:
+            raise InvalidArgument("page_size", f"must be at most {MAX_PAGE:,}")
         size = page_size or DEFAULT_PAGE
         # The token is the last name shown: pages stay right when names are added in between.
         if page_token:
@@ -171,7 +145,7 @@ class Registry:
             .order_by(identities.c.name)
             .limit(size + 1)
         )
-        with self.store.read() as connection:
+        with self.operations.store.read() as connection:
             rows = connection.execute(query).all()
             until = _certified_until(connection, query.with_only_columns(identities.c.name))
         found = [
@@ -208,15 +182,12 @@ def mark_deleted(connection: Connection, name: str, now: datetime) -> None:
     connection.execute(gone)
 
 
-def _insert_certificate(
-    connection: Connection, name: str, certificate: x509.Certificate, now: datetime, request: Request | None
-) -> bytes:
-    pem, serial = certificate_to_pem(certificate), serial_of(certificate)
-    row = {"serial": serial, "name": name, "certificate": pem, "created": to_microseconds(now)}
-    connection.execute(certificates.insert().values(row))
-    if request is not None:
-        keep_answer(connection, request, serial, now)
-    return pem
+def _insert_certificate(connection: Connection, name: str, certificate: x509.Certificate, now: datetime) -> str:
+    """Keep a certificate; its serial number."""
+    serial = serial_of(certificate)
+    row = {"serial": serial, "name": name, "created": to_microseconds(now)}
+    connection.execute(certificates.insert().values(row | {"certificate": certificate_to_pem(certificate)}))
+    return serial
 
 
 def _certified_until(connection: Connection, names: Select[Any]) -> dict[str, datetime]:

@@ -171,13 +171,13 @@ def widened(limit: Cost, committed: Cost) -> Cost:
 
 def total_with(held: Account, cost: Cost) -> Cost:
     """What would be committed with one more charge. Raises `BudgetExhausted` if the cap does not allow it."""
-    added = cost if held.composition is Composition.WORST else held.committed + cost
+    added = cost if held.composition is Composition.PARALLEL else held.committed + cost
     if not fits(added, held.cap, held.limit):
         problem = (
             f"account {held.name}: this round does not fit under the cap of "
             f"epsilon {held.cap.epsilon:g} at delta {held.cap.delta:g}"
         )
-        if held.composition is Composition.SUM:
+        if held.composition is Composition.SEQUENTIAL:
             problem += f"; {room_in_words(held.cap, held.limit, held.committed)}"
         raise BudgetExhausted(problem)
     return combined([held.committed, cost], held.composition, held.cap)
@@ -192,7 +192,7 @@ def check_room(held: Account, pending: Sequence[Cost], cost: Cost) -> None:
     try:
         total_with(replace(held, committed=reserved), cost)
     except BudgetExhausted as error:
-        if not pending or held.composition is Composition.WORST:
+        if not pending or held.composition is Composition.PARALLEL:
             raise
         counted = "rounds that are open and not sealed yet are counted too, as each of them can be sealed"
         raise BudgetExhausted(f"{error.message}; {counted} ({len(pending)} here)") from None
@@ -214,7 +214,7 @@ def _write_offs(connection: Connection, name: str) -> list[tuple[float | None, C
 
 
 def _check_order(composition: Composition, cap: Cap) -> None:
-    if (cap.order is None) is not (composition is Composition.WORST):
+    if (cap.order is None) is not (composition is Composition.PARALLEL):
         raise ValueError("an account has an order where rounds add, and only there")
 
 

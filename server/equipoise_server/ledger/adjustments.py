@@ -28,7 +28,7 @@ from equipoise_server.ledger.accounts import (
 )
 from equipoise_server.ledger.caps import Cap, Composition, at_order, combined, epsilon_under, fits, limits, worst
 from equipoise_server.ledger.charges import live_costs
-from equipoise_server.ledger.guard import Finding, Mark
+from equipoise_server.ledger.rollback_guard import Finding, Snapshot
 
 NAMED_ROUNDS = 5  # in an error
 
@@ -51,7 +51,7 @@ def set_cap(connection: Connection, name: str, cap: Cap, time: datetime, pending
     if held.cap.order is not None:
         cap = at_order("cap", cap, held.cap.order)
     spent, committed = held.spent, held.committed
-    if held.composition is Composition.WORST:
+    if held.composition is Composition.PARALLEL:
         # Which round is the worst depends on the cap's delta.
         spent = worst(live_costs(connection, held, spent_only=True), cap)
         committed = worst(live_costs(connection, held), cap)
@@ -88,7 +88,7 @@ def _check_pending(held: Account, pending: Mapping[str, Cost]) -> None:
             ) from None
 
 
-def write_off(connection: Connection, mark: Mark | None, finding: Finding, time: datetime) -> list[WrittenOff]:
+def write_off(connection: Connection, mark: Snapshot | None, finding: Finding, time: datetime) -> list[WrittenOff]:
     """Mark as spent whatever the store does not know of, but which may have been spent.
 
     From a store that is behind the mark, what the mark knows beyond it is missing. A store that went another way
@@ -129,7 +129,7 @@ def _missing(held: Account | None, known: Cost, order: float | None, finding: Fi
         return _rest(held)
     if held is None or finding is Finding.FORKED:
         return known
-    if held.composition is Composition.WORST:
+    if held.composition is Composition.PARALLEL:
         return Cost() if worst([held.committed, known], held.cap) == held.committed else known
     return _difference(known, held.committed)
 
@@ -137,7 +137,7 @@ def _missing(held: Account | None, known: Cost, order: float | None, finding: Fi
 def _rest(held: Account) -> Cost:
     """All that is left: whatever was spent, together with what is known it was within the cap."""
     whole = Cost(epsilon=held.limit.epsilon, delta=held.limit.delta, divergence=held.limit.divergence)
-    return whole if held.composition is Composition.WORST else _difference(whole, held.committed)
+    return whole if held.composition is Composition.PARALLEL else _difference(whole, held.committed)
 
 
 def _add(connection: Connection, held: Account, missing: Cost) -> None:

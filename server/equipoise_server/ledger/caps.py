@@ -29,7 +29,7 @@ from enum import StrEnum
 
 from equipoise.accounting import DELTA_UNIT, ORDERS, OUTWARD, RHO_UNIT, Cost
 from equipoise.errors import InvalidArgument
-from equipoise_server.ledger.conversion import (
+from equipoise_server.conversion import (
     epsilon_for,
     epsilon_of_divergence,
     epsilon_of_rho,
@@ -37,15 +37,15 @@ from equipoise_server.ledger.conversion import (
     largest_rho,
 )
 
-LARGEST_EPSILON = 1e6  # so that every amount and sum fits a signed 64-bit column
-LEAST_ROOM = 1 / 100  # of a cap's epsilon must be left for divergences at an order
+MAX_EPSILON = 1e6  # so that every amount and sum fits a signed 64-bit column
+MIN_ROOM = 1 / 100  # of a cap's epsilon must be left for divergences at an order
 
 
 class Composition(StrEnum):
     """How the charges of several rounds make up an account."""
 
-    SUM = "sum"  # every round adds
-    WORST = "worst"  # every protected unit lives in one round, so only the worst round counts
+    SEQUENTIAL = "sum"  # every round adds
+    PARALLEL = "worst"  # every protected unit lives in one round, so only the worst round counts
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Cap:
 
 def checked_cap(field: str, epsilon: float, delta: float) -> Cap:
     """A cap without an order. Raises `InvalidArgument(field, ...)` for numbers that cannot be one."""
-    if not (math.isfinite(epsilon) and 0 < epsilon <= LARGEST_EPSILON):
-        raise InvalidArgument(f"{field}.epsilon", f"must be above 0 and at most {LARGEST_EPSILON:.0f}")
+    if not (math.isfinite(epsilon) and 0 < epsilon <= MAX_EPSILON):
+        raise InvalidArgument(f"{field}.epsilon", f"must be above 0 and at most {MAX_EPSILON:.0f}")
     if not 0 < delta < 1:
         raise InvalidArgument(f"{field}.delta", "must be above 0 and below 1")
     return Cap(epsilon, delta)
@@ -77,7 +77,7 @@ def at_order(field: str, cap: Cap, order: float = 0) -> Cap:
     if order and not ORDERS[0] <= order <= ORDERS[-1]:
         raise InvalidArgument(field, f"must lie between {ORDERS[0]} and {ORDERS[-1]:.0f}")
     counted = Cap(cap.epsilon, cap.delta, order or usual_order(cap))
-    if limits(counted).divergence < LEAST_ROOM * cap.epsilon * RHO_UNIT:
+    if limits(counted).divergence < MIN_ROOM * cap.epsilon * RHO_UNIT:
         tried = f"order {order:g}" if order else "any order"
         raise InvalidArgument(field, f"converting at {tried} takes all of the cap")
     return counted
@@ -148,7 +148,7 @@ def worst(costs: list[Cost], cap: Cap) -> Cost:
 
 def combined(costs: list[Cost], composition: Composition, cap: Cap) -> Cost:
     """What several costs make up on an account."""
-    return worst(costs, cap) if composition is Composition.WORST else sum(costs, Cost())
+    return worst(costs, cap) if composition is Composition.PARALLEL else sum(costs, Cost())
 
 
 def _rounded_down(amount: float, unit: int) -> int:

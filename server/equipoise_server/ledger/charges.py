@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from equipoise.accounting import Cost, charge_at, charge_of, parts_from_json
+from equipoise.accounting import Cost, charge_at, charge_of, events_from_json
 from equipoise.errors import DataLoss
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import Account, account, change, columns, total_with, written_off
@@ -41,7 +41,7 @@ class Charge:
         """
         if order is None:
             return self.cost
-        parts = parts_from_json(self.events)
+        parts = events_from_json(self.events)
         if charge_of(parts) != self.cost:
             raise DataLoss(f"the parts of the charge on {self.account} do not make up its amount")
         return charge_at(parts, order)
@@ -119,7 +119,7 @@ def release(connection: Connection, round_id: str, time: datetime) -> None:
         _settle(connection, round_id, charge, "released")
         total = (
             worst(live_costs(connection, held), held.cap)
-            if held.composition is Composition.WORST
+            if held.composition is Composition.PARALLEL
             else _difference(held.committed, charge.cost)
         )
         change(connection, held.name, columns("committed", total))

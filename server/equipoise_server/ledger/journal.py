@@ -1,4 +1,4 @@
-"""The budget journal as it is stored: append-only, without gaps, chained as `equipoise.journal` says.
+"""The budget journal as it is stored: append-only, without gaps, chained as `equipoise.model.journal` says.
 
 Trusted for the amounts on the accounts only together with a digest kept elsewhere: who can write the store
 can write a new chain, but cannot change an entry and keep the last digest.
@@ -15,9 +15,9 @@ from sqlalchemy import Connection, Row, select
 
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss
-from equipoise.journal import START, entry_digest, verify
-from equipoise.times import from_microseconds, to_microseconds
-from equipoise.views import JournalEntry
+from equipoise.model.accounts import JournalEntry
+from equipoise.model.journal import START, entry_digest, verify
+from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise_server.storage.tables import journal
 
 

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss
-from equipoise.views import JournalEntry
+from equipoise.model.accounts import JournalEntry
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import all_accounts
 from equipoise_server.ledger.caps import Cap, Composition, combined

@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import DELTA_UNIT, Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.workload import CompiledWorkload
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.budgets import usable_delta
-from equipoise_server.mechanisms.interface import Budget, Setting
+from equipoise.model.accounts import Budget
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.budget_rounding import usable_delta
+from equipoise_server.mechanisms.interface import PublicParameters
 
-SMALLEST_BETA = 1e-12
-LARGEST_UNIVERSE = 2**40  # that can be planned for; tables are read up to a limit of their own
-LARGEST_SHARE = 2**40  # queries of one analyst: far beyond what any round can answer
+MIN_BETA = 1e-12
+MAX_UNIVERSE = 2**40  # that can be planned for; tables are read up to a limit of their own
+MAX_SHARE = 2**40  # queries of one analyst: far beyond what any round can answer
 
 
-def check_setting(setting: Setting) -> None:
+def check_setting(setting: PublicParameters) -> None:
     """Refuses what no mechanism can do, naming the field: `InvalidArgument`, or `BudgetExhausted` for a delta.
 
     Options are checked by the mechanism that knows them.
@@ -28,20 +29,20 @@ def check_setting(setting: Setting) -> None:
     if setting.unit not in ("query", "analyst"):
         raise InvalidArgument("unit", 'must be "query" or "analyst"')
     # Every comparison is written so that NaN fails it.
-    if not setting.shares or not all(1 <= s.statements <= s.queries <= LARGEST_SHARE for s in setting.shares):
-        problem = f"each needs at least 1 statement, a query for each, and at most {LARGEST_SHARE} queries"
+    if not setting.shares or not all(1 <= s.statements <= s.queries <= MAX_SHARE for s in setting.shares):
+        problem = f"each needs at least 1 statement, a query for each, and at most {MAX_SHARE} queries"
         raise InvalidArgument("shares", problem)
     if not all(0 <= s.sensitivity <= 2 * s.statements for s in setting.shares):
         raise InvalidArgument("shares", "a declared sensitivity is at most 2 for each statement")
     _check_budget("data_budget", setting.data_budget)
     if setting.analyst_budget.epsilon != math.inf:
         _check_budget("analyst_budget", setting.analyst_budget)
-    if not SMALLEST_BETA <= setting.beta < 1:
-        raise InvalidArgument("beta", f"must lie between {SMALLEST_BETA} and 1")
+    if not MIN_BETA <= setting.beta < 1:
+        raise InvalidArgument("beta", f"must lie between {MIN_BETA} and 1")
     if not 1 <= setting.records < 2**40:
         raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
-    if not 1 <= setting.universe_size <= LARGEST_UNIVERSE:
-        raise InvalidArgument("universe_size", f"must lie between 1 and {LARGEST_UNIVERSE}")
+    if not 1 <= setting.universe_size <= MAX_UNIVERSE:
+        raise InvalidArgument("universe_size", f"must lie between 1 and {MAX_UNIVERSE}")
     for index, share in enumerate(setting.shares):
         if not 0 <= share.support <= setting.universe_size:
             problem = f"must lie between 0 (not declared) and the universe's {setting.universe_size:,} records"
@@ -50,7 +51,7 @@ def check_setting(setting: Setting) -> None:
         raise InvalidArgument("attributes", "their categories must multiply to the size of the universe")
 
 
-def check_costs(setting: Setting, data_cost: Cost, analyst_cost: Cost | None) -> None:
+def check_costs(setting: PublicParameters, data_cost: Cost, analyst_cost: Cost | None) -> None:
     """Raises `BudgetExhausted` naming the budget that a round would exceed. `analyst_cost` None: not protected."""
     for field, cost, budget in (
         ("data_budget", data_cost, setting.data_budget),
@@ -62,7 +63,9 @@ def check_costs(setting: Setting, data_cost: Cost, analyst_cost: Cost | None) ->
             )
 
 
-def check_inputs(setting: Setting, histogram: NDArray[np.int64], workloads: Mapping[str, CompiledWorkload]) -> None:
+def check_inputs(
+    setting: PublicParameters, histogram: NDArray[np.int64], workloads: Mapping[str, CompiledWorkload]
+) -> None:
     """Raises `ValueError` where data or workloads are not what was planned for: every promise rests on that."""
     if histogram.size != setting.universe_size or int(histogram.sum()) != setting.records:
         raise ValueError("the histogram is not of the planned universe and number of records")

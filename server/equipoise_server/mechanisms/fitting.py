@@ -24,9 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.workload_compiler import CompiledWorkload
 
-MOST_STEPS = 400
+MAX_STEPS = 400
 WINDOW = 4  # steps whose progress is compared with the noise
 GROWTH = 1.25  # of the step size, where the last step had room to spare
 SPARE = 0.5
@@ -53,7 +53,7 @@ def fit(
     measured: NDArray[np.float64],
     variances: NDArray[np.float64],
     within: float = math.inf,
-    most_steps: int = MOST_STEPS,
+    most_steps: int = MAX_STEPS,
 ) -> Fitted:
     """The distribution fitted to `measured`, float64[k]: fractions of the records with noise, not clipped.
 

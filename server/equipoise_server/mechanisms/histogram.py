@@ -6,49 +6,45 @@ number of queries nor who asks them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import Approximate, Cost, Part, charge_of, parts_to_json
+from equipoise.accounting import ApproximateDpEvent, Cost, PrivacyEvent, charge_of, events_to_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.grid import on_grid
-from equipoise.terms import EXACT
-from equipoise.workload import CompiledWorkload, concatenate
-from equipoise_server.data.universe import MAX_UNIVERSE
-from equipoise_server.mechanisms.answer_noise import MOST_MOVED, AnswerNoise, Law, noise_from_fields
-from equipoise_server.mechanisms.budgets import sampler_delta
+from equipoise.queries.box_terms import EXACT
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import FRACTION, canonical_object, key
+from equipoise_server.datasets.universe import MAX_UNIVERSE
+from equipoise_server.mechanisms.budget_rounding import sampler_delta
+from equipoise_server.mechanisms.calibration import (
+    Calibration,
+    calibrate_laplace,
+    least_gaussian,
+    noise_distribution,
+)
 from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISE, AnswerNoise, NoiseDistribution
+from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds, drawing_seconds
-from equipoise_server.mechanisms.sums_of_noise import sum_reach
-from equipoise_server.mechanisms.whole_budget import Calibration, law_of, least_gaussian, least_laplace
+from equipoise_server.mechanisms.weighted_noise_tail import sum_reach
 from equipoise_server.randomness.stream import KeyedStream
 
 METHOD = 7  # the wire's AnswerMethod
 BEYOND = Fraction(1, 2**160)  # probability that the noise of one cell is cut, so that sums of all stay exact
 
 
-@dataclass(frozen=True)
-class HistogramParameters:
+@canonical_object
+class HistogramParameters(Parameters):
     """`noise` of counts that move by 1 in sum (the cells move by 2); `chance` that one answer's bound fails."""
 
-    noise: AnswerNoise
-    chance: Fraction
-
-    def to_json(self) -> str:
-        """Canonical JSON; fractions as `numerator/denominator`."""
-        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
-
-    @staticmethod
-    def from_json(text: str) -> HistogramParameters:
-        """What `to_json` wrote."""
-        fields = json.loads(text)
-        return HistogramParameters(noise_from_fields(fields["noise"]), Fraction(fields["chance"]))
+    noise: AnswerNoise = key("noise", NOISE)
+    chance: Fraction = key("chance", FRACTION)
 
 
 class Histogram:
@@ -67,7 +63,7 @@ class Histogram:
 
     name = "histogram"
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         """The law that promises less error. There are no options."""
         check_setting(setting)
         for option in setting.options:
@@ -75,13 +71,13 @@ class Histogram:
         if setting.universe_size > MAX_UNIVERSE:
             problem = f"is too large to put noise on every cell: {setting.universe_size:,}, not {MAX_UNIVERSE:,}"
             raise InvalidArgument("universe_size", f"{problem} at most")
-        found = [each for kind in (least_gaussian, least_laplace) if (each := promise_of(kind, setting))]
+        found = [each for kind in (least_gaussian, calibrate_laplace) if (each := promise_of(kind, setting))]
         if not found:
             raise BudgetExhausted("data_budget: so much noise on each cell could not be summed exactly; allow more")
         bound, parameters, part = min(found, key=lambda each: each[0])
-        law = law_of(parameters.noise, MOST_MOVED)
+        law = noise_distribution(parameters.noise, MAX_MOVED)
         slack = sampler_delta(truncation(law, setting), setting.data_budget.epsilon)
-        parts = [part, Approximate("samplers", Fraction(0), slack)]
+        parts = [part, ApproximateDpEvent("samplers", Fraction(0), slack)]
         data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
         check_costs(setting, data_cost, analyst_cost)
         return Plan(
@@ -93,13 +89,13 @@ class Histogram:
             uncertified_at_most=0,
             seconds=counting_seconds(setting) + drawing_seconds(law, setting.universe_size, 1),
             memory_bytes=counting_bytes(setting) + 8 * setting.universe_size,
-            data_events=parts_to_json(self.name, parts),
-            analyst_events=parts_to_json(self.name, []),
+            data_events=events_to_json(self.name, parts),
+            analyst_events=events_to_json(self.name, []),
         )
 
     def run(
         self,
-        setting: Setting,
+        setting: PublicParameters,
         plan: Plan,
         histogram: NDArray[np.int64],
         workloads: Mapping[str, CompiledWorkload],
@@ -111,7 +107,7 @@ class Histogram:
         parameters = HistogramParameters.from_json(plan.parameters)
         limit, size, records = cell_limit(setting), setting.universe_size, setting.records
         progress("adding noise", 0, 1)
-        noisy = law_of(parameters.noise, MOST_MOVED).draw(size, KeyedStream.derive(seed, "noise/cells"))
+        noisy = noise_distribution(parameters.noise, MAX_MOVED).draw(size, KeyedStream.derive(seed, "noise/cells"))
         np.clip(noisy, -limit, limit, out=noisy)
         noisy += histogram
         progress("adding noise", 1, 1)
@@ -136,11 +132,13 @@ class Histogram:
         return Outcome(answers, np.zeros(0, dtype=np.int64))
 
 
-def promise_of(calibrate: Calibration, setting: Setting) -> tuple[int, HistogramParameters, Part] | None:
+def promise_of(
+    calibrate: Calibration, setting: PublicParameters
+) -> tuple[int, HistogramParameters, PrivacyEvent] | None:
     """The largest bound of any query with one law, in units of 2^-40, and the charge; None: it cannot be had."""
     try:
         noise, part = calibrate(setting.data_budget)
-        law = law_of(noise, MOST_MOVED)
+        law = noise_distribution(noise, MAX_MOVED)
     except BudgetExhausted:
         return None
     if law.quantile(BEYOND) > cell_limit(setting):
@@ -151,7 +149,7 @@ def promise_of(calibrate: Calibration, setting: Setting) -> tuple[int, Histogram
     return int(bounds_of(parameters, most, setting)[0]), parameters, part
 
 
-def truncation(law: Law, setting: Setting) -> Fraction:
+def truncation(law: NoiseDistribution, setting: PublicParameters) -> Fraction:
     """The total variation of all cells' noise from the ideal law: that of its sampler, and what is cut.
 
     Noise is cut before a cell's records are added, so this is not post-processing and must be charged.
@@ -159,18 +157,20 @@ def truncation(law: Law, setting: Setting) -> Fraction:
     return setting.universe_size * (law.truncation_delta() + 2 * BEYOND)
 
 
-def cell_limit(setting: Setting) -> int:
+def cell_limit(setting: PublicParameters) -> int:
     """The most noise on one cell with which all cells, noise and records, add up to at most 2^53."""
     return (EXACT - setting.records) // setting.universe_size
 
 
-def bounds_of(parameters: HistogramParameters, covered: NDArray[np.int64], setting: Setting) -> NDArray[np.int64]:
+def bounds_of(
+    parameters: HistogramParameters, covered: NDArray[np.int64], setting: PublicParameters
+) -> NDArray[np.int64]:
     """The error of queries that cover so many cells, in units of 2^-40: int64[k].
 
     Half a record more than the noise reaches, as the answer is rounded to whole records; and a unit of the grid.
     """
     size = setting.universe_size
-    law = law_of(parameters.noise, MOST_MOVED)
+    law = noise_distribution(parameters.noise, MAX_MOVED)
     reach = sum_reach(law, (covered * (size - covered)) / size, parameters.chance)
     # No answer is further from the truth than all records are.
     records = np.minimum(reach + 0.5, setting.records)

@@ -6,48 +6,45 @@ sensitivities. So tables cost as many as they are, not as many as they have cell
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import Approximate, Cost, charge_of, parts_to_json
+from equipoise.accounting import ApproximateDpEvent, Cost, charge_of, events_to_json
 from equipoise.errors import InvalidArgument
-from equipoise.grid import on_grid
-from equipoise.workload import CompiledWorkload, concatenate
-from equipoise_server.mechanisms.answer_noise import AnswerNoise, noise_from_fields
-from equipoise_server.mechanisms.budgets import sampler_delta
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import COUNT, canonical_object, key
+from equipoise_server.mechanisms.budget_rounding import sampler_delta
+from equipoise_server.mechanisms.calibration import (
+    Calibration,
+    calibrate_laplace,
+    least_gaussian,
+    noise_distribution,
+)
 from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import NOISE, AnswerNoise
+from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds, drawing_seconds
-from equipoise_server.mechanisms.whole_budget import Calibration, law_of, least_gaussian, least_laplace
 from equipoise_server.randomness.stream import KeyedStream
 
 
-@dataclass(frozen=True)
-class NoiseParameters:
+@canonical_object
+class NoiseParameters(Parameters):
     """`noise` of counts that move by 1 in sum; `moved`: by how much all counts of the round together may move.
 
     `bound`: the error of every answer, in units of 2^-40.
     """
 
-    noise: AnswerNoise
-    moved: int
-    bound: int
-
-    def to_json(self) -> str:
-        """Canonical JSON; fractions as `numerator/denominator`."""
-        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
-
-    @staticmethod
-    def from_json(text: str) -> NoiseParameters:
-        """What `to_json` wrote."""
-        fields = json.loads(text)
-        return NoiseParameters(noise_from_fields(fields["noise"]), fields["moved"], fields["bound"])
+    noise: AnswerNoise = key("noise", NOISE)
+    moved: int = key("l1_sensitivity", COUNT)
+    bound: int = key("bound", COUNT)
 
 
 @dataclass(frozen=True)
@@ -67,17 +64,17 @@ class IndependentNoise:
     name: str
     calibrate: Calibration
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         """Noise from the shares and the data budget. There are no options."""
         check_setting(setting)
         for option in setting.options:
             raise InvalidArgument(f"options.{option}", f"unknown; {self.name} has no options")
         moved = sum(share.moved for share in setting.shares)
         noise, part = self.calibrate(setting.data_budget)
-        law = law_of(noise, moved)
+        law = noise_distribution(noise, moved)
         truncated = setting.queries * law.truncation_delta()
         slack = sampler_delta(truncated, setting.data_budget.epsilon)
-        parts = [part, Approximate("samplers", Fraction(0), slack)]
+        parts = [part, ApproximateDpEvent("samplers", Fraction(0), slack)]
         analyst_cost = Cost() if setting.protects_analysts else None
         data_cost = charge_of(parts)
         check_costs(setting, data_cost, analyst_cost)
@@ -95,13 +92,13 @@ class IndependentNoise:
             uncertified_at_most=0,
             seconds=counting_seconds(setting) + drawing_seconds(law, setting.queries, len(setting.shares)),
             memory_bytes=counting_bytes(setting),
-            data_events=parts_to_json(self.name, parts),
-            analyst_events=parts_to_json(self.name, []),
+            data_events=events_to_json(self.name, parts),
+            analyst_events=events_to_json(self.name, []),
         )
 
     def run(
         self,
-        setting: Setting,
+        setting: PublicParameters,
         plan: Plan,
         histogram: NDArray[np.int64],
         workloads: Mapping[str, CompiledWorkload],
@@ -116,7 +113,7 @@ class IndependentNoise:
 
 
 def noisy_counts(
-    setting: Setting,
+    setting: PublicParameters,
     parameters: NoiseParameters,
     histogram: NDArray[np.int64],
     workloads: Mapping[str, CompiledWorkload],
@@ -125,7 +122,7 @@ def noisy_counts(
 ) -> dict[str, NDArray[np.int64]]:
     """The noisy counts of each analyst who is present, int64[k]: what the whole round costs."""
     check_inputs(setting, histogram, workloads)
-    law = law_of(parameters.noise, parameters.moved)
+    law = noise_distribution(parameters.noise, parameters.moved)
     present = [share.analyst for share in setting.shares if share.analyst in workloads]
     progress("counting", 0, 1)
     together = [workloads[name] for name in present]
@@ -147,5 +144,5 @@ def noisy_answers(parameters: NoiseParameters, noisy: NDArray[np.int64], records
     )
 
 
-LAPLACE = IndependentNoise("laplace", least_laplace)
+LAPLACE = IndependentNoise("laplace", calibrate_laplace)
 GAUSSIAN = IndependentNoise("gaussian", least_gaussian)

@@ -1,6 +1,6 @@
 """What every named mechanism is: a plan from public things, and a run on private ones.
 
-Public facts are fields (`Setting`, `Plan`), private facts are arguments of `run`.
+Public facts are fields (`PublicParameters`, `Plan`), private facts are arguments of `run`.
 """
 
 from __future__ import annotations
@@ -14,54 +14,21 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise import grid
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
-from equipoise.workload import CompiledWorkload
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import PlanNumbers, Share
+from equipoise.queries import fixed_point
+from equipoise.queries.workload_compiler import CompiledWorkload
 
-GRID_BITS = grid.GRID_BITS  # answers and bounds are published in units of 2^-40
-NO_BOUND = 1 << 62  # the bound of an answer that carries none
+GRID_BITS = fixed_point.GRID_BITS  # answers and bounds are published in units of 2^-40
 NO_PARTS = '{"events":[]}'
 
 Progress = Callable[[str, int, int], None]  # phase, steps done, steps in all
 
 
 @dataclass(frozen=True)
-class Share:
-    """What one analyst may ask: statements, and linear queries (cells) of all of them together.
-
-    `sensitivity`: by how much all its counts together may move, in sum, when one record is replaced; 0 where none
-    is declared, which allows every workload of so many statements.
-
-    `support`: how many records of the universe one query may cover or leave out, whichever are fewer, so that
-    it allows complements; 0 where none is declared, which allows every query.
-    """
-
-    analyst: str
-    statements: int
-    queries: int
-    sensitivity: int = 0
-    support: int = 0
-
-    @property
-    def moved(self) -> int:
-        """The declared L1 sensitivity, in records; as every query moves by 0 or 1, the square of the L2 one too.
-
-        Without a declaration all statements may be marginals, each of which moves two of its cells.
-        """
-        return self.sensitivity or 2 * self.statements
-
-
-@dataclass(frozen=True)
-class Budget:
-    """An (epsilon, delta) pair."""
-
-    epsilon: float
-    delta: float
-
-
-@dataclass(frozen=True)
-class Setting:
+class PublicParameters:
     """Everything public that a plan may depend on. `unit` is "query" or "analyst".
 
     An analyst budget of infinite epsilon drops the analysts' protection: simulations may, rounds never do.
@@ -107,23 +74,9 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a mechanism will do. `parameters` is canonical JSON, enough to run it again.
+class Plan(PlanNumbers):
+    """What a mechanism will do, with the parts of either cost, as `accounting.parts_to_json` writes them."""
 
-    `promised_error` is the largest bound of any certified answer; 1, which says nothing, where none is certified.
-    `analyst_cost` is None where the setting does not protect the analysts: nothing bounds what they lose.
-    `data_events`, `analyst_events`: the parts of either cost, as `accounting.parts_to_json` writes them. `seconds`:
-    of `run` on one ordinary core, good to a factor of 3 where shares are used up; fewer where they are not.
-    """
-
-    mechanism: str
-    parameters: str
-    data_cost: Cost
-    analyst_cost: Cost | None
-    promised_error: float
-    uncertified_at_most: int
-    seconds: float
-    memory_bytes: int
     data_events: str = NO_PARTS
     analyst_events: str = NO_PARTS
 
@@ -160,13 +113,13 @@ class Mechanism(Protocol):
         """What it is called by."""
         ...
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         """Parameters, costs and promises from public things. Raises `InvalidArgument` or `BudgetExhausted`."""
         ...
 
     def run(
         self,
-        setting: Setting,
+        setting: PublicParameters,
         plan: Plan,
         histogram: NDArray[np.int64],
         workloads: Mapping[str, CompiledWorkload],

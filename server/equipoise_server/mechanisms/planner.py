@@ -26,19 +26,19 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.workload import CompiledWorkload
-from equipoise_server.data.universe import MAX_UNIVERSE
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.checking import check_setting
-from equipoise_server.mechanisms.interface import Mechanism, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.interface import Mechanism, Outcome, Plan, Progress, PublicParameters
 from equipoise_server.mechanisms.online.interface import SessionMechanism
 
-MOST_SECONDS = 3600.0  # predicted, on one ordinary core
-MOST_MEMORY = 16 * 2**30  # bytes
+MAX_SECONDS = 3600.0  # predicted, on one ordinary core
+MAX_MEMORY = 16 * 2**30  # bytes
 NEAR = 0.05
 SAYS_NOTHING = 0.5
 
 Refusal = InvalidArgument | BudgetExhausted
-Told = Callable[[str], None]
+AnswerChain = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,9 @@ class Comparison:
 
 
 def compare(
-    setting: Setting, mechanisms: Mapping[str, Mechanism | SessionMechanism], told: Told = lambda name: None
+    setting: PublicParameters,
+    mechanisms: Mapping[str, Mechanism | SessionMechanism],
+    told: AnswerChain = lambda name: None,
 ) -> Comparison:
     """Asks every mechanism for its plan and chooses. `told` hears each name before its turn.
 
@@ -105,7 +107,7 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     return min(left, key=order)[0]
 
 
-def alpha(plan: Plan, setting: Setting) -> float:
+def alpha(plan: Plan, setting: PublicParameters) -> float:
     """The error within which a round's answers are said to be, with the confidence of the bounds: see above."""
     unsaid = min(1.0, plan.uncertified_at_most / setting.queries)
     return unsaid + (1 - unsaid) * min(1.0, plan.promised_error)
@@ -116,15 +118,15 @@ def said(error: float) -> float:
     return error if error < SAYS_NOTHING else 1.0
 
 
-def beyond_limits(plan: Plan, setting: Setting) -> str:
+def beyond_limits(plan: Plan, setting: PublicParameters) -> str:
     """In words, the limit that a plan exceeds; empty where it exceeds none."""
     if setting.universe_size > MAX_UNIVERSE:
         return f"tables over more than {MAX_UNIVERSE:,} possible records cannot be read"
     # Written so that NaN is beyond.
-    if not plan.seconds <= MOST_SECONDS:
-        return f"would take {plan.seconds:,.0f} s, more than {MOST_SECONDS:,.0f} s"
-    if not plan.memory_bytes <= MOST_MEMORY:
-        return f"would need {plan.memory_bytes / 2**30:,.1f} GiB, more than {MOST_MEMORY / 2**30:,.0f} GiB"
+    if not plan.seconds <= MAX_SECONDS:
+        return f"would take {plan.seconds:,.0f} s, more than {MAX_SECONDS:,.0f} s"
+    if not plan.memory_bytes <= MAX_MEMORY:
+        return f"would need {plan.memory_bytes / 2**30:,.1f} GiB, more than {MAX_MEMORY / 2**30:,.0f} GiB"
     return ""
 
 
@@ -135,13 +137,13 @@ class Auto:
     mechanisms: Mapping[str, Mechanism]
     name: str = "auto"
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         """The chosen mechanism's plan, under its own name. Raises where no mechanism can serve the setting."""
         return compare(setting, self.mechanisms).plan
 
     def run(
         self,
-        setting: Setting,
+        setting: PublicParameters,
         plan: Plan,
         histogram: NDArray[np.int64],
         workloads: Mapping[str, CompiledWorkload],
@@ -152,7 +154,7 @@ class Auto:
         return self.mechanisms[plan.mechanism].run(setting, plan, histogram, workloads, seed, progress)
 
 
-def _candidate(mechanism: Mechanism | SessionMechanism, setting: Setting) -> Candidate:
+def _candidate(mechanism: Mechanism | SessionMechanism, setting: PublicParameters) -> Candidate:
     try:
         plan = mechanism.plan(setting)
     except (InvalidArgument, BudgetExhausted) as refusal:

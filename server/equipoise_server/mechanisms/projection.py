@@ -14,11 +14,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import parts_from_json, parts_to_json
+from equipoise.accounting import events_from_json, events_to_json
 from equipoise.errors import InvalidArgument
-from equipoise.workload import CompiledWorkload
-from equipoise_server.data.universe import MAX_UNIVERSE
-from equipoise_server.mechanisms.answer_noise import GaussianNoise
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.independent_noise import (
     GAUSSIAN,
@@ -26,7 +25,8 @@ from equipoise_server.mechanisms.independent_noise import (
     noisy_answers,
     noisy_counts,
 )
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid
 from equipoise_server.mechanisms.running_time import fitting_bytes, fitting_seconds
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
@@ -46,10 +46,13 @@ class Projection:
 
     Bounds. With probability `1 - beta` every noisy count is within the noise's quantile `z` of the truth, all at
     once. Then the truth lies in the interval of half-width `z` around each noisy count, cut at 0 and at all
-    records, and the bound of an answer is the distance to the further end of it. Fitted answers are delivered where
+    records, and the bound of an answer is the distance to the further end of it. Where the cut leaves nothing, the
+    noise is seen to be beyond `z`, and that interval proves nothing; then the one around the cut noisy count is
+    taken. It misses the truth only where the noise is beyond `2 z`, as the truth is then more than `z` from the
+    same end as the noisy count, so it fails with no larger probability. Fitted answers are delivered where
     each of them is within `far` of its noisy one, so every bound is at most `z + far`: the error that is promised.
     The truth's own answers are that near with probability `1 - beta / 2^10`, and the fit goes on until its are. An
-    analyst for whom no such distribution was found in `fitting.MOST_STEPS` steps gets the noisy answers themselves,
+    analyst for whom no such distribution was found in `fitting.MAX_STEPS` steps gets the noisy answers themselves,
     marked `gaussian`, with their bound `z`.
 
     Errors. Let `t`, `y` and `a` be true, noisy and fitted answers. The *nearest* point `p` of a convex set that
@@ -60,7 +63,7 @@ class Projection:
 
     name = "projection"
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         """As `gaussian`, with a bound of about twice its own. There are no options."""
         for option in setting.options:
             raise InvalidArgument(f"options.{option}", f"unknown; {self.name} has no options")
@@ -76,13 +79,13 @@ class Projection:
             promised_error=min(1.0, reach),
             seconds=plan.seconds + fitting_seconds(setting, deviation),
             memory_bytes=plan.memory_bytes + fitting_bytes(setting),
-            data_events=parts_to_json(self.name, parts_from_json(plan.data_events)),
-            analyst_events=parts_to_json(self.name, []),
+            data_events=events_to_json(self.name, events_from_json(plan.data_events)),
+            analyst_events=events_to_json(self.name, []),
         )
 
     def run(
         self,
-        setting: Setting,
+        setting: PublicParameters,
         plan: Plan,
         histogram: NDArray[np.int64],
         workloads: Mapping[str, CompiledWorkload],
@@ -99,7 +102,7 @@ class Projection:
         return Outcome(answers, np.zeros(0, dtype=np.int64))
 
 
-def check_enumerable(setting: Setting) -> None:
+def check_enumerable(setting: PublicParameters) -> None:
     """Refuses universes over which no distribution can be held, naming the limit."""
     if setting.universe_size > MAX_UNIVERSE:
         problem = f"is too large to hold a distribution over it: {setting.universe_size:,}, not {MAX_UNIVERSE:,}"
@@ -107,7 +110,7 @@ def check_enumerable(setting: Setting) -> None:
 
 
 def project(
-    parameters: NoiseParameters, workload: CompiledWorkload, noisy: NDArray[np.int64], setting: Setting
+    parameters: NoiseParameters, workload: CompiledWorkload, noisy: NDArray[np.int64], setting: PublicParameters
 ) -> Answers:
     """One analyst's answers from its noisy counts, int64[k], which are all that it reads."""
     records, law = setting.records, gaussian_law(parameters)
@@ -119,13 +122,15 @@ def project(
     counts = values * (records / 2.0**GRID_BITS)
     if (np.abs(counts - noisy) > far * UPWARD).any():
         return noisy_answers(parameters, noisy, records)
-    lowest, highest = np.maximum(noisy - reach, 0), np.minimum(noisy + reach, records)
+    possible = np.clip(noisy, 0, records)
+    centre = np.where(np.abs(noisy - possible) > reach, possible, noisy)
+    lowest, highest = np.maximum(centre - reach, 0), np.minimum(centre + reach, records)
     further = np.maximum(counts - lowest, highest - counts) * UPWARD
     bounds = np.ceil(further * (2.0**GRID_BITS / records)).astype(np.int64) + ROUNDING
     return Answers(values, np.full(noisy.size, METHOD, dtype=np.uint8), np.clip(bounds, 0, 1 << GRID_BITS))
 
 
-def furthest(parameters: NoiseParameters, setting: Setting) -> int:
+def furthest(parameters: NoiseParameters, setting: PublicParameters) -> int:
     """How far from their noisy counts fitted ones may be, in records."""
     return gaussian_law(parameters).quantile(HARDLY * Fraction(setting.beta) / (2 * setting.queries))
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from equipoise.errors import InvalidArgument
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.equilibrium.equilibrium import Equilibrium
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.histogram import Histogram
 from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE
 from equipoise_server.mechanisms.interface import Mechanism, Plan
+from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity
 from equipoise_server.mechanisms.online.interface import SessionMechanism
-from equipoise_server.mechanisms.online.low_sensitivity import LowSensitivity
-from equipoise_server.mechanisms.online.online import Online
-from equipoise_server.mechanisms.online.private import OnlinePrivate
+from equipoise_server.mechanisms.online.mechanism import Online
+from equipoise_server.mechanisms.online_private.mechanism import OnlinePrivate
 from equipoise_server.mechanisms.planner import Auto
-from equipoise_server.mechanisms.pooled.pooled import Pooled
-from equipoise_server.mechanisms.pooled.pooled import check_workload as check_tables
+from equipoise_server.mechanisms.pooled.mechanism import Pooled
+from equipoise_server.mechanisms.pooled.mechanism import check_workload as check_tables
 from equipoise_server.mechanisms.projection import Projection
 from equipoise_server.mechanisms.small_db import SmallDatabase
-from equipoise_server.mechanisms.weights.multiplicative_weights import MultiplicativeWeights
+from equipoise_server.mechanisms.weights.mechanism import MultiplicativeWeights
 
 MECHANISMS: dict[str, Mechanism] = {
     "equilibrium": Equilibrium(),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from equipoise_server.mechanisms.answer_noise import Law
-from equipoise_server.mechanisms.interface import Setting
+from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.noise_calibration import NoiseDistribution
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
@@ -34,24 +34,24 @@ CELL_BYTES = 24
 QUERY_BYTES = 320
 
 
-def counting_seconds(setting: Setting) -> float:
+def counting_seconds(setting: PublicParameters) -> float:
     """All declared statements counted on the data once, and their answers written down."""
     asked = STATEMENT_SECONDS * setting.statements + QUERY_SECONDS * setting.queries
     return START_SECONDS + CELL_SECONDS * setting.universe_size + SHARE_SECONDS * len(setting.shares) + asked
 
 
-def drawing_seconds(law: Law, count: int, streams: int) -> float:
+def drawing_seconds(law: NoiseDistribution, count: int, streams: int) -> float:
     """`count` numbers of integer noise in all, from so many streams."""
     each = DIGIT_SECONDS * law.digits if isinstance(law, DiscreteLaplace) else GAUSSIAN_SECONDS
     return DRAW_SECONDS[type(law)] * streams + each * count
 
 
-def counting_bytes(setting: Setting) -> int:
+def counting_bytes(setting: PublicParameters) -> int:
     """The peak while counting: the histogram and its sums, the queries and their answers."""
     return PROCESS_BYTES + CELL_BYTES * setting.universe_size + QUERY_BYTES * setting.queries
 
 
-def fitting_seconds(setting: Setting, deviation: float) -> float:
+def fitting_seconds(setting: PublicParameters, deviation: float) -> float:
     """A fit for each analyst to answers with noise of this standard deviation, in fractions of the records."""
     steps = fitting_steps(deviation, setting.queries / len(setting.shares))
     cells = FITTING_STEP_SECONDS + FITTING_SECONDS * setting.universe_size
@@ -68,7 +68,7 @@ def fitting_steps(deviation: float, queries: float) -> float:
     return min(400.0, max(5.0, 2.8 * math.pow(deviation, -0.4) * few))
 
 
-def weights_seconds(setting: Setting, rounds: int) -> float:
+def weights_seconds(setting: PublicParameters, rounds: int) -> float:
     """Multiplicative weights for each analyst: what was measured is used again in every round, then a fit."""
     tilts = sum(min(done, TILTS_A_ROUND) for done in range(1, rounds + 1)) / 2
     tilted = tilts * (TILT_STEP_SECONDS + TILT_SECONDS * setting.universe_size)
@@ -76,7 +76,7 @@ def weights_seconds(setting: Setting, rounds: int) -> float:
     return len(setting.shares) * (tilted + counted) + fitting_seconds(setting, 1e-3)
 
 
-def online_seconds(setting: Setting, updates: int) -> float:
+def online_seconds(setting: PublicParameters, updates: int) -> float:
     """A session of `online`: each statement counted alone, on the data and under the hypothesis, and tested."""
     counted = ALONE_SECONDS + 2 * CELL_SECONDS * setting.universe_size
     tilts = sum(min(done, TILTS_A_ROUND) for done in range(1, updates + 1)) / 2
@@ -84,6 +84,6 @@ def online_seconds(setting: Setting, updates: int) -> float:
     return START_SECONDS + setting.statements * counted + QUERY_SECONDS * setting.queries + tilted
 
 
-def fitting_bytes(setting: Setting) -> int:
+def fitting_bytes(setting: PublicParameters) -> int:
     """The most that a fit holds besides the histogram: one analyst is fitted at a time."""
     return FITTING_BYTES * setting.universe_size + QUERY_BYTES * setting.largest_share

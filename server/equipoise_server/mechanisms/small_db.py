@@ -7,54 +7,52 @@ tiny universes only: there are about `|X|^m` databases of `m` records, no polyno
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import RHO_UNIT, Approximate, Concentrated, Cost, Part, charge_of, parts_to_json
+from equipoise.accounting import (
+    RHO_UNIT,
+    ApproximateDpEvent,
+    Cost,
+    PrivacyEvent,
+    ZcdpEvent,
+    charge_of,
+    events_to_json,
+)
 from equipoise.accounting import exponential_mechanism_rho as draws_rho
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.grid import on_grid
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.budgets import SMALLEST_EPSILON, epsilon_within, sampler_delta, usable_rho
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import COUNT, FRACTION, canonical_object, key
+from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
 from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds
 from equipoise_server.randomness.exponential import UNIT_BITS
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import draw_exponential
 
 METHOD = 8  # the wire's AnswerMethod
-MOST_DATABASES = 1 << 18
-LARGEST_SIZE = 256  # records of a database
+MAX_DATABASES = 1 << 18
+MAX_SIZE = 256  # records of a database
 DEEPEST = 1 << 13  # nats: databases that are less probable than e^-8192 times the best are taken for as probable
 LOST = Fraction(1, 1 << 128)  # above 2^18 e^-8192, what that can add to all of them together
 SCORE_SECONDS = 4e-9  # of one query on one database, for each of its records and one more
 RECORD_SECONDS = 3e-8  # of listing a database, for each of its records
 
 
-@dataclass(frozen=True)
-class SmallDatabaseParameters:
+@canonical_object
+class SmallDatabaseParameters(Parameters):
     """`size`: records of each database (m). `epsilon`: of each analyst's draw. `bound`: in units of 2^-40."""
 
-    size: int
-    epsilon: Fraction
-    bound: int
-
-    def to_json(self) -> str:
-        """Canonical JSON; fractions as `numerator/denominator`."""
-        return json.dumps(asdict(self), default=str, sort_keys=True, separators=(",", ":"))
-
-    @staticmethod
-    def from_json(text: str) -> SmallDatabaseParameters:
-        """What `to_json` wrote."""
-        fields = json.loads(text)
-        return SmallDatabaseParameters(fields["size"], Fraction(fields["epsilon"]), fields["bound"])
+    size: int = key("size", COUNT)
+    epsilon: Fraction = key("epsilon", FRACTION)
+    bound: int = key("bound", COUNT)
 
 
 class SmallDatabase:
@@ -72,7 +70,7 @@ class SmallDatabase:
 
     name = "small_db"
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         """The size that promises least error; `options.database_size` forces one."""
         check_setting(setting)
         analysts, sizes = len(setting.shares), feasible_sizes(setting)
@@ -83,7 +81,7 @@ class SmallDatabase:
         bound = min(1 << GRID_BITS, math.ceil(errors[size] * (1 + 1e-9) * 2**GRID_BITS) + 1)
         parameters = SmallDatabaseParameters(size, epsilon, bound)
         slack = sampler_delta(analysts * LOST, setting.data_budget.epsilon)
-        parts = [part, Approximate("samplers", Fraction(0), slack)]
+        parts = [part, ApproximateDpEvent("samplers", Fraction(0), slack)]
         data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
         check_costs(setting, data_cost, analyst_cost)
         databases = number_of_databases(setting.universe_size, size)
@@ -97,13 +95,13 @@ class SmallDatabase:
             uncertified_at_most=0,
             seconds=counting_seconds(setting) + scored,
             memory_bytes=counting_bytes(setting) + 24 * databases * (size + 4),
-            data_events=parts_to_json(self.name, parts),
-            analyst_events=parts_to_json(self.name, []),
+            data_events=events_to_json(self.name, parts),
+            analyst_events=events_to_json(self.name, []),
         )
 
     def run(
         self,
-        setting: Setting,
+        setting: PublicParameters,
         plan: Plan,
         histogram: NDArray[np.int64],
         workloads: Mapping[str, CompiledWorkload],
@@ -172,17 +170,17 @@ def units_of_score(epsilon: Fraction, size: int) -> int:
     return math.floor(epsilon * (1 << UNIT_BITS) / (2 * size))
 
 
-def feasible_sizes(setting: Setting) -> range:
+def feasible_sizes(setting: PublicParameters) -> range:
     """The sizes of which there are few enough databases. Raises `InvalidArgument` saying what would be feasible."""
-    universe, limit = setting.universe_size, f"at most {MOST_DATABASES:,} databases can be drawn from"
+    universe, limit = setting.universe_size, f"at most {MAX_DATABASES:,} databases can be drawn from"
     for option in setting.options:
         if option != "database_size":
             raise InvalidArgument(f"options.{option}", "unknown; there is database_size")
-    if universe > MOST_DATABASES:
-        largest = f"with one record each, {MOST_DATABASES:,} possible records"
+    if universe > MAX_DATABASES:
+        largest = f"with one record each, {MAX_DATABASES:,} possible records"
         raise InvalidArgument("universe_size", f"has {universe:,} possible records, but {limit}: {largest}")
     most = 1
-    while most < LARGEST_SIZE and number_of_databases(universe, most + 1) <= MOST_DATABASES:
+    while most < MAX_SIZE and number_of_databases(universe, most + 1) <= MAX_DATABASES:
         most += 1
     if "database_size" not in setting.options:
         return range(1, most + 1)
@@ -196,19 +194,19 @@ def feasible_sizes(setting: Setting) -> range:
     return range(size, size + 1)
 
 
-def epsilon_of_draws(setting: Setting) -> tuple[Fraction, Part]:
+def epsilon_of_draws(setting: PublicParameters) -> tuple[Fraction, PrivacyEvent]:
     """The epsilon of each analyst's draw, charged as what buys more of it: pure epsilons, or rhos."""
     analysts = len(setting.shares)
     plain = Fraction(math.floor(Fraction(setting.data_budget.epsilon) * RHO_UNIT) // analysts, RHO_UNIT)
     concentrated = epsilon_within(4 * Fraction(usable_rho(setting.data_budget), RHO_UNIT) / analysts)
-    if max(plain, concentrated) < SMALLEST_EPSILON:
+    if max(plain, concentrated) < MIN_EPSILON:
         raise BudgetExhausted("data_budget: too little for a draw for every analyst; allow more or fewer analysts")
     if plain >= concentrated:
-        return plain, Approximate("draws", analysts * plain, Fraction(0))
-    return concentrated, Concentrated("draws", draws_rho(concentrated, 1), analysts)
+        return plain, ApproximateDpEvent("draws", analysts * plain, Fraction(0))
+    return concentrated, ZcdpEvent("draws", draws_rho(concentrated, 1), analysts)
 
 
-def promised(setting: Setting, size: int, epsilon: Fraction) -> float:
+def promised(setting: PublicParameters, size: int, epsilon: Fraction) -> float:
     """The bound of the theorem for databases of `size` records: the best one's error, and what the draw adds."""
     databases, analysts = number_of_databases(setting.universe_size, size), len(setting.shares)
     # Rounded down to whole units, epsilon is a little less than what is charged.
@@ -217,7 +215,7 @@ def promised(setting: Setting, size: int, epsilon: Fraction) -> float:
     return min(1.0, nearest(setting, size) + drawn)
 
 
-def nearest(setting: Setting, size: int) -> float:
+def nearest(setting: PublicParameters, size: int) -> float:
     """How far the best database of `m` records may be from the data on any of the `k` queries of one analyst.
 
     The least of three: `sqrt(log(2 k) / (2 m))`, as `m` records drawn from the data miss no query by more with

@@ -17,11 +17,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise_server.randomness.exponential import LARGEST_NATS, UNIT_BITS, exponentials, precise
+from equipoise_server.randomness.exponential import MAX_NATS, UNIT_BITS, exponentials, precise
 from equipoise_server.randomness.stream import KeyedStream
 
-SMALLEST_VARIANCE = Fraction(1, 10**6)
-LARGEST_VARIANCE = Fraction(2**80)
+MIN_VARIANCE = Fraction(1, 10**6)
+MAX_VARIANCE = Fraction(2**80)
 
 _TWICE_LOG_2 = Fraction(1_386_294_361_120, 10**12)  # above 2 log 2 = 1.38629436111989...
 _PI = Decimal("3.14159265358979323846")  # cut, so below pi
@@ -49,7 +49,7 @@ class DiscreteGaussian:
     def __post_init__(self) -> None:
         if not isinstance(self.variance, Fraction):
             raise ValueError(f"variance: {self.variance!r} is not a Fraction")
-        if not SMALLEST_VARIANCE <= self.variance <= LARGEST_VARIANCE:
+        if not MIN_VARIANCE <= self.variance <= MAX_VARIANCE:
             raise ValueError(f"variance: {self.variance} is not between 10^-6 and 2^80")
 
     @cached_property
@@ -90,7 +90,7 @@ class DiscreteGaussian:
         """
         coins = stream.words(sizes.size)
         reals = sizes.astype(np.float64)
-        nats = np.minimum(reals * reals / float(2 * self.variance), float(LARGEST_NATS))
+        nats = np.minimum(reals * reals / float(2 * self.variance), float(MAX_NATS))
         # Products with powers of two are exact.
         bias = np.ldexp(exponentials(-(nats * 2.0**UNIT_BITS).astype(np.int64)), np.minimum(blocks, 63) + 64)
         tossed = coins.astype(np.float64)

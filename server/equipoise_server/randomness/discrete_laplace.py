@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from equipoise_server.randomness.exponential import precise
 from equipoise_server.randomness.stream import KeyedStream
 
-SMALLEST_RATE = Fraction(1, 10**15)
+MIN_RATE = Fraction(1, 10**15)
 THRESHOLD_BITS = 128
 
 _CUT_NATS = 89  # above 128 log 2 = 88.72: what lies beyond the last digit has probability below 2^-128
@@ -48,7 +48,7 @@ class DiscreteLaplace:
     def __post_init__(self) -> None:
         if not isinstance(self.rate, Fraction):
             raise ValueError(f"rate: {self.rate!r} is not a Fraction")
-        if self.rate < SMALLEST_RATE:
+        if self.rate < MIN_RATE:
             raise ValueError(f"rate: {self.rate} is below 10^-15")
 
     @cached_property

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 UNIT_BITS = 48
-LARGEST_NATS = 700
+MAX_NATS = 700
 
 _PART_BITS = 12
 _PART_MASK = (1 << _PART_BITS) - 1
@@ -49,15 +49,15 @@ def exponentials(exponents: NDArray[np.int64]) -> NDArray[np.float64]:
     >>> exponentials(np.array([0, 1 << 48], dtype=np.int64)).tolist()
     [1.0, 2.718281828459045]
     """
-    limit = LARGEST_NATS << UNIT_BITS
+    limit = MAX_NATS << UNIT_BITS
     if exponents.size and (int(exponents.min()) < -limit or int(exponents.max()) > limit):
-        raise ValueError(f"exponents: one lies outside +-{LARGEST_NATS} nats")
+        raise ValueError(f"exponents: one lies outside +-{MAX_NATS} nats")
     whole, parts = _tables()
     source = np.ascontiguousarray(exponents, dtype=np.int64).ravel()
     result = np.empty(source.size, dtype=np.float64)
     for start in range(0, source.size, _BLOCK):
         block = source[start : start + _BLOCK]
-        product = whole[(block >> UNIT_BITS) + LARGEST_NATS]
+        product = whole[(block >> UNIT_BITS) + MAX_NATS]
         for place, table in enumerate(parts, start=1):
             product *= table[(block >> (UNIT_BITS - place * _PART_BITS)) & _PART_MASK]
         result[start : start + _BLOCK] = product
@@ -83,7 +83,7 @@ def exponential_bits(exponent: int, bits: int = 192) -> int:
 @cache
 def _tables() -> tuple[NDArray[np.float64], tuple[NDArray[np.float64], ...]]:
     """exp of the whole nats -700..700, and of j * 2^-12, j * 2^-24, j * 2^-36, j * 2^-48 for j = 0..4095."""
-    whole = _powers(Decimal(1), -LARGEST_NATS, 2 * LARGEST_NATS + 1)
+    whole = _powers(Decimal(1), -MAX_NATS, 2 * MAX_NATS + 1)
     places = range(_PART_BITS, UNIT_BITS + 1, _PART_BITS)
     steps = (precise(60).divide(Decimal(1), Decimal(1 << place)) for place in places)
     return whole, tuple(_powers(step, 0, 1 << _PART_BITS) for step in steps)

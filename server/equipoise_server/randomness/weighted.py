@@ -18,10 +18,10 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise_server.randomness.exponential import LARGEST_NATS, UNIT_BITS, exponential_bits, exponentials
+from equipoise_server.randomness.exponential import MAX_NATS, UNIT_BITS, exponential_bits, exponentials
 from equipoise_server.randomness.stream import KeyedStream
 
-LARGEST_SIZE = 1 << 26
+MAX_SIZE = 1 << 26
 
 _MOST_SCALE_BITS = 47
 _STEP_BITS = 10  # weights are held for steps of 2^-10 nats: a thousandth of the proposals is refused for that
@@ -64,8 +64,8 @@ class Proposal:
         Sum: m (2^scale + 3) < 2^63, as m < 2^(62 - scale).
         """
         size = scores.size
-        if not 1 <= size <= LARGEST_SIZE:
-            raise ValueError(f"exponents: {size} of them, not 1 to {LARGEST_SIZE}")
+        if not 1 <= size <= MAX_SIZE:
+            raise ValueError(f"exponents: {size} of them, not 1 to {MAX_SIZE}")
         scale_bits = min(_MOST_SCALE_BITS, 62 - size.bit_length())
         weights = _weights_of_steps(scale_bits)
         top = exponents(scores.max(keepdims=True))
@@ -135,7 +135,7 @@ class Proposal:
         coins = stream.words(cells.size)
         weights = self.weights(cells)
         deficits = np.uint64(lifted % (1 << 64)) - exponents.astype(np.uint64)
-        near = np.minimum(deficits, np.uint64(LARGEST_NATS << UNIT_BITS)).astype(np.int64)
+        near = np.minimum(deficits, np.uint64(MAX_NATS << UNIT_BITS)).astype(np.int64)
         true = exponentials(-near) * float(1 << self.scale_bits)
         above = weights.astype(np.float64)
         if bool((true > above * _SURE).any()):

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import DataLoss
-from equipoise.results import AnswerMethod
-from equipoise.wire import ResultColumns, chunk_from_bytes
+from equipoise.model.results import AnswerMethod, ResultColumns
+from equipoise.wire.results import chunk_from_bytes
 from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.replay.differences import Difference, Differs
 

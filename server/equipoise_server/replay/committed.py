@@ -4,46 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from sqlalchemy import Connection, select
 
-from equipoise.errors import VerificationFailed, WrongState
-from equipoise.items import LAYOUTS, Layout, read_item
-from equipoise.merkle import root_of
-from equipoise.records import Kind, item_hash, leaf_bytes
+from equipoise.errors import WrongState
+from equipoise.records.items import (
+    DataItem,
+    DatasetItem,
+    PlanItem,
+    ReleaseItem,
+    ResultItem,
+    RoundItem,
+    SealItem,
+    SpendingItem,
+    WorkloadItem,
+)
+from equipoise.records.opened_records import ReadRecord, open_record
+from equipoise.records.record import Kind
 from equipoise_server.replay.differences import same
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.storage.tables import record_items, records
+from equipoise_server.storage.tables import records
+from equipoise_server.transparency.record_writer import stored_openings
 
-NO_RECORD = "the round was opened before steps were put on record; it cannot be compared with anything"
+NO_RECORD = "a step of the round is not on record; it cannot be compared with anything"
 
-Fields = Mapping[str, Any]
+OfShare = TypeVar("OfShare", WorkloadItem, ResultItem)
 
 
 @dataclass(frozen=True)
 class Committed:
-    """A released round's items, by name, and those of its shares by analyst; `roots` by the kind of record.
+    """A released round's items, and those of its shares by analyst; `roots` by the kind of record.
 
     `workloads` and `results` lack analysts who were deleted, with all that was recorded about them.
     """
 
     roots: Mapping[Kind, bytes]
-    dataset: Fields
-    data: Fields
-    round: Fields
-    plan: Fields
-    seal: Fields
-    release: Fields
-    spending: Fields
-    workloads: Mapping[str, Fields]
-    results: Mapping[str, Fields]
+    dataset: DatasetItem
+    data: DataItem
+    round: RoundItem
+    plan: PlanItem
+    seal: SealItem
+    release: ReleaseItem
+    spending: SpendingItem
+    workloads: Mapping[str, WorkloadItem]
+    results: Mapping[str, ResultItem]
 
 
 def read_committed(connection: Connection, released: RoundRecord) -> Committed:
     """The records of a round and of its dataset, each checked against its root and bound to the one before.
 
-    Raises `Differs`, `VerificationFailed` for items that cannot be read, `WrongState` where there are no records.
+    Raises `Differs`, `VerificationFailed` for records that are not what their leaves commit to, `WrongState`
+    where there are none.
     """
     names = [share.analyst for share in released.terms.shares]
     dataset = _opened(connection, Kind.DATASET_REGISTERED, dataset=released.terms.dataset)
@@ -51,68 +63,39 @@ def read_committed(connection: Connection, released: RoundRecord) -> Committed:
     sealed = _opened(connection, Kind.ROUND_SEALED, round_id=released.id)
     ended = _opened(connection, Kind.ROUND_RELEASED, round_id=released.id)
     found = Committed(
-        roots={
-            Kind.DATASET_REGISTERED: dataset.root,
-            Kind.ROUND_OPENED: opened.root,
-            Kind.ROUND_SEALED: sealed.root,
-            Kind.ROUND_RELEASED: ended.root,
-        },
-        dataset=dataset.one("dataset"),
-        data=dataset.one("data"),
-        round=opened.one("round"),
-        plan=opened.one("plan"),
-        seal=sealed.one("seal"),
-        release=ended.one("release"),
-        spending=ended.one("spending"),
-        workloads=sealed.of_shares(names),
-        results=ended.of_shares(names),
+        roots={record.kind: record.root for record in (dataset, opened, sealed, ended)},
+        dataset=dataset.one(DatasetItem),
+        data=dataset.one(DataItem),
+        round=opened.one(RoundItem),
+        plan=opened.one(PlanItem),
+        seal=sealed.one(SealItem),
+        release=ended.one(ReleaseItem),
+        spending=ended.one(SpendingItem),
+        workloads=_by_analyst(sealed.each(WorkloadItem), names),
+        results=_by_analyst(ended.each(ResultItem), names),
     )
-    same("the round's dataset_root", found.round["dataset_root"], dataset.root.hex())
-    same("the seal's opened_root", found.seal["opened_root"], opened.root.hex())
-    same("the release's sealed_root", found.release["sealed_root"], sealed.root.hex())
+    same("the round's dataset_root", found.round.dataset_root, dataset.root)
+    same("the seal's opened_root", found.seal.opened_root, opened.root)
+    same("the release's sealed_root", found.release.sealed_root, sealed.root)
     return found
 
 
-@dataclass(frozen=True)
-class _Opened:
-    """One record: its root, and its items' contents in order; None where one was removed, or fills up."""
-
-    layout: Layout
-    root: bytes
-    contents: tuple[bytes | None, ...]
-
-    def one(self, name: str) -> Fields:
-        place = self.layout.first.index(name)
-        content = self.contents[place] if place < len(self.contents) else None
-        if content is None:
-            raise VerificationFailed(f"the item {name} is missing from its record")
-        return read_item(content, name)
-
-    def of_shares(self, analysts: list[str]) -> Mapping[str, Fields]:
-        """The items of all shares, by analyst."""
-        name = self.layout.each
-        told: dict[str, Fields] = {}
-        for place, analyst in enumerate(analysts, start=len(self.layout.first)):
-            content = self.contents[place] if place < len(self.contents) else None
-            if content is not None:
-                told[analyst] = read_item(content, name)
-                same(f"the item {name}'s analyst", told[analyst]["analyst"], analyst)
-        return told
+def _by_analyst(items: tuple[OfShare | None, ...], analysts: list[str]) -> Mapping[str, OfShare]:
+    same("the number of items of shares", len(items), len(analysts))
+    for item, analyst in zip(items, analysts, strict=True):
+        if item is not None:
+            same("an item's analyst", item.analyst, analyst)
+    return {item.analyst: item for item in items if item is not None}
 
 
-def _opened(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> _Opened:
+def _opened(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> ReadRecord:
     mine = records.c.round_id == round_id if round_id else records.c.dataset == dataset
     query = select(records).where(mine, records.c.kind == kind.value).order_by(records.c.position.desc())
     record = connection.execute(query.limit(1)).first()
     if record is None:
         raise WrongState(NO_RECORD)
-    items = select(record_items).where(record_items.c.record == record.position).order_by(record_items.c.place)
-    rows = connection.execute(items).all()
-    hashes = [row.hash for row in rows]
-    for row in rows:
-        if row.content is not None:
-            what = f"the hash of item {row.place} of the {kind} record"
-            same(what, row.hash, item_hash(row.salt, row.content))
-    same(f"the root of the {kind} record", record.root, root_of(hashes))
-    same(f"the leaf of the {kind} record", record.leaf, leaf_bytes(kind, record.root, len(hashes)))
-    return _Opened(LAYOUTS[kind], record.root, tuple(row.content for row in rows))
+    what = f"the {kind} record"
+    read = open_record(record.leaf, *stored_openings(connection, record.position), what)
+    same(f"the root of {what}", record.root, read.root)
+    same(f"the kind of {what}", read.kind, kind)
+    return read

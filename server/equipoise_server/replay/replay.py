@@ -9,24 +9,27 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from equipoise.errors import DataLoss, VerificationFailed, WrongState
-from equipoise.records import CELL_BYTES, synopsis_digest, workload_commitment
-from equipoise.results import AnswerMethod
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import RoundState
+from equipoise.records.codec import list_of, optional
+from equipoise.records.items import STREAM, SYNOPSIS, RecordedStream, RecordedSynopsis
+from equipoise.records.public_facts import PLAN, SHARE, TERMS
+from equipoise.records.record import CELL_BYTES, synopsis_digest, workload_commitment
 from equipoise_server.mechanisms.interface import Outcome, Progress
 from equipoise_server.replay.answers import Ways, tolerance_of
 from equipoise_server.replay.differences import Difference, Differs, same
-from equipoise_server.replay.session import check_slots, check_told
+from equipoise_server.replay.session import check_live_answers, check_slots
 from equipoise_server.replay.stored import StoredRound
-from equipoise_server.rounds.planned import plan_of
 from equipoise_server.rounds.records import DatasetRecord
-from equipoise_server.rounds.rows import plan_to_json, terms_to_json
-from equipoise_server.rounds.states import RoundState
+from equipoise_server.rounds.store.rounds import recorded_plan, recorded_terms
+from equipoise_server.rounds.terms.defaults import make_plan
 from equipoise_server.rounds.worker import Job, compute_round, stream_parts
 
 OF_SESSIONS = ("slots", "told")
@@ -83,7 +86,7 @@ class Replay:
             "slots": lambda: check_slots(self.stored),
             "data": self.data_are_registered,
             "answers": self.answers_agree,
-            "told": lambda: check_told(self.stored),
+            "told": lambda: check_live_answers(self.stored),
             "streams": self.streams_are_committed,
             "synopsis": self.synopsis_agrees,
         }
@@ -110,25 +113,25 @@ class Replay:
     def plan_follows(self) -> str:
         """Dataset, terms and plan are those on record, and from these terms the planner makes this plan."""
         stored, committed, released = self.stored, self.stored.committed, self.stored.round
-        same("the round's dataset", stored.dataset.name, committed.round["dataset"])
-        same("schema", json.loads(stored.dataset.schema.to_json()), committed.dataset["schema"])
-        for what in ("records", "universe_size"):
-            same(what, getattr(stored.round, what), committed.round[what])
-        terms = json.loads(terms_to_json(released.terms)) | {"shares": [asdict(s) for s in released.terms.shares]}
-        same("terms", terms, committed.plan["terms"])
-        same("plan", json.loads(plan_to_json(released.plan)), committed.plan["plan"])
+        same("the round's dataset", stored.dataset.name, committed.round.dataset)
+        same("schema", json.loads(stored.dataset.schema.to_json()), dict(committed.dataset.schema))
+        same("records", stored.round.records, committed.round.records)
+        same("universe_size", stored.round.universe_size, committed.round.universe_size)
+        same("terms", TERMS.encode(recorded_terms(released.terms)), TERMS.encode(committed.plan.terms))
+        same("shares", list_of(SHARE).encode(released.terms.shares), list_of(SHARE).encode(committed.plan.shares))
+        same("plan", PLAN.encode(recorded_plan(released.plan)), PLAN.encode(committed.plan.plan))
         self.progress("planning", 0, 1)
-        again = plan_of(released.terms, stored.dataset)
-        same("plan", committed.plan["plan"], json.loads(plan_to_json(again)))
+        again = make_plan(released.terms, stored.dataset)
+        same("plan", PLAN.encode(committed.plan.plan), PLAN.encode(recorded_plan(again)))
         return f"{again.mechanism}, as planned from the terms again"
 
     def seed_opens(self) -> str:
         """The seed is the one that was committed to, and the auditor's nonce the one on record."""
         commitment = self.stored.round.seed_commitment
-        same("the seed's commitment", commitment.hex(), self.stored.committed.round["seed_commitment"])
-        nonce = None if self.stored.nonce is None else self.stored.nonce.hex()
-        same("the auditor's nonce", nonce, self.stored.committed.seal["nonce"])
-        bound = "no nonce of an auditor" if nonce is None else f"the auditor's nonce {nonce[:SHOWN]}..."
+        same("the seed's commitment", commitment, self.stored.committed.round.seed_commitment)
+        nonce = self.stored.nonce
+        same("the auditor's nonce", nonce, self.stored.committed.seal.nonce)
+        bound = "no nonce of an auditor" if nonce is None else f"the auditor's nonce {nonce.hex()[:SHOWN]}..."
         return f"{len(self.seed)} bytes open the commitment {commitment.hex()[:SHOWN]}...; used with {bound}"
 
     def workloads_open(self) -> str:
@@ -140,20 +143,20 @@ class Replay:
                 raise WrongState(f"{name} was deleted with its workload, so the round cannot be computed again")
             mine = None
             if name in workloads and (salt := salts[name]) is not None:
-                mine = workload_commitment(salt, workloads[name]).hex()
-            same("the workload's commitment", mine, self.stored.committed.workloads[name]["commitment"], name)
+                mine = workload_commitment(salt, workloads[name])
+            same("the workload's commitment", mine, self.stored.committed.workloads[name].commitment, name)
         return f"{len(workloads):,} of {len(self.stored.round.terms.shares):,} analysts have asked, as on record"
 
     def data_are_registered(self) -> str:
         """The table is the one that was registered; then the round is computed, which takes as long as it took."""
         stored, committed = self.stored, self.stored.committed
-        digest = committed.data["digest"]
-        same("the data's digest at the release", committed.spending["data_digest"], digest)
+        digest = committed.data.digest
+        same("the data's digest at the release", committed.spending.data_digest, digest)
         try:
             analysts = len(self.outcome.answers)
         except DataLoss as error:
             raise Differs(Difference(error.message)) from None
-        told = f"{stored.round.records:,} records with the digest {digest[:SHOWN]}..."
+        told = f"{stored.round.records:,} records with the digest {digest.hex()[:SHOWN]}..."
         return f"{told}, from which the answers of {analysts:,} analysts were computed again"
 
     def answers_agree(self) -> str:
@@ -176,8 +179,8 @@ class Replay:
             told = None
             if stored:
                 queries = len(self.outcome.answers[name].values)
-                told = {"digest": digest.hex(), "messages": stored, "queries": queries}
-            same("stream", result["stream"], told, name)
+                told = RecordedStream(digest, stored, queries)
+            same("stream", optional(STREAM).encode(result.stream), optional(STREAM).encode(told), name)
         return f"{len(self.messages):,} have the digests on record, and nobody has another"
 
     def synopsis_agrees(self) -> str:
@@ -191,8 +194,9 @@ class Replay:
         cells, again = (np.frombuffer(each, dtype="<u4") for each in (stored, computed))
         for record in np.flatnonzero(cells != again).tolist():
             same(f"the cell of the synopsis's record {record}", int(cells[record]), int(again[record]))
-        told = {"digest": synopsis_digest(stored).hex(), "records": len(stored) // CELL_BYTES} if stored else None
-        same("the synopsis", told, self.stored.committed.release["synopsis"])
+        told = RecordedSynopsis(synopsis_digest(stored), len(stored) // CELL_BYTES) if stored else None
+        recorded = optional(SYNOPSIS).encode(self.stored.committed.release.synopsis)
+        same("the synopsis", optional(SYNOPSIS).encode(told), recorded)
         return f"{len(stored) // CELL_BYTES:,} records agree one by one"
 
     @cached_property
@@ -212,7 +216,7 @@ class Replay:
             workloads=self.stored.workloads,
             seed=self.seed,
             audit_nonce=self.stored.nonce,
-            data_digest=bytes.fromhex(self.stored.committed.data["digest"]),
+            data_digest=self.stored.committed.data.digest,
         )
 
     @cached_property

@@ -10,13 +10,13 @@ from dataclasses import asdict
 
 import numpy as np
 
-from equipoise.asked_wire import compile_asked
 from equipoise.errors import DataLoss, EquipoiseError, VerificationFailed
-from equipoise.keepsakes import read_session_receipt
+from equipoise.profile.receipt_store import read_session_receipt
+from equipoise.records.receipts import SessionReceiptPayload, chain_start, chain_step
 from equipoise.results import Results
-from equipoise.session_receipts import SessionReceiptPayload, chain_start, chain_step
-from equipoise.wire import answers_from_chunk, chunk_from_bytes
-from equipoise.wire_format import asked_from_bytes
+from equipoise.wire.outline import asked_from_bytes
+from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
+from equipoise.wire.session_workload import compile_asked
 from equipoise_server.mechanisms.online.interface import check_asked
 from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.replay.differences import Difference, Differs, same
@@ -37,7 +37,7 @@ def check_slots(stored: StoredRound) -> str:
     return f"{statements:,} statements, each in a slot of its own share, none taken twice"
 
 
-def check_told(stored: StoredRound) -> str:
+def check_live_answers(stored: StoredRound) -> str:
     """Raises `Differs` unless every answer was told, and signed for, as it was released."""
     told = stored.told
     same("analysts who were answered", ", ".join(sorted(told)), ", ".join(sorted(stored.workloads)))

@@ -10,14 +10,14 @@ from typing import Any
 from sqlalchemy import Row, select
 
 from equipoise.errors import WrongState
-from equipoise.records import stream_start, stream_step
-from equipoise_server.mechanisms.interface import Setting
+from equipoise.records.record import stream_start, stream_step
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.replay.committed import Committed, read_committed
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
-from equipoise_server.rounds.rows import read_audit_nonce, read_dataset, read_round, read_workloads
-from equipoise_server.rounds.runs import read_synopsis
-from equipoise_server.rounds.terms import setting_of
-from equipoise_server.rounds.worker import CHUNKS_IN_PART, Part
+from equipoise_server.rounds.store.results import read_synopsis
+from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
+from equipoise_server.rounds.terms.checks import setting_of
+from equipoise_server.rounds.worker import CHUNKS_IN_PART, StreamPart
 from equipoise_server.storage.store import ReadOnlyStore
 from equipoise_server.storage.tables import asked, result_chunks, rounds, submissions
 
@@ -48,7 +48,7 @@ class StoredRound:
             return read_dataset(connection, self.round.terms.dataset)
 
     @cached_property
-    def setting(self) -> Setting:
+    def setting(self) -> PublicParameters:
         """What the round was planned from."""
         released = self.round
         return setting_of(released.terms, released.records, released.universe_size, self.dataset.schema.sizes)
@@ -104,7 +104,7 @@ class StoredRound:
         with self.store.read() as connection:
             return read_synopsis(connection, self.id)
 
-    def beside(self, part: Part) -> list[tuple[bytes | None, bytes]]:
+    def beside(self, part: StreamPart) -> list[tuple[bytes | None, bytes]]:
         """The messages of a part that was computed, each beside the one that is stored."""
         last = part.first_sequence + len(part.chunks) - 1
         with self.store.read() as connection:

@@ -6,29 +6,29 @@ import filecmp
 import math
 import os
 from collections.abc import Callable
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 
 from sqlalchemy import Connection, select
 
-from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, Unavailable, WrongState
-from equipoise.schema import Schema
-from equipoise.times import to_microseconds
-from equipoise_server.data.digest import data_digest
-from equipoise_server.data.source import load_histogram
+from equipoise.errors import AlreadyExists, InvalidArgument, Unavailable, WrongState
+from equipoise.model.accounts import Budget
+from equipoise.model.times import to_microseconds
+from equipoise.queries.schema import Schema
+from equipoise.records.public_facts import BUDGET
+from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.source import load_histogram
 from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.accounts import data_account, lost_orders, open_account
 from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap
-from equipoise_server.mechanisms.interface import Budget
-from equipoise_server.rounds.clock import Clock
-from equipoise_server.rounds.paging import cut_page, page_limit
-from equipoise_server.rounds.recorded import dataset_registered, registered_digest
 from equipoise_server.rounds.records import DatasetRecord
-from equipoise_server.rounds.rows import canonical, dataset_record, read_dataset
-from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
-from equipoise_server.storage.store import Store
+from equipoise_server.rounds.store.rounds import canonical, dataset_record, read_dataset
+from equipoise_server.rounds.store.step_records import dataset_registered
+from equipoise_server.storage.idempotency import Request, make_request
+from equipoise_server.storage.operations import Operations
+from equipoise_server.storage.paging import cut_page, page_limit
 from equipoise_server.storage.tables import datasets
 
 
@@ -65,93 +65,95 @@ class NewDataset:
 
     def request(self, caller: str, request_id: str) -> Request:
         """The request whose content is all of this."""
-        caps = [[cap.epsilon, cap.delta] for cap in (self.data_cap, self.analyst_cap)]
-        anew = ["new budgets"] if self.new_budgets else []
-        content = canonical([self.name, self.source, self.schema.to_json(), caps, astuple(self.counting), *anew])
-        return make_request(caller, request_id, "register_dataset", content)
+        content = {
+            "name": self.name,
+            "source": self.source,
+            "schema": self.schema.to_json(),
+            "data_cap": BUDGET.encode(self.data_cap),
+            "analyst_cap": BUDGET.encode(self.analyst_cap),
+            "data_order": self.counting.data_order,
+            "analyst_order": self.counting.analyst_order,
+            "new_budgets": self.new_budgets,
+        }
+        return make_request(caller, request_id, "register_dataset", canonical(content))
 
 
 @dataclass(frozen=True)
 class Datasets:
     """The registered tables of one store and one data directory."""
 
-    store: Store
+    operations: Operations
     directory: Path
-    clock: Clock
 
-    def register(self, new: NewDataset, request: Request) -> DatasetRecord:
-        """Count the records, fix their number, and open the data account."""
-        with self.store.read() as connection:
-            if (known := first_answer(connection, request)) is not None:
-                return _as_registered(connection, known)
-        check_name(new.name)
-        data_cap = _counted_cap("data", new.data_cap, new.counting.data_order)
-        analyst_cap = _counted_cap("analyst", new.analyst_cap, new.counting.analyst_order)
-        path = self.table(new.source)
-        loaded = load_histogram(path, new.schema)
+    def register(
+        self,
+        name: str,
+        source: str,
+        schema: Schema,
+        data_cap: Budget,
+        analyst_cap: Budget,
+        request_id: str,
+        caller: str = "",
+        counting: Counting = AT_USUAL_ORDERS,
+        *,
+        new_budgets: bool = False,
+    ) -> DatasetRecord:
+        """Register a table of the data directory: its number of records is public from now on.
+
+        `counting`: at which orders its accounts count, for good. `new_budgets`: said where another dataset has the
+        same table. Raises `InvalidArgument` (also where the schema refuses records), `AlreadyExists`.
+        """
+        new = NewDataset(name, source, schema, data_cap, analyst_cap, counting, new_budgets)
+        request = new.request(f"operator/{caller}", request_id)
+        if (known := self.operations.answered(request, _as_registered)) is not None:
+            return known
+        check_name(name)
+        caps = (
+            _counted_cap("data", data_cap, counting.data_order),
+            _counted_cap("analyst", analyst_cap, counting.analyst_order),
+        )
+        path = self.table(source)
+        loaded = load_histogram(path, schema)
         if loaded.records == 0:
             raise InvalidArgument("table", "has no records")
         digest = data_digest(loaded.histogram)
         # Files are compared before it is this request's turn to write.
         alike = cache(lambda source: _same_table(path, self.directory / source))
-        with self.store.read() as connection:
+        with self.operations.store.read() as connection:
             _with_table(connection, alike)
-        with self.store.write() as connection:
-            if (known := first_answer(connection, request)) is not None:
-                return _as_registered(connection, known)
-            self._insert(connection, new, loaded.records, data_cap, analyst_cap, alike)
-            registered = read_dataset(connection, new.name)
-            dataset_registered(connection, registered, digest, self.clock())
-            keep_answer(connection, request, new.name, self.clock())
-            reached(CrashPoint.DATASET_WRITTEN)
-        reached(CrashPoint.DATASET_COMMITTED)
-        return registered
 
-    def retire(self, name: str, request: Request) -> DatasetRecord:
+        def work(connection: Connection, now: datetime) -> str:
+            _insert(connection, new, loaded.records, caps, alike, now)
+            dataset_registered(connection, read_dataset(connection, name), digest, now)
+            return name
+
+        return self.operations.carry_out(request, work, _as_registered)
+
+    def retire(self, name: str, request_id: str, caller: str = "") -> DatasetRecord:
         """Allow no new rounds on a dataset; those that are open go on. Raises `NotFound`, `WrongState`."""
-        with self.store.write() as connection:
-            if first_answer(connection, request) is not None:
-                return read_dataset(connection, name)
+
+        def work(connection: Connection, now: datetime) -> str:
             if read_dataset(connection, name).retire_time is not None:
                 raise WrongState("the dataset is retired already")
-            now = self.clock()
             retired = datasets.update().where(datasets.c.name == name).values(retire_time=to_microseconds(now))
             connection.execute(retired)
-            keep_answer(connection, request, name, now)
-            record = read_dataset(connection, name)
-            reached(CrashPoint.RETIREMENT_WRITTEN)
-        reached(CrashPoint.RETIREMENT_COMMITTED)
-        return record
+            return name
+
+        request = make_request(f"operator/{caller}", request_id, "retire_dataset", name)
+        return self.operations.carry_out(request, work, read_dataset)
 
     def get(self, name: str) -> DatasetRecord:
         """One dataset. Raises `NotFound`."""
-        with self.store.read() as connection:
+        with self.operations.store.read() as connection:
             return read_dataset(connection, name)
 
-    def page(self, page_size: int, page_token: str) -> tuple[list[DatasetRecord], str]:
+    def page(self, page_size: int = 0, page_token: str = "") -> tuple[list[DatasetRecord], str]:
         """Datasets in the order of their names."""
         limit = page_limit(page_size)
         query = select(datasets).where(datasets.c.name > page_token).order_by(datasets.c.name)
-        with self.store.read() as connection:
+        with self.operations.store.read() as connection:
             found = [dataset_record(row) for row in connection.execute(query.limit(limit + 1))]
         return cut_page(found, limit, lambda record: record.name)
-
-    def record_older(self, name: str) -> None:
-        """Put a dataset on record that was registered before there were records. Raises as `load_histogram` does.
-
-        `DataLoss` where its table has another number of records by now.
-        """
-        with self.store.read() as connection:
-            dataset = read_dataset(connection, name)
-            if registered_digest(connection, name) is not None:
-                return
-        loaded = load_histogram(self.table(dataset.source), dataset.schema)
-        if loaded.records != dataset.records:
-            raise DataLoss(f"the table has {loaded.records} records, but {dataset.records} when it was registered")
-        digest = data_digest(loaded.histogram)
-        with self.store.write() as connection:
-            if registered_digest(connection, name) is None:
-                dataset_registered(connection, dataset, digest, self.clock())
 
     def table(self, source: str) -> Path:
         """The file of a source. Raises `InvalidArgument` if it lies outside the data directory or is absent."""
@@ -163,52 +165,52 @@ class Datasets:
             raise InvalidArgument("source", "there is no such file in the server's data directory")
         return path
 
-    def _insert(
-        self,
-        connection: Connection,
-        new: NewDataset,
-        records: int,
-        data_cap: Cap,
-        analyst_cap: Cap,
-        alike: Callable[[str], bool],
-    ) -> None:
-        """A crash before the commit means: no dataset and no account, and the request will be carried out."""
-        if connection.execute(select(datasets.c.name).where(datasets.c.name == new.name)).first():
-            raise AlreadyExists(f"a dataset named {new.name!r} is registered already")
-        others = _with_table(connection, alike)
-        if others and not new.new_budgets:
-            raise InvalidArgument(
-                "new_budgets",
-                f"must be set, as this is the table of the dataset {others[0]!r} already: with it (--new-budgets) "
-                "the same records get budgets of their own, beside what is spent there, and that is journaled",
-            )
-        if new.new_budgets and not others:
-            raise InvalidArgument("new_budgets", "must not be set, as no dataset has this table yet")
-        lost_of_data, lost_of_analysts = lost_orders(connection, new.name)
-        _check_lost("data_order", lost_of_data, data_cap)
-        _check_lost("analyst_order", lost_of_analysts, analyst_cap)
-        now = self.clock()
-        connection.execute(
-            datasets.insert().values(
-                name=new.name,
-                source=new.source,
-                schema=new.schema.to_json(),
-                records=records,
-                analyst_epsilon=analyst_cap.epsilon,
-                analyst_delta=analyst_cap.delta,
-                analyst_order=analyst_cap.order,
-                create_time=to_microseconds(now),
-            )
+
+def _insert(
+    connection: Connection,
+    new: NewDataset,
+    records: int,
+    caps: tuple[Cap, Cap],
+    alike: Callable[[str], bool],
+    now: datetime,
+) -> None:
+    """Write the dataset, and open the account of its data. `caps`: of the data, and of every analyst."""
+    data_cap, analyst_cap = caps
+    if connection.execute(select(datasets.c.name).where(datasets.c.name == new.name)).first():
+        raise AlreadyExists(f"a dataset named {new.name!r} is registered already")
+    others = _with_table(connection, alike)
+    if others and not new.new_budgets:
+        raise InvalidArgument(
+            "new_budgets",
+            f"must be set, as this is the table of the dataset {others[0]!r} already: with it (--new-budgets) "
+            "the same records get budgets of their own, beside what is spent there, and that is journaled",
         )
-        open_account(
-            connection,
-            now,
-            data_account(new.name),
-            dataset=new.name,
-            composition=Composition.SUM,
-            cap=data_cap,
-            beside=[data_account(name) for name in others],
+    if new.new_budgets and not others:
+        raise InvalidArgument("new_budgets", "must not be set, as no dataset has this table yet")
+    lost_of_data, lost_of_analysts = lost_orders(connection, new.name)
+    _check_lost("data_order", lost_of_data, data_cap)
+    _check_lost("analyst_order", lost_of_analysts, analyst_cap)
+    connection.execute(
+        datasets.insert().values(
+            name=new.name,
+            source=new.source,
+            schema=new.schema.to_json(),
+            records=records,
+            analyst_epsilon=analyst_cap.epsilon,
+            analyst_delta=analyst_cap.delta,
+            analyst_order=analyst_cap.order,
+            create_time=to_microseconds(now),
         )
+    )
+    open_account(
+        connection,
+        now,
+        data_account(new.name),
+        dataset=new.name,
+        composition=Composition.SEQUENTIAL,
+        cap=data_cap,
+        beside=[data_account(name) for name in others],
+    )
 
 
 def _with_table(connection: Connection, alike: Callable[[str], bool]) -> list[str]:

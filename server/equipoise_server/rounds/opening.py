@@ -12,26 +12,33 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from equipoise.errors import InvalidArgument, WrongState
-from equipoise.times import to_microseconds
+from equipoise.model.rounds import RoundState, Terms
+from equipoise.model.times import to_microseconds
+from equipoise.records.canonical import canonical_json
+from equipoise.records.public_facts import SHARE, TERMS
 from equipoise_server.ledger.accounts import account, check_room, open_account
 from equipoise_server.ledger.caps import Cap, Composition
-from equipoise_server.mechanisms.interface import Plan, Share
-from equipoise_server.rounds.clock import Clock
-from equipoise_server.rounds.custody import SeedSource, seal_seed
-from equipoise_server.rounds.datasets import Datasets
-from equipoise_server.rounds.life import settle
-from equipoise_server.rounds.pending import pending_costs
-from equipoise_server.rounds.planned import in_full, plan_of
-from equipoise_server.rounds.recorded import round_opened
-from equipoise_server.rounds.records import RoundRecord, Terms
-from equipoise_server.rounds.rows import canonical, plan_to_json, read_dataset, read_round, terms_to_json
-from equipoise_server.rounds.states import RoundState
-from equipoise_server.rounds.terms import UNITS, adds, analyst_accounts, charges_of, check_terms
-from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.requests import Request, first_answer, keep_answer, make_request
-from equipoise_server.storage.store import Store
+from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.starting import load_program
+from equipoise_server.rounds.state_machine import lifecycle_of
+from equipoise_server.rounds.store.rounds import (
+    plan_to_json,
+    read_dataset,
+    read_round,
+    recorded_terms,
+    terms_to_json,
+)
+from equipoise_server.rounds.store.step_records import round_opened
+from equipoise_server.rounds.terms.checks import UNITS, adds, analyst_accounts, charges_of, check_terms
+from equipoise_server.rounds.terms.defaults import make_plan, with_defaults
+from equipoise_server.rounds.terms.open_charges import pending_costs
+from equipoise_server.rounds.transitions import settle
+from equipoise_server.storage.idempotency import Request, make_request
+from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.tables import datasets, identities, rounds, sealed_seeds, sessions, shares
 from equipoise_server.transparency.keys import Purpose, in_force
+from equipoise_server.transparency.seed_encryption import SeedSource, seal_seed
 
 ID_BYTES = 16
 
@@ -39,27 +46,20 @@ ID_BYTES = 16
 def open_request(terms: Terms, caller: str, request_id: str) -> Request:
     """The request whose content is all of the terms. Raises `InvalidArgument` where they are malformed."""
     check_terms(terms)
-    held = [_share_told(share) for share in terms.shares]
-    closing = None if terms.close_time is None else to_microseconds(terms.close_time)
-    content = canonical([terms.dataset, held, closing])
-    return make_request(caller, request_id, "open", terms_to_json(terms), content)
-
-
-def _share_told(share: Share) -> list[object]:
-    """What is not declared is left out, as before it could be: a request sent again stays the same request."""
-    told: list[object] = [share.analyst, share.statements, share.queries, share.sensitivity, share.support]
-    while told[-1] == 0:
-        told.pop()
-    return told
+    content = {
+        "dataset": terms.dataset,
+        "terms": TERMS.encode(recorded_terms(terms)),
+        "shares": [SHARE.encode(share) for share in terms.shares],
+        "close_time": None if terms.close_time is None else to_microseconds(terms.close_time),
+    }
+    return make_request(caller, request_id, "open", canonical_json(content))
 
 
 @dataclass(frozen=True)
 class Opening:
     """What opening a round needs besides its terms."""
 
-    store: Store
-    tables: Datasets
-    clock: Clock
+    operations: Operations
     seeds: SeedSource
     storage_key: bytes
     release_grid_seconds: int
@@ -67,66 +67,41 @@ class Opening:
     def plan(self, terms: Terms) -> Plan:
         """What the round would do and cost. Raises `InvalidArgument`, `NotFound`, `BudgetExhausted`."""
         check_terms(terms)
-        with self.store.read() as connection:
+        with self.operations.store.read() as connection:
             dataset = read_dataset(connection, terms.dataset)
             if dataset.retire_time is not None:
                 raise WrongState("the dataset is retired: no new rounds")
             _check_registered(connection, terms)
-        if terms.close_time is not None and terms.close_time <= self.clock():
+        if terms.close_time is not None and terms.close_time <= self.operations.clock():
             raise InvalidArgument("close_time", "has passed already")
-        return plan_of(in_full(terms, self.clock()), dataset)
+        return make_plan(with_defaults(terms, self.operations.clock()), dataset)
 
-    def open(self, terms: Terms, request: Request) -> RoundRecord:
+    def open(self, terms: Terms, request_id: str, caller: str = "") -> RoundRecord:
         """Fix terms, plan and seed; charge what is charged at once. Raises as `plan` does.
 
-        `BudgetExhausted` naming an account.
+        `BudgetExhausted` naming the account that it does not fit.
         """
-        with self.store.read() as connection:
-            if (known := first_answer(connection, request)) is not None:
-                return _as_opened(connection, known)
+        request = open_request(terms, f"operator/{caller}", request_id)
+        if (known := self.operations.answered(request, _as_opened)) is not None:
+            return known
+        load_program()  # which takes seconds; whatever is opened will need it
         plan = self.plan(terms)
-        self.tables.record_older(terms.dataset)
         terms = replace(terms, release_grid_seconds=terms.release_grid_seconds or self.release_grid_seconds)
-        with self.store.write() as connection:
-            if (known := first_answer(connection, request)) is not None:
-                return _as_opened(connection, known)
+
+        def work(connection: Connection, now: datetime) -> str:
             # Asked again, now that nothing else can be written.
             _check_registered(connection, terms)
             if read_dataset(connection, terms.dataset).retire_time is not None:
                 raise WrongState("the dataset is retired: no new rounds")
-            self._check_accounts(connection, terms, plan)
-            now = self.clock()
-            round_id = self._insert(connection, in_full(terms, now), plan, now)
+            _check_accounts(connection, terms, plan, now)
+            round_id = self._insert(connection, with_defaults(terms, now), plan, now)
             opened = read_round(connection, round_id)
-            for settlement in terms.course.opening:
+            for settlement in lifecycle_of(terms).opening:
                 settle(connection, opened, settlement, now)
             round_opened(connection, opened, now)
-            keep_answer(connection, request, round_id, now)
-            reached(CrashPoint.OPEN_WRITTEN)
-        reached(CrashPoint.OPEN_COMMITTED)
-        return opened
+            return round_id
 
-    def _check_accounts(self, connection: Connection, terms: Terms, plan: Plan) -> None:
-        """Open the analysts' accounts where they are missing and see that the charges will find room on all."""
-        caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta, datasets.c.analyst_order
-        row = connection.execute(select(*caps).where(datasets.c.name == terms.dataset)).one()
-        for name in analyst_accounts(terms):
-            open_account(
-                connection,
-                self.clock(),
-                name,
-                dataset=terms.dataset,
-                composition=UNITS[terms.unit],
-                cap=Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order if adds(terms.unit) else None),
-            )
-        charges = charges_of(terms, plan)
-        held = {charge.account: account(connection, charge.account) for charge in charges}
-        # Where the worst round counts, what is asked is whether this one fits by itself, whatever others take.
-        adding = [each for each in held.values() if each.composition is Composition.SUM]
-        pending = pending_costs(connection, terms.dataset, adding)
-        for charge in charges:
-            on = held[charge.account]
-            check_room(on, [*pending.get(on.name, {}).values()], charge.counted(on.cap.order))
+        return self.operations.carry_out(request, work, _as_opened)
 
     def _insert(self, connection: Connection, terms: Terms, plan: Plan, now: datetime) -> str:
         """A crash before the commit means: no round; its seed is lost, and a new one will be drawn.
@@ -176,6 +151,29 @@ class Opening:
             rows = [{"round_id": round_id, "key_id": key_id, "sealed": each} for key_id, each in sealed]
             connection.execute(sealed_seeds.insert(), rows)
         return round_id
+
+
+def _check_accounts(connection: Connection, terms: Terms, plan: Plan, now: datetime) -> None:
+    """Open the analysts' accounts where they are missing and see that the charges will find room on all."""
+    caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta, datasets.c.analyst_order
+    row = connection.execute(select(*caps).where(datasets.c.name == terms.dataset)).one()
+    for name in analyst_accounts(terms):
+        open_account(
+            connection,
+            now,
+            name,
+            dataset=terms.dataset,
+            composition=UNITS[terms.unit],
+            cap=Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order if adds(terms.unit) else None),
+        )
+    charges = charges_of(terms, plan)
+    held = {charge.account: account(connection, charge.account) for charge in charges}
+    # Where the worst round counts, what is asked is whether this one fits by itself, whatever others take.
+    adding = [each for each in held.values() if each.composition is Composition.SEQUENTIAL]
+    pending = pending_costs(connection, terms.dataset, adding)
+    for charge in charges:
+        on = held[charge.account]
+        check_room(on, [*pending.get(on.name, {}).values()], charge.counted(on.cap.order))
 
 
 def _as_opened(connection: Connection, round_id: str) -> RoundRecord:

@@ -1,6 +1,6 @@
-"""One worker process a run, started with `spawn`, and how far it has come. Results go to the store as they come.
+"""One worker process a run, and how far it has come. Results go to the store as they come.
 
-A crash of the server means: what a worker had not completed is of no use, and `Rounds.recover` starts it again.
+A crash of the server means: what a worker had not completed is of no use, and `Lifecycle.recover` starts it again.
 """
 
 from __future__ import annotations
@@ -11,37 +11,36 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 
 import structlog
 from sqlalchemy.exc import IntegrityError
 
 from equipoise.errors import EquipoiseError
-from equipoise_server.rounds.records import ProgressRecord
-from equipoise_server.rounds.runs import Runs
-from equipoise_server.rounds.starting import BEHIND_CALLS, start
+from equipoise.model.rounds import Progress
+from equipoise_server.rounds.starting import BEHIND_CALLS, WorkerProcess, start
+from equipoise_server.rounds.store.results import Runs
 from equipoise_server.rounds.worker import (
     Advance,
     Failed,
     Finished,
     Job,
     Message,
-    Part,
+    StreamPart,
     serve_job,
 )
 from equipoise_server.storage.claims import Claims
 
 log = structlog.get_logger(__name__)
 
-NOTHING = ProgressRecord("", 0, 0, 0.0, complete=False, peak_memory_bytes=0)
+NOTHING = Progress("", 0, 0, 0.0, complete=False, peak_memory_bytes=0)
 
 
 @dataclass
 class _Run:
     """What is known of one run; guarded by the runner's lock."""
 
-    process: SpawnProcess
-    progress: ProgressRecord
+    process: WorkerProcess
+    progress: Progress
     phase_start: float
     kind: str = ""  # of what went wrong, for the log
     problem: str = ""  # the same in words, for operators
@@ -54,7 +53,6 @@ class Runner:
     def __init__(self, runs: Runs, claims: Claims) -> None:
         self._results = runs
         self._claims = claims
-        self._context = multiprocessing.get_context("spawn")
         self._lock = threading.Lock()
         self._runs: dict[str, _Run] = {}
         self._closed = False
@@ -80,8 +78,8 @@ class Runner:
             if self._closed or self._active(job.round_id):
                 return
             run_id = self._results.begin(job.round_id)
-            receiver, sender = self._context.Pipe(duplex=False)
-            process = start(self._context, serve_job, sender, job, f"round-{job.round_id}", BEHIND_CALLS)
+            receiver, sender = multiprocessing.Pipe(duplex=False)
+            process = start(serve_job, sender, job, f"round-{job.round_id}", BEHIND_CALLS)
             # Only the worker may hold the sending end, so that its death ends the stream of messages.
             sender.close()
             run = _Run(process, replace(NOTHING, phase="start"), time.monotonic())
@@ -95,7 +93,7 @@ class Runner:
         with self._lock:
             return self._active(round_id)
 
-    def progress(self, round_id: str) -> ProgressRecord | None:
+    def progress(self, round_id: str) -> Progress | None:
         """How far the run has come, with the time left estimated from the time its phase has taken so far."""
         with self._lock:
             run = self._runs.get(round_id)
@@ -161,19 +159,19 @@ class Runner:
             run.process.kill()
         finally:
             receiver.close()
-        run.process.join()
+        exit_code = run.process.join()
         with self._lock:
             run.ended = True
             if not run.progress.complete:
                 # Said only now: when a failure shows, the round can be run again.
-                problem = run.problem or f"the worker ended with exit code {run.process.exitcode}"
+                problem = run.problem or f"the worker ended with exit code {exit_code}"
                 run.progress = replace(NOTHING, phase=f"failed: {problem}")
                 if run in self._runs.values():
-                    log.error("worker_failed", run_id=run_id, kind=run.kind, exit_code=run.process.exitcode)
+                    log.error("worker_failed", run_id=run_id, kind=run.kind, exit_code=exit_code)
 
     def _keep(self, run_id: str, message: Message) -> None:
         match message:
-            case Part(analyst, first_sequence, chunks):
+            case StreamPart(analyst, first_sequence, chunks):
                 self._results.keep(run_id, analyst, first_sequence, chunks)
             case Finished(synopsis, streams, peak):
                 self._results.complete(run_id, synopsis, streams, peak)
@@ -187,14 +185,14 @@ def _take(run: _Run, message: Message) -> None:
             if phase != run.progress.phase:
                 run.phase_start = time.monotonic()
             run.progress = replace(run.progress, phase=phase, done=done, total=total)
-        case Part():
+        case StreamPart():
             pass
         case Finished(_, _, peak):
-            run.progress = ProgressRecord("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
+            run.progress = Progress("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
         case Failed(kind, problem):
             run.kind, run.problem = kind, problem
 
 
-def _end(process: SpawnProcess) -> None:
+def _end(process: WorkerProcess) -> None:
     process.kill()
     process.join()

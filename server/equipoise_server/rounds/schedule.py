@@ -6,28 +6,77 @@ restarts, and several servers on one store may all look: the state machine lets 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import structlog
 from sqlalchemy import Connection, select
 
 from equipoise.errors import BudgetExhausted, EquipoiseError
-from equipoise.times import from_microseconds, to_microseconds
-from equipoise_server.rounds.rows import session_from_json
-from equipoise_server.rounds.runs import completed
-from equipoise_server.rounds.states import Action, RoundState, due
-from equipoise_server.storage.requests import Request, make_request
+from equipoise.model.rounds import RoundState
+from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise_server.rounds.lifecycle import Lifecycle
+from equipoise_server.rounds.seeds import Seeds, kept_too_long
+from equipoise_server.rounds.state_machine import Action, due
+from equipoise_server.rounds.store.results import completed, expire, kept_since_before
+from equipoise_server.rounds.store.rounds import session_from_json
+from equipoise_server.storage.idempotency import Request, make_request
+from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.tables import rounds
-
-if TYPE_CHECKING:
-    from equipoise_server.rounds.service import Rounds
+from equipoise_server.transparency.sequencing import Sequencer
 
 CALLER = "schedule"  # operators' requests are kept under "operator/NAME"
 # The same words whichever account was full: after a repair wrote off budget, which happens for no analyst's doing.
 NO_BUDGET = "at its closing time the privacy budgets no longer allowed the round"
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Does what is due on one store. `retention`: how long results are kept, `audit_window`: seeds; 0: for ever."""
+
+    operations: Operations
+    lifecycle: Lifecycle
+    seeds: Seeds
+    sequencer: Sequencer
+    retention: timedelta
+    audit_window: timedelta
+
+    def keep(self) -> None:
+        """Do what is due now: steps of rounds whose closing time has come, the log, and the removal of old results.
+
+        Raises `Unavailable`, `DataLoss`.
+        """
+        now, store = self.operations.clock(), self.operations.store
+        with store.read() as connection:
+            steps = due_steps(connection, now)
+            old = kept_since_before(connection, now - self.retention) if self.retention else []
+            unneeded = kept_too_long(connection, now, self.audit_window)
+        self.operations.catch_up()
+        for round_id, step in steps:
+            self._take_due_step(round_id, step)
+        self.sequencer.sequence(now)
+        for round_id in old:
+            with store.write() as connection:
+                expire(connection, round_id)
+            log.info("results_expired", round_id=round_id)
+        for round_id in unneeded:
+            self.seeds.destroy(round_id)
+            log.info("seed_destroyed", round_id=round_id)
+
+    def _take_due_step(self, round_id: str, step: Action) -> None:
+        """Take one step of one round. Where it cannot be taken, it stays due; an operator may abort the round."""
+        take = self.lifecycle.take
+        try:
+            take(request_for(round_id, step), round_id, step)
+        except BudgetExhausted:
+            take(request_for(round_id, Action.ABORT), round_id, Action.ABORT, NO_BUDGET)
+        except EquipoiseError as error:
+            log.error("step_not_taken", round_id=round_id, step=step.value, problem=error.message)
+        except Exception as error:
+            # Whatever it is, other rounds must not wait for this one. Its text may hold what nobody may read here.
+            log.error("step_not_taken", round_id=round_id, step=step.value, kind=type(error).__name__)
 
 
 def due_steps(connection: Connection, now: datetime) -> list[tuple[str, Action]]:
@@ -48,19 +97,6 @@ def due_steps(connection: Connection, now: datetime) -> list[tuple[str, Action]]
     return found
 
 
-def take_due_step(service: Rounds, round_id: str, step: Action) -> None:
-    """Take one step of one round. Where it cannot be taken now, it stays due; an operator may abort the round."""
-    try:
-        service.take(request_for(round_id, step), round_id, step)
-    except BudgetExhausted:
-        service.take(request_for(round_id, Action.ABORT), round_id, Action.ABORT, NO_BUDGET)
-    except EquipoiseError as error:
-        log.error("step_not_taken", round_id=round_id, step=step.value, problem=error.message)
-    except Exception as error:
-        # Whatever it is, other rounds must not wait for this one. Its text may hold what nobody may read here.
-        log.error("step_not_taken", round_id=round_id, step=step.value, kind=type(error).__name__)
-
-
 def request_for(round_id: str, step: Action) -> Request:
     """The one request with which the server itself takes this step of this round."""
-    return make_request(CALLER, f"{round_id} {step.value}", step.value, round_id)
+    return make_request(CALLER, f"{round_id} {step.value}", step.name.lower(), round_id)

@@ -9,32 +9,34 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from sqlalchemy import Connection, select
 
-from equipoise.encoding import canonical_json
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
-from equipoise.records import Kind
-from equipoise.seeds import NONCE_BYTES, SEED_BYTES
-from equipoise.times import to_microseconds
-from equipoise_server.mechanisms.interface import Plan, Setting
-from equipoise_server.rounds.clock import Clock
-from equipoise_server.rounds.recorded import seed_destroyed, seed_read
-from equipoise_server.rounds.rows import read_audit_nonce, read_round
-from equipoise_server.rounds.states import RoundState, closed, streams_open
-from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.requests import Request, first_answer, keep_answer
-from equipoise_server.storage.store import Store
+from equipoise.model.rounds import RoundState
+from equipoise.model.times import to_microseconds
+from equipoise.records.canonical import canonical_json
+from equipoise.records.public_facts import BUDGET, SHARE
+from equipoise.records.record import Kind
+from equipoise.records.sealed_seeds import NONCE_BYTES, SEED_BYTES
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.rounds.state_machine import closed, streams_open
+from equipoise_server.rounds.store.rounds import PLAN, read_audit_nonce, read_round
+from equipoise_server.rounds.store.step_records import seed_destroyed, seed_read
+from equipoise_server.storage.idempotency import make_request
+from equipoise_server.storage.operations import Operations, committing, no_answer
 from equipoise_server.storage.tables import records, rounds, sealed_seeds
+from equipoise_server.transparency.sequencing import Sequencer
 
 ENDINGS = (Kind.ROUND_RELEASED.value, Kind.ROUND_ABORTED.value)
 
 
-def bound_seed(seed: bytes, nonce: bytes | None, digest: bytes, setting: Setting, plan: Plan) -> bytes:
+def bound_seed(seed: bytes, nonce: bytes | None, digest: bytes, setting: PublicParameters, plan: Plan) -> bytes:
     """What the mechanism draws from, 32 bytes: the committed seed, under a nonce, for one table and plan.
 
     HKDF-SHA256 (RFC 5869) of the seed; salt: the nonce, or zeros; info: the data's `digest` and that of the public
@@ -45,32 +47,44 @@ def bound_seed(seed: bytes, nonce: bytes | None, digest: bytes, setting: Setting
     and plan are committed to, nobody but the auditor has a choice left. The round's id, times and workloads have no
     part in it; `docs/decisions/0005-seed-binding.md` says why.
     """
-    told = asdict(setting)
-    if not setting.protects_analysts:
-        told["analyst_budget"] = None  # there is no JSON of an infinite one
-    public = canonical_json({"setting": told, "plan": asdict(plan)})
+    public = canonical_json({"plan": PLAN.encode(plan), "public_parameters": setting_fields(setting)})
     info = b"equipoise round v1\n" + digest + hashlib.sha256(public).digest()
     return HKDF(SHA256(), SEED_BYTES, salt=nonce or bytes(NONCE_BYTES), info=info).derive(seed)
+
+
+def setting_fields(setting: PublicParameters) -> dict[str, Any]:
+    """The public parameters of a round as they are bound to its seed, each under its own key."""
+    return {
+        "records": setting.records,
+        "universe_size": setting.universe_size,
+        "attributes": list(setting.attributes),
+        "shares": [SHARE.encode(share) for share in setting.shares],
+        "unit": setting.unit,
+        "data_budget": BUDGET.encode(setting.data_budget),
+        # There is no JSON of an infinite budget.
+        "analyst_budget": BUDGET.encode(setting.analyst_budget) if setting.protects_analysts else None,
+        "beta": float(setting.beta),
+        "options": dict(setting.options),
+    }
 
 
 @dataclass(frozen=True)
 class Seeds:
     """What auditors may do with the seeds of one store."""
 
-    store: Store
-    clock: Clock
+    operations: Operations
+    sequencer: Sequencer
 
-    def set_nonce(self, round_id: str, nonce: bytes, request: Request) -> None:
-        """Add an auditor's randomness to a round's, once. Raises `NotFound`, `WrongState`, `AlreadyExists`.
+    def set_nonce(self, round_id: str, nonce: bytes, request_id: str, caller: str = "") -> None:
+        """Add 32 random bytes of an auditor's to an open round's randomness, once for all auditors.
 
-        A crash before the commit means: there is none, and the same request will set it.
+        Raises `NotFound`, `InvalidArgument`, `WrongState` once it is sealed, `AlreadyExists` where it has others.
         """
         if len(nonce) != NONCE_BYTES:
             raise InvalidArgument("nonce", f"must have {NONCE_BYTES} random bytes")
-        with self.store.write() as connection:
-            if first_answer(connection, request) is not None:
-                return
-            record, now = read_round(connection, round_id, locked=True), self.clock()
+
+        def work(connection: Connection, now: datetime) -> str:
+            record = read_round(connection, round_id, locked=True)
             known = read_audit_nonce(connection, round_id)
             if known is not None and known != nonce:
                 raise AlreadyExists("the round has an auditor's nonce already")
@@ -81,18 +95,19 @@ class Seeds:
                     raise WrongState("the round takes an auditor's nonce only until it is sealed")
                 changed = rounds.update().where(rounds.c.id == round_id)
                 connection.execute(changed.values(audit_nonce=nonce))
-            keep_answer(connection, request, "", now)
-            reached(CrashPoint.NONCE_WRITTEN)
-        reached(CrashPoint.NONCE_COMMITTED)
+            return ""
+
+        request = make_request(f"auditor/{caller}", request_id, "set_audit_nonce", round_id, nonce)
+        self.operations.carry_out(request, work, no_answer)
 
     def read(self, round_id: str, auditor: str) -> Mapping[str, bytes]:
-        """A round's seed as it was sealed to each auditor's key, by the key's id; that it was read is on record.
+        """An ended round's seed as it was sealed to each auditor's key, by the key's id.
 
-        Raises `NotFound`, `WrongState` before the round has ended: who knew a seed before could choose a nonce by
-        it. A crash before the commit means: nothing was answered. After it: it may have been.
+        That it was read is in the log, and known to the guard, before anything is answered. Raises `NotFound`,
+        `WrongState` before the round has ended: who knew a seed before could choose a nonce by it.
         """
-        with self.store.write() as connection:
-            record, now = read_round(connection, round_id), self.clock()
+        with committing(self.operations.store, "seed read") as connection:
+            record, now = read_round(connection, round_id), self.operations.clock()
             ended = record.state is RoundState.ABORTED or streams_open(record.state, record.release_time, now)
             if not ended:
                 raise WrongState("the round has not ended yet")
@@ -101,17 +116,16 @@ class Seeds:
             if not found:
                 raise WrongState("the round's seed was destroyed, or there was no auditor's key when it was opened")
             seed_read(connection, round_id, auditor, now)
-            reached(CrashPoint.SEED_READ_WRITTEN)
-        reached(CrashPoint.SEED_READ_COMMITTED)
+        self.sequencer.sequence(self.operations.clock())
         return found
 
     def destroy(self, round_id: str) -> None:
         """Remove what auditors could read of a round's seed, and put that on record: both, or neither."""
-        with self.store.write() as connection:
+        with self.operations.store.write() as connection:
             mine = sealed_seeds.c.round_id == round_id
             # Another server may have done it.
             if connection.execute(sealed_seeds.delete().where(mine)).rowcount:
-                seed_destroyed(connection, round_id, self.clock())
+                seed_destroyed(connection, round_id, self.operations.clock())
 
 
 def kept_too_long(connection: Connection, now: datetime, window: timedelta) -> list[str]:
@@ -121,10 +135,3 @@ def kept_too_long(connection: Connection, now: datetime, window: timedelta) -> l
     ended = records.c.kind.in_(ENDINGS) & (records.c.publish_time <= to_microseconds(now - window))
     query = select(records.c.round_id).where(ended)
     return list(connection.execute(query.where(records.c.round_id.in_(select(sealed_seeds.c.round_id)))).scalars())
-
-
-def erase_older(connection: Connection) -> None:
-    """Erase the server's copy of seeds whose rounds ended before that was done at the end."""
-    ended = rounds.c.state.in_([state.value for state in RoundState if state.ended])
-    kept = rounds.c.sealed_seed != b""
-    connection.execute(rounds.update().where(ended, kept).values(sealed_seed=b""))

@@ -1,55 +1,129 @@
-"""How a worker process starts: where people who wait for a call want it, before it loads its program.
+"""How a worker process starts: forked from a process that has loaded the workers' program once.
 
-    process = start(context, serve_job, pipe, job, name, BEHIND_CALLS)
+    process = start(serve_job, pipe, job, name, BEHIND_CALLS)
 
-Loading takes seconds of a processor, so this module imports nothing that takes long. Nobody waits for a round,
-which comes out on a grid of times anyway; a session is answered while its analysts wait.
+Loading takes seconds of a processor. The server cannot fork itself, since it has threads and holds keys and the
+store's connections; so multiprocessing starts one further process, a fresh interpreter that is given nothing of the
+server's but its environment and standard error, loads the program, and forks a worker whenever it is asked to. It
+runs nothing else, and ends when the server and all workers have ended.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pickle
+import signal
+import threading
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import TypeVar
+
+from equipoise.errors import Unavailable
 
 BEHIND_CALLS = 10  # a run takes a tenth of a processor that calls need, and all that is left
 AMONG_CALLS = 0
 NICEST = 19  # there is
 AUTOGROUP = Path("/proc/self/autogroup")
+PROGRAM = ["equipoise_server.rounds.worker", "equipoise_server.sessions.worker"]
+
+NO_WORKER = "no worker can be started now"
 
 Work = TypeVar("Work")
 
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(PROGRAM)
+
+
+def load_program() -> None:
+    """Have the workers' program loaded in its own process, unless it is, and do not wait for it."""
+    forkserver.ensure_running()
+
+
+class WorkerProcess:
+    """A worker process, as its server sees it. Safe to use from threads."""
+
+    def __init__(self, process: ForkServerProcess) -> None:
+        self._process = process
+        # multiprocessing reads the exit code from a pipe: of two threads that read at once one would miss it.
+        self._lock = threading.Lock()
+        # The server is not the worker's parent: an id may be another process's as soon as the worker has ended, and
+        # where the worker's parent has ended nobody says whether the worker has. Linux has a better name for it.
+        self._descriptor: int | None = None
+        with suppress(AttributeError, ProcessLookupError):
+            self._descriptor = os.pidfd_open(process.pid or 0)
+            weakref.finalize(self, os.close, self._descriptor)
+
+    @property
+    def pid(self) -> int | None:
+        """The process id."""
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        """Whether it has not ended."""
+        if self._descriptor is not None:
+            return not wait([self._descriptor], timeout=0)
+        with self._lock:
+            return self._process.is_alive()
+
+    def kill(self) -> None:
+        """End it. Does nothing where it has ended."""
+        if self._descriptor is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+        elif self.is_alive():
+            self._process.kill()
+
+    def join(self) -> int | None:
+        """Wait for its end.
+
+        Returns:
+            The exit code; that of a signal is negative.
+        """
+        wait([self._process.sentinel if self._descriptor is None else self._descriptor])
+        with self._lock:
+            self._process.join()
+            return self._process.exitcode
+
 
 def start(
-    context: SpawnContext,
-    serve: Callable[[Connection, Work], None],
-    pipe: Connection,
-    work: Work,
-    name: str,
-    behind: int,
-) -> SpawnProcess:
-    """A process, just started, that calls `serve(pipe, work)`. `behind`: how much nicer than the server it is."""
+    serve: Callable[[Connection, Work], None], pipe: Connection, work: Work, name: str, behind: int
+) -> WorkerProcess:
+    """Start a process that calls `serve(pipe, work)`.
+
+    Args:
+        serve: A function of a module.
+        pipe: The worker's end.
+        work: What is pickled for it.
+        name: For operators.
+        behind: How much nicer than the server the process is.
+
+    Raises:
+        Unavailable: No process can be started now.
+    """
     niceness = min(NICEST, os.getpriority(os.PRIO_PROCESS, 0) + behind)
     called = pickle.dumps((serve, work))
-    process = context.Process(target=_begin, args=(pipe, called, niceness), name=name, daemon=True)
-    process.start()
-    assert process.pid is not None
-    # Whatever multiprocessing itself loads there comes before `_begin`.
-    os.setpriority(os.PRIO_PROCESS, process.pid, niceness)
-    return process
+    process = _context.Process(target=_begin, args=(pipe, called, niceness), name=name, daemon=True)
+    try:
+        process.start()
+    except (EOFError, OSError):  # the process that forks is ending; the next start begins another one
+        raise Unavailable(NO_WORKER) from None
+    return WorkerProcess(process)
 
 
 def _begin(pipe: Connection, called: bytes, niceness: int) -> None:
+    # Before the first thread: Linux counts niceness by thread, and new ones get that of their maker.
+    os.setpriority(os.PRIO_PROCESS, 0, niceness)
     # A terminal interrupts its own session only; the server decides when its workers end.
     os.setsid()
     # Where Linux shares processors among sessions first (sched(7), autogroups), niceness counts within a session
     # only, and a database would wait for a worker as for its equal.
     with suppress(OSError):
         AUTOGROUP.write_text(str(niceness))
-    serve, work = pickle.loads(called)  # loads the program
+    serve, work = pickle.loads(called)
     serve(pipe, work)

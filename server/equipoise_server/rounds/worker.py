@@ -23,20 +23,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.asked_wire import compile_asked
 from equipoise.errors import DataLoss, EquipoiseError
-from equipoise.records import stream_start, stream_step
-from equipoise.schema import Schema
-from equipoise.wire import results_to_chunks, workload_from_bytes
-from equipoise.workload import compile_workload
-from equipoise_server.data.digest import data_digest
-from equipoise_server.data.source import load_histogram
-from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, Setting
+from equipoise.queries.schema import Schema
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise.records.record import stream_start, stream_step
+from equipoise.wire.results import results_to_chunks
+from equipoise.wire.session_workload import compile_asked
+from equipoise.wire.workloads import workload_from_bytes
+from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.source import load_histogram
+from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import SESSION_MECHANISMS, mechanism, session_mechanism
-from equipoise_server.rounds.collecting import Told, check_told
 from equipoise_server.rounds.records import StreamDigest
 from equipoise_server.rounds.seeds import bound_seed
+from equipoise_server.rounds.session_sealing import AnswerChain, check_live_answers
 
 REPORT_SECONDS = 0.2  # progress is told at most this often within a phase
 CHUNKS_IN_PART = 64  # about 1.1 MB: the store's writer is not held for long, and memory stays constant
@@ -47,20 +48,20 @@ class Job:
     """Everything a run depends on. `schema` is JSON, `workloads` the submitted bytes in order of the shares.
 
     `seed`: as it was committed to; the mechanism gets it bound to the rest. `audit_nonce`: the auditor's, if any.
-    `data_digest`: of the table as it was registered; None where that was before there were records. `told`: of a
-    session, what binds the answers that were given while it was open.
+    `data_digest`: of the table as it was registered. `told`: of a session, what binds the answers that were given
+    while it was open.
     """
 
     round_id: str
     table: Path
     schema: str
-    setting: Setting
+    setting: PublicParameters
     plan: Plan
     workloads: Mapping[str, bytes]
     seed: bytes = field(repr=False)
+    data_digest: bytes
     audit_nonce: bytes | None = None
-    data_digest: bytes | None = None
-    told: Mapping[str, Told] = field(default_factory=dict)
+    told: Mapping[str, AnswerChain] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Advance:
 
 
 @dataclass(frozen=True)
-class Part:
+class StreamPart:
     """The next messages of one analyst's stream; `first_sequence` is the first one's sequence number."""
 
     analyst: str
@@ -98,7 +99,7 @@ class Failed:
     problem: str
 
 
-Message = Advance | Part | Finished | Failed
+Message = Advance | StreamPart | Finished | Failed
 
 
 def compute_round(job: Job, progress: Progress) -> Outcome:
@@ -133,7 +134,7 @@ def _session(job: Job, schema: Schema, histogram: NDArray[np.int64], seed: bytes
     for analyst, told in job.told.items():
         if analyst not in asked:
             raise DataLoss("what was asked in the session is not in the store")
-        check_told(told, job.workloads[analyst], asked[analyst], outcome.answers[analyst])
+        check_live_answers(told, job.workloads[analyst], asked[analyst], outcome.answers[analyst])
     return outcome
 
 
@@ -145,8 +146,8 @@ class LoadedData:
     digest: bytes
 
 
-def load_data(table: Path, schema: Schema, records: int, registered: bytes | None) -> LoadedData:
-    """The table, if it is the one that was registered, with its number of records and its digest, if it has one.
+def load_data(table: Path, schema: Schema, records: int, registered: bytes) -> LoadedData:
+    """Read the table, if it is the one that was registered, with its number of records and its digest.
 
     Raises `InvalidArgument` for a table that its schema refuses, `DataLoss` for another one.
     """
@@ -154,19 +155,19 @@ def load_data(table: Path, schema: Schema, records: int, registered: bytes | Non
     if loaded.records != records:
         raise DataLoss(f"the table has {loaded.records} records, but {records} when it was registered")
     digest = data_digest(loaded.histogram)
-    if registered is not None and digest != registered:
+    if digest != registered:
         raise DataLoss("the table's records are not those that it had when it was registered")
     return LoadedData(loaded.histogram, digest)
 
 
-def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[Part]:
+def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[StreamPart]:
     """Every analyst's stream, some messages at a time, so that never more than these are held."""
     for done, (analyst, answers) in enumerate(outcome.answers.items()):
         progress("store", done, len(outcome.answers))
         chunks = results_to_chunks(job.round_id, answers.values, answers.methods, answers.bounds)
         first_sequence = 1
         while part := list(itertools.islice(chunks, CHUNKS_IN_PART)):
-            yield Part(analyst, first_sequence, part)
+            yield StreamPart(analyst, first_sequence, part)
             first_sequence += len(part)
 
 
@@ -177,7 +178,7 @@ class Digests:
         self._start = stream_start(round_id)
         self._chained: dict[str, tuple[bytes, int]] = {}
 
-    def take(self, part: Part) -> None:
+    def take(self, part: StreamPart) -> None:
         """Chain on the next messages of a stream."""
         digest, messages = self._chained.get(part.analyst, (self._start, 0))
         for chunk in part.chunks:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from equipoise_server.config import Config
 from equipoise_server.identity.policy import Rate
-from equipoise_server.rpc.limits import CallLimits
-from equipoise_server.rpc.sessions import AskingLimits
+from equipoise_server.rpc.interceptors.call_limits import CallLimits
+from equipoise_server.rpc.services.session_stream import AskingLimits
 
 KEEPALIVE_ANSWER_SECONDS = 20  # how long a peer has to say that it is still there
 

@@ -27,12 +27,12 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from equipoise.errors import InvalidArgument, Unavailable
-from equipoise_server.identity.names import Caller
-from equipoise_server.identity.policy import POLICY, Row, check_policy
-from equipoise_server.rpc.audit import Entry, recorded
-from equipoise_server.rpc.authentication import current_caller
-from equipoise_server.rpc.guards import Context, Handler
-from equipoise_server.rpc.shield import refuse
+from equipoise.model.identities import Caller
+from equipoise_server.identity.policy import POLICY, MethodPolicy, check_policy
+from equipoise_server.rpc.interceptors.audit_trail import Entry, recorded
+from equipoise_server.rpc.interceptors.authentication import current_caller
+from equipoise_server.rpc.interceptors.error_translation import refuse
+from equipoise_server.rpc.interceptors.interceptor import Context, Handler
 from equipoise_server.rpc.threads import Threads
 
 NOT_READ = "the stream was not read for too long; resume it after what you received"
@@ -50,7 +50,7 @@ class Serving:
 
 
 def bind(
-    services: Mapping[ServiceDescriptor, object], serving: Serving, policy: Mapping[str, Row] = POLICY
+    services: Mapping[ServiceDescriptor, object], serving: Serving, policy: Mapping[str, MethodPolicy] = POLICY
 ) -> list[grpc.GenericRpcHandler]:
     """The handlers of some services. Raises `InvalidArgument` unless the policy has a row for each method.
 
@@ -76,7 +76,7 @@ def full_name(method: MethodDescriptor) -> str:
     return f"/{method.containing_service.full_name}/{method.name}"
 
 
-def _handler(method: MethodDescriptor, answer: Any, row: Row, serving: Serving) -> Handler:
+def _handler(method: MethodDescriptor, answer: Any, row: MethodPolicy, serving: Serving) -> Handler:
     request_class = GetMessageClass(method.input_type)
     threads = serving.threads.of(row.rate)
 
@@ -112,8 +112,8 @@ def _handler(method: MethodDescriptor, answer: Any, row: Row, serving: Serving) 
                     break
             else:
                 return
-        # What was read for the stream is let go of before the end is sent, which itself waits for the reader, or
-        # for its connection to end; so long the stream counts as one of the caller's open calls.
+        # Release the stream's buffers before sending the final status. Sending it blocks until the client reads or
+        # disconnects, and until then the call still counts against the caller's limit.
         _log.info("stalled", method=method.name, caller=caller.name)
         await refuse(context, Unavailable(NOT_READ))
 

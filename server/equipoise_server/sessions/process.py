@@ -18,14 +18,13 @@ NOT_NOW = "the session cannot be answered now"
 log = structlog.get_logger(__name__)
 
 
-class Answerer:
+class SessionProcess:
     """A worker process that answers a session. Asked by one thread; ended by any."""
 
     def __init__(self, job: SessionJob) -> None:
         self._session_id = job.session_id
-        context = multiprocessing.get_context("spawn")
-        self._pipe, other = context.Pipe()
-        self._process = start(context, serve_session, other, job, f"session-{job.session_id}", AMONG_CALLS)
+        self._pipe, other = multiprocessing.Pipe()
+        self._process = start(serve_session, other, job, f"session-{job.session_id}", AMONG_CALLS)
         # Only the worker may hold the other end, so that its death ends the conversation.
         other.close()
 
@@ -43,8 +42,8 @@ class Answerer:
             self._pipe.send(questions)
             reply: Reply = self._pipe.recv()
         except (EOFError, OSError):
-            self._process.join()
-            log.warning("session_worker_ended", session_id=self._session_id, exit_code=self._process.exitcode)
+            exit_code = self._process.join()
+            log.warning("session_worker_ended", session_id=self._session_id, exit_code=exit_code)
             raise Unavailable(NOT_NOW) from None
         if isinstance(reply, Failed):
             # Its words may count records. Operators read them where the sealed session cannot be run either.

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class AnsweredRecord:
-    """One answer as it was stored before it was sent. `chunk`: `equipoise.wire.answers_to_chunk`.
+    """One answer as it was stored before it was sent. `chunk`: `equipoise.wire.results.answers_to_chunk`.
 
     `sequence` counts the analyst's statements from 1; `slot` is the place in the session's one order; `envelope` is
-    the signed receipt of everything up to it, `equipoise.session_receipts`.
+    the signed receipt of everything up to it, `equipoise.records.receipts`.
     """
 
     sequence: int

@@ -18,12 +18,18 @@ from equipoise.errors import (
     Unavailable,
     WrongState,
 )
-from equipoise.records import SALT_BYTES
-from equipoise.times import to_microseconds
-from equipoise_server.rounds.jobs import read_seed
-from equipoise_server.rounds.recorded import registered_digest
-from equipoise_server.rounds.records import Ending, ProgressRecord, RoundRecord, Terms
-from equipoise_server.rounds.rows import (
+from equipoise.model.rounds import Ending, Progress, RoundState, Terms
+from equipoise.model.times import to_microseconds
+from equipoise.records.record import SALT_BYTES
+from equipoise_server.ledger.rollback_guard import Guard
+from equipoise_server.rounds.analyst_views import AnalystViews
+from equipoise_server.rounds.context import Context
+from equipoise_server.rounds.lifecycle import Lifecycle
+from equipoise_server.rounds.opening import Opening
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.round_job import read_seed
+from equipoise_server.rounds.store.results import kept
+from equipoise_server.rounds.store.rounds import (
     IS_SESSION,
     NO_ROUND,
     read_dataset,
@@ -31,22 +37,19 @@ from equipoise_server.rounds.rows import (
     read_share,
     session_from_json,
 )
-from equipoise_server.rounds.runs import kept
-from equipoise_server.rounds.service import RoundPage, Rounds
-from equipoise_server.rounds.states import RoundState
-from equipoise_server.rounds.submissions import Submissions
-from equipoise_server.rounds.terms import setting_of
-from equipoise_server.sessions import answers
-from equipoise_server.sessions.attachment import Attachment
-from equipoise_server.sessions.conductor import Conductor, OpenSession
-from equipoise_server.sessions.pace import AtOnce, ByTurns, Pace
+from equipoise_server.rounds.store.step_records import registered_digest
+from equipoise_server.rounds.terms.checks import setting_of
+from equipoise_server.sessions import answer_store
+from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.process import NOT_NOW
+from equipoise_server.sessions.session_loop import OpenSession, SessionLoop
+from equipoise_server.sessions.turns import AnswerSchedule, Immediate, TurnBased
 from equipoise_server.sessions.worker import SessionJob
 from equipoise_server.storage.tables import asked, rounds
 
 RETRY_SECONDS = 30.0
 STOPPING = "the server is stopping"
-MOST_WORKERS = 16  # each holds a histogram of its dataset's universe
+MAX_WORKERS = 16  # each holds a histogram of its dataset's universe
 NO_ROOM = "as many sessions by turns are open as a server has room for; close one first"
 NO_LONGER_KEPT = "the session's answers are no longer kept"
 OTHER_SERVER = "the session is answered by another server"
@@ -65,15 +68,23 @@ class Sessions:
     those that answer at once have one from when somebody first attaches.
     """
 
-    def __init__(self, rounds: Rounds, most_workers: int = MOST_WORKERS) -> None:
-        self._rounds = rounds
-        self._base = rounds.foundation
+    def __init__(
+        self,
+        context: Context,
+        opening: Opening,
+        lifecycle: Lifecycle,
+        guard: Guard,
+        most_workers: int = MAX_WORKERS,
+    ) -> None:
+        self._base = context
+        self._opening = opening
+        self._lifecycle = lifecycle
+        self._guard = guard
         self._most = most_workers
         self._claims = self._base.store.claims()
-        base = self._base
-        self._submissions = Submissions(base.store, base.clock, base.signer, base.deployment)
+        self._views = AnalystViews(context.store, context.clock, context.signer, context.deployment)
         self._lock = threading.Lock()
-        self._conductors: dict[str, Conductor] = {}
+        self._conductors: dict[str, SessionLoop] = {}
         self._not_before: dict[str, float] = {}  # when a worker that ended may be started again, by itself
         self._turns: dict[str, int] = {}  # of the sessions that were open when that was last looked at
         self._stopped = False
@@ -81,37 +92,39 @@ class Sessions:
     # Operators
 
     def open(self, terms: Terms, request_id: str, caller: str = "") -> RoundRecord:
-        """Open a session, and charge both budgets. Raises as `Rounds.open` does."""
+        """Open a session, and charge both budgets. Raises as `Opening.open` does."""
         if terms.session is None:
             raise InvalidArgument("session", "is missing")
         if terms.session.turn_seconds and not self._has_room_for_turns():
             # Before anything is charged: its turns would pass unanswered.
             raise WrongState(NO_ROOM)
-        opened = self._rounds.open(terms, request_id, caller)
+        opened = self._opening.open(terms, request_id, caller)
         self.look_after()
         return opened
 
     def close(self, session_id: str, request_id: str, caller: str = "") -> RoundRecord:
-        """Seal a session: no more statements are answered. Raises as `Rounds.seal` does, `NotFound` for a round."""
+        """Seal a session: no more statements are answered. Raises as `Lifecycle.seal`, `NotFound` for a round."""
         with self._base.store.read() as connection:
             _session(read_round(connection, session_id))
-        sealed = self._rounds.seal(session_id, request_id, caller)
+        sealed = self._lifecycle.seal(session_id, request_id, caller)
         self.look_after()
         return sealed
 
-    def progress(self, record: RoundRecord) -> ProgressRecord:
+    def progress(self, record: RoundRecord) -> Progress:
         """How many statements of an open session have answers, of those its shares allow; for operators."""
         with self._base.store.read() as connection:
-            _, answered = answers.standing(connection, record.id)
-        return ProgressRecord(
+            _, answered = answer_store.standing(connection, record.id)
+        return Progress(
             "answering", answered, sum(share.statements for share in record.terms.shares), 0.0, False, 0
         )
 
     # Analysts
 
-    def list_for_analyst(self, analyst: str, page_size: int = 0, page_token: str = "") -> RoundPage:
+    def list_for_analyst(
+        self, analyst: str, page_size: int = 0, page_token: str = ""
+    ) -> tuple[list[RoundRecord], str]:
         """The sessions in which the analyst has a share, newest first, as it may see them."""
-        return self._submissions.page(analyst, page_size, page_token, IS_SESSION)
+        return self._views.page(analyst, page_size, page_token, IS_SESSION)
 
     def answered(self, analyst: str, session_id: str) -> int:
         """How many answers the analyst can read: those of its own that are due, so others do not show in it."""
@@ -142,12 +155,12 @@ class Sessions:
             raise WrongState(NO_LONGER_KEPT)
         if record.state is RoundState.OPEN:
             salt = self._salt(session_id, analyst, salt)
-            conductor: Conductor | None = self._conductor(record)
+            conductor: SessionLoop | None = self._conductor(record)
         else:
             conductor = None
         with self._base.store.read() as connection:
-            salt = answers.salt_in_force(connection, session_id, analyst) or salt
-            last = answers.last_of(connection, session_id, analyst, self._base.clock())
+            salt = answer_store.salt_in_force(connection, session_id, analyst) or salt
+            last = answer_store.last_of(connection, session_id, analyst, self._base.clock())
         answered = 0 if last is None else last.sequence
         if not 0 <= after_sequence <= answered:
             raise OutOfRange(f"after: the answers end at {answered:,}, {after_sequence:,} is beyond them")
@@ -203,7 +216,7 @@ class Sessions:
         except EquipoiseError as error:
             log.error("session_not_started", session_id=session_id, problem=error.message)
 
-    def _conductor(self, record: RoundRecord) -> Conductor:
+    def _conductor(self, record: RoundRecord) -> SessionLoop:
         """The session's conductor on this server, started where it has none."""
         with self._lock:
             known = self._conductors.get(record.id)
@@ -218,8 +231,8 @@ class Sessions:
             if not self._claims.take(_claim(record.id)):
                 raise Unavailable(OTHER_SERVER)
             # Whoever has opened it, or answered in it, may have died before the guard knew.
-            self._rounds.remember()
-            conductor = Conductor(self._open_session(record), self._base, self._rounds.remember_answers)
+            self._guard.advance(self._base.store)
+            conductor = SessionLoop(self._open_session(record), self._base, self._guard.count)
             self._conductors[record.id] = conductor
             return conductor
 
@@ -268,11 +281,11 @@ class Sessions:
     def _salt(self, session_id: str, analyst: str, salt: bytes) -> bytes:
         """The salt in force, which is this one if there was none."""
         with self._base.store.read() as connection:
-            known = answers.salt_in_force(connection, session_id, analyst)
+            known = answer_store.salt_in_force(connection, session_id, analyst)
         if known is not None:
             return known
         with self._base.store.write() as connection:
-            return answers.keep_salt(connection, session_id, analyst, salt)
+            return answer_store.keep_salt(connection, session_id, analyst, salt)
 
     def _open_session(self, record: RoundRecord) -> OpenSession:
         try:
@@ -302,15 +315,15 @@ def _by_turns(record: RoundRecord) -> bool:
     return record.terms.session is not None and record.terms.session.turn_seconds > 0
 
 
-def pace_of(record: RoundRecord) -> Pace:
+def pace_of(record: RoundRecord) -> AnswerSchedule:
     """How a session's statements are taken."""
     session, close_time = record.terms.session, record.terms.close_time
     assert session is not None
     if not session.turn_seconds:
-        return AtOnce(session.length)
+        return Immediate(session.length)
     assert close_time is not None
     turn = timedelta(seconds=session.turn_seconds)
-    return ByTurns(record.open_time, turn, (close_time - record.open_time) // turn, len(record.terms.shares))
+    return TurnBased(record.open_time, turn, (close_time - record.open_time) // turn, len(record.terms.shares))
 
 
 def _session(record: RoundRecord) -> RoundRecord:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from equipoise.asked_wire import compile_statement
-from equipoise.schema import Schema
-from equipoise_server.mechanisms.interface import Answers, Plan, Setting
+from equipoise.queries.schema import Schema
+from equipoise.wire.session_workload import compile_statement
+from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import Session
 from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.rounds.seeds import bound_seed
@@ -32,10 +32,10 @@ class SessionJob:
     session_id: str
     table: Path
     schema: str
-    setting: Setting
+    setting: PublicParameters
     plan: Plan
     seed: bytes = field(repr=False)
-    data_digest: bytes | None
+    data_digest: bytes
     stops: bool
 
 

@@ -22,7 +22,7 @@ from sqlalchemy.pool import NullPool
 from equipoise_server.storage.failures import translated
 from equipoise_server.storage.postgresql import CONNECTING, KEEPALIVES
 
-LONGEST_NAME = 63  # bytes that PostgreSQL keeps of a connection's name
+MAX_NAME = 63  # bytes that PostgreSQL keeps of a connection's name
 
 _TRY = text("SELECT pg_try_advisory_lock(:key)")
 _FREE = text("SELECT pg_advisory_unlock(:key)")
@@ -77,7 +77,7 @@ class SharedClaims:
     """Those of one of several servers on one PostgreSQL: advisory locks of a connection of their own."""
 
     def __init__(self, url: URL) -> None:
-        name = f"process {os.getpid()} on {socket.gethostname()}"[:LONGEST_NAME]
+        name = f"process {os.getpid()} on {socket.gethostname()}"[:MAX_NAME]
         self._engine = create_engine(
             url,
             poolclass=NullPool,

@@ -1,7 +1,8 @@
 """Every point at which a kill matters, by name: what has just happened, and what has not.
 
-The code says where it is; a test that starts the composition root with a hook is told, and may kill there. A server
-that is started in any other way has no hook, and no option or configuration installs one.
+The points of an operation have its name, and `storage.operations` reaches them; other code says where it is. A test
+that starts the composition root with a hook is told, and may kill there. A server that is started in any other way
+has no hook, and no option or configuration installs one.
 
 `..._WRITTEN`: in the transaction, not committed: after a crash it never happened. `..._COMMITTED`: durable, and
 nothing that follows in memory, in the guard or on the wire has happened yet.
@@ -17,28 +18,28 @@ from enum import StrEnum
 class CrashPoint(StrEnum):
     """A point of the code. The comments say what a crash there means."""
 
-    ANALYST_WRITTEN = "analyst written"  # nobody was admitted
-    ANALYST_COMMITTED = "analyst committed"  # admitted; the same request gets the certificate
-    RENEWAL_WRITTEN = "renewal written"  # the earlier certificates alone are good
-    RENEWAL_COMMITTED = "renewal committed"  # so is the new one; the same request gets it
-    REVOCATION_WRITTEN = "revocation written"  # every certificate is as good as it was
-    REVOCATION_COMMITTED = "revocation committed"  # none is; open calls end soon, here and at other servers
-    DELETION_WRITTEN = "deletion written"  # nothing is removed
-    DELETION_COMMITTED = "deletion committed"
-    DATASET_WRITTEN = "dataset written"  # no dataset, no account
-    DATASET_COMMITTED = "dataset committed"
-    RETIREMENT_WRITTEN = "retirement written"
-    RETIREMENT_COMMITTED = "retirement committed"
-    CAP_WRITTEN = "cap written"  # the old cap holds
-    CAP_COMMITTED = "cap committed"
+    ADD_IDENTITY_WRITTEN = "add_identity written"  # nobody was admitted
+    ADD_IDENTITY_COMMITTED = "add_identity committed"  # admitted; the same request gets the certificate
+    RENEW_IDENTITY_WRITTEN = "renew_identity written"  # the earlier certificates alone are good
+    RENEW_IDENTITY_COMMITTED = "renew_identity committed"  # so is the new one; the same request gets it
+    REVOKE_IDENTITY_WRITTEN = "revoke_identity written"  # every certificate is as good as it was
+    REVOKE_IDENTITY_COMMITTED = "revoke_identity committed"  # none is; open calls end soon, at all servers
+    DELETE_ANALYST_WRITTEN = "delete_analyst written"  # nothing is removed
+    DELETE_ANALYST_COMMITTED = "delete_analyst committed"
+    REGISTER_DATASET_WRITTEN = "register_dataset written"  # no dataset, no account
+    REGISTER_DATASET_COMMITTED = "register_dataset committed"
+    RETIRE_DATASET_WRITTEN = "retire_dataset written"
+    RETIRE_DATASET_COMMITTED = "retire_dataset committed"
+    SET_CAP_WRITTEN = "set_cap written"  # the old cap holds
+    SET_CAP_COMMITTED = "set_cap committed"
     OPEN_WRITTEN = "open written"  # no round; its seed is lost, and a new one will be drawn
     OPEN_COMMITTED = "open committed"  # the seed is fixed before any workload can be seen
     SUBMIT_WRITTEN = "submit written"  # the earlier workload, if any, stands
     SUBMIT_COMMITTED = "submit committed"  # the same request gets this receipt
-    WITHDRAWAL_WRITTEN = "withdrawal written"
-    WITHDRAWAL_COMMITTED = "withdrawal committed"
-    NONCE_WRITTEN = "nonce written"  # the round has no auditor's nonce
-    NONCE_COMMITTED = "nonce committed"
+    WITHDRAW_WRITTEN = "withdraw written"
+    WITHDRAW_COMMITTED = "withdraw committed"
+    SET_AUDIT_NONCE_WRITTEN = "set_audit_nonce written"  # the round has no auditor's nonce
+    SET_AUDIT_NONCE_COMMITTED = "set_audit_nonce committed"
     ANSWERS_WRITTEN = "answers written"  # of a session: nobody was told; asked again, they are computed anew
     ANSWERS_COMMITTED = "answers committed"  # nobody was told; asked again, they are given from the store
     SEAL_WRITTEN = "seal written"  # open, nothing reserved

@@ -22,8 +22,8 @@ from equipoise.errors import InvalidArgument
 from equipoise_server.storage import postgresql, sqlite
 from equipoise_server.storage.claims import Claims, SharedClaims, SoleClaims
 from equipoise_server.storage.failures import translated
+from equipoise_server.storage.fair_lock import Turns
 from equipoise_server.storage.migrate import check_current, migrate
-from equipoise_server.storage.turns import Turns
 
 
 class ReadOnlyStore:

@@ -1,4 +1,4 @@
-"""Every table. The migrations build them; a test compares the two.
+"""Every table. The first migration builds them from here, with the triggers of `append_only`.
 
 Times are microseconds (see `times`), privacy amounts integers in the units of `equipoise.accounting`.
 Workloads are here, so whoever reads the store reads every analyst's questions; private data are not.
@@ -123,13 +123,13 @@ shares = Table(
     Column("position", Integer, nullable=False),
     Column("statements", BigInteger, nullable=False),
     Column("queries", BigInteger, nullable=False),
-    Column("sensitivity", BigInteger, nullable=False, server_default="0"),
-    Column("support", BigInteger, nullable=False, server_default="0"),
+    Column("sensitivity", BigInteger, nullable=False),
+    Column("support", BigInteger, nullable=False),
     Index("ix_shares_analyst", "analyst"),
 )
 
 # `salt`: the analyst's, under which the workload is committed to. `receipt`: the exact signed envelope that the
-# analyst got. Both are null where the workload was accepted before receipts were signed.
+# analyst got.
 submissions = Table(
     "submissions",
     metadata,
@@ -140,8 +140,8 @@ submissions = Table(
     Column("statements", BigInteger, nullable=False),
     Column("queries", BigInteger, nullable=False),
     Column("accept_time", BigInteger, nullable=False),
-    Column("salt", LargeBinary),
-    Column("receipt", LargeBinary),
+    Column("salt", LargeBinary, nullable=False),
+    Column("receipt", LargeBinary, nullable=False),
     ForeignKeyConstraint(["round_id", "analyst"], ["shares.round_id", "shares.analyst"]),
 )
 
@@ -239,15 +239,15 @@ accounts = Table(
     Column("limit_rho", BigInteger, nullable=False),
     Column("limit_epsilon", BigInteger, nullable=False),
     Column("limit_delta", BigInteger, nullable=False),
-    Column("limit_divergence", BigInteger, nullable=False, server_default="0"),
+    Column("limit_divergence", BigInteger, nullable=False),
     Column("spent_rho", BigInteger, nullable=False),
     Column("spent_epsilon", BigInteger, nullable=False),
     Column("spent_delta", BigInteger, nullable=False),
-    Column("spent_divergence", BigInteger, nullable=False, server_default="0"),
+    Column("spent_divergence", BigInteger, nullable=False),
     Column("committed_rho", BigInteger, nullable=False),
     Column("committed_epsilon", BigInteger, nullable=False),
     Column("committed_delta", BigInteger, nullable=False),
-    Column("committed_divergence", BigInteger, nullable=False, server_default="0"),
+    Column("committed_divergence", BigInteger, nullable=False),
     CheckConstraint("composition IN ('sum', 'worst')", name="composition"),
     CheckConstraint("spent_rho >= 0 AND spent_epsilon >= 0 AND spent_delta >= 0", name="spent"),
     CheckConstraint("committed_rho BETWEEN 0 AND limit_rho", name="rho"),
@@ -281,7 +281,7 @@ charges = Table(
     Column("rho", BigInteger, nullable=False),
     Column("epsilon", BigInteger, nullable=False),
     Column("delta", BigInteger, nullable=False),
-    Column("divergence", BigInteger, nullable=False, server_default="0"),
+    Column("divergence", BigInteger, nullable=False),
     Column("events", Text, nullable=False),
     CheckConstraint("state IN ('reserved', 'spent', 'released')", name="state"),
     CheckConstraint("rho >= 0 AND epsilon >= 0 AND delta >= 0", name="amount"),
@@ -301,7 +301,7 @@ journal = Table(
     Column("rho", BigInteger, nullable=False),
     Column("epsilon", BigInteger, nullable=False),
     Column("delta", BigInteger, nullable=False),
-    Column("divergence", BigInteger, nullable=False, server_default="0"),
+    Column("divergence", BigInteger, nullable=False),
     Column("events", Text, nullable=False),
     Column("digest", LargeBinary, nullable=False),
     CheckConstraint(

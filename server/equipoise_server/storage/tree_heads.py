@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
-from equipoise.merkle import EMPTY_ROOT
+from equipoise.records.merkle import EMPTY_ROOT
 from equipoise_server.storage.tables import checkpoints
 
 

@@ -1,12 +1,11 @@
 """The deployment's public keys: those that sign for the log, and auditors', to which seeds are sealed.
 
-Each that is added or retired enters the log. Several may be in force at once: then all of the log's sign, and seeds
-are sealed to every auditor's, so that nobody is left without while keys are exchanged.
+Every key that is added or retired enters the log. During rotation every active log key signs, and seeds are sealed
+to every active auditor key, so nobody loses access.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,10 +15,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, select
 
 from equipoise.errors import AlreadyExists, NotFound, WrongState
-from equipoise.records import Audience, Item, Kind, key_id, make_item
-from equipoise.times import from_microseconds, to_microseconds
+from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise.records.items import KeyItem, make_item, read_item
+from equipoise.records.record import Audience, Item, Kind, key_id
 from equipoise_server.storage.tables import keys, record_items, records
-from equipoise_server.transparency.recording import record
+from equipoise_server.transparency.record_writer import record
 
 # Made once, as every receipt needs the keys in force.
 _KEYS = select(keys).where(keys.c.purpose == bindparam("purpose")).order_by(keys.c.added, keys.c.id)
@@ -68,9 +68,9 @@ def in_force_at(connection: Connection, purpose: Purpose, size: int) -> list[Pub
     query = query.where(records.c.log_index < size, record_items.c.content.is_not(None))
     standing: dict[str, PublicKey] = {}
     for row in connection.execute(query.order_by(records.c.log_index, record_items.c.place)):
-        fields = json.loads(row.content)
-        if fields["purpose"] == purpose.value:
-            key = PublicKey(purpose, bytes.fromhex(fields["public"]), from_microseconds(fields["time"]))
+        item = read_item(row.content, KeyItem)
+        if item.purpose == purpose.value:
+            key = PublicKey(purpose, item.public, from_microseconds(item.time))
             if row.kind == Kind.KEY_RETIRED.value:
                 standing.pop(key.id, None)
             else:
@@ -132,8 +132,8 @@ def _insert(connection: Connection, key: PublicKey) -> None:
 
 
 def _item(key: PublicKey, time: datetime) -> Item:
-    fields = {"purpose": key.purpose.value, "public": key.public.hex(), "id": key.id, "time": to_microseconds(time)}
-    return make_item("key", Audience.ROUND, fields)
+    item = KeyItem(key.purpose.value, key.public, bytes.fromhex(key.id), to_microseconds(time))
+    return make_item(item, Audience.ROUND)
 
 
 def _key(row: Row[Any]) -> PublicKey:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss, OutOfRange, VerificationFailed
-from equipoise.merkle import leaf_hash
-from equipoise.signed_notes import claimed
+from equipoise.records.merkle import leaf_hash
+from equipoise.records.signed_notes import claimed
 from equipoise_server.storage import tree_heads
 from equipoise_server.storage.tables import checkpoints, log_tiles, records
 from equipoise_server.storage.tree_heads import TreeHead

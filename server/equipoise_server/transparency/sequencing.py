@@ -20,11 +20,11 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, case, select
 
 from equipoise.errors import DataLoss
-from equipoise.records import Kind
-from equipoise.times import to_microseconds
-from equipoise_server.ledger.guard import Guard
+from equipoise.model.times import to_microseconds
+from equipoise.records.record import Kind
+from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.storage import tree_heads
-from equipoise_server.storage.crash_points import CrashPoint, reached
+from equipoise_server.storage.operations import committing
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import checkpoints, records, rounds
 from equipoise_server.transparency import log
@@ -49,12 +49,10 @@ class Sequencer:
             head = tree_heads.newest(connection)
             signed = head.size == 0 or log.signed_head(connection, head.size) is not None
         if due:
-            with self.store.write() as connection:
+            with committing(self.store, "log") as connection:
                 # Not upon an older copy, also where it came into the store's place under a server that runs.
                 self.guard.check(connection)
                 due = append_due(connection, now)
-                reached(CrashPoint.LOG_WRITTEN)
-            reached(CrashPoint.LOG_COMMITTED)
         if due or not signed:
             self.guard.advance(self.store)
             self._sign()
@@ -64,15 +62,13 @@ class Sequencer:
         mark = self.guard.read()
         if mark is None or mark.log.size == 0:
             return
-        with self.store.write() as connection:
+        with committing(self.store, "checkpoint") as connection:
             if tree_heads.root_at(connection, mark.log.size) != mark.log.root:
                 raise DataLoss("the store's log is not the one that the guard knows")
             if log.signed_head(connection, mark.log.size) is None:
                 note = self.signer.checkpoint(connection, mark.log)
                 here = checkpoints.c.size == mark.log.size
                 connection.execute(checkpoints.update().where(here).values(note=note))
-            reached(CrashPoint.CHECKPOINT_WRITTEN)
-        reached(CrashPoint.CHECKPOINT_COMMITTED)
 
 
 def append_due(connection: Connection, now: datetime) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+import structlog
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -23,13 +24,15 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from sqlalchemy import Connection
 
-from equipoise import envelopes
-from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
+from equipoise.errors import DataLoss, InvalidArgument, Unavailable
+from equipoise.records import envelopes
+from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
 from equipoise_server.identity.keyfiles import read_private, write_private
 from equipoise_server.storage.durable import sync_directory
 from equipoise_server.storage.tree_heads import TreeHead
 from equipoise_server.transparency.keys import PublicKey, Purpose, all_keys, in_force, in_force_at
+
+log = structlog.get_logger(__name__)
 
 
 def private_pem(key: Ed25519PrivateKey | X25519PrivateKey) -> bytes:
@@ -79,6 +82,15 @@ class Signer:
     def envelope(self, connection: Connection, payload_type: str, payload: bytes) -> bytes:
         """A signed envelope, with one signature by every key in force."""
         return envelopes.sign(payload_type, payload, self._in_force(connection))
+
+    def receipt(self, connection: Connection, payload_type: str, payload: bytes) -> bytes:
+        """The envelope of a receipt. Raises `Unavailable` where it cannot be signed."""
+        try:
+            return self.envelope(connection, payload_type, payload)
+        except InvalidArgument as error:
+            # A key that was added while this server runs, and whose file is not here: no analyst's doing.
+            log.error("receipt_not_signed", problem=error.message)
+            raise Unavailable("receipts cannot be signed now") from None
 
     def verifier_keys(self, connection: Connection) -> list[VerifierKey]:
         """Every key that has ever signed, those in force first: what a reader of old and new signatures needs."""

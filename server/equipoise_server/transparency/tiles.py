@@ -13,7 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from equipoise.errors import DataLoss
-from equipoise.merkle import EMPTY_ROOT, HASH_BYTES, consistency_ranges, inclusion_ranges, node_hash, root_of
+from equipoise.records.merkle import (
+    EMPTY_ROOT,
+    HASH_BYTES,
+    consistency_ranges,
+    inclusion_ranges,
+    node_hash,
+    root_of,
+)
 
 HEIGHT = 8
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from unit.randomness.references import ScriptedStream
+from harness.random_references import ScriptedStream
 
 from equipoise_server.game.query_player import DenseMultiplicativeWeights, Units, action_weights, unit_weights
 from equipoise_server.randomness.stream import KeyedStream

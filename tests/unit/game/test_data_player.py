@@ -8,9 +8,9 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from harness.exact_game import table_workload
+from harness.random_references import ScriptedStream, exponential
 from numpy.typing import NDArray
-from statistical.exact_game import table_workload
-from unit.randomness.references import ScriptedStream, exponential
 
 from equipoise_server.game import data_player
 from equipoise_server.game.data_player import MultiplicativeWeights, table_lifetime
@@ -61,6 +61,7 @@ def ideal_law(potential: NDArray[np.int64], step: int) -> list[Fraction]:
     return [weight / sum(weights) for weight in weights]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("step", [NAT // 3, 4 * NAT, 20 * NAT])
 @pytest.mark.parametrize("lifetime", [1, 3, 100])
 def test_the_law_is_exact_however_old_the_table_is(lifetime: int, step: int) -> None:

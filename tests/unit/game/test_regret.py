@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from harness.exact_game import table_workload
 from numpy.typing import NDArray
-from statistical.exact_game import table_workload
 
 from equipoise.accounting import COEFFICIENT_BITS
 from equipoise_server.game.data_player import MultiplicativeWeights
@@ -167,6 +167,7 @@ def query_regret(rate: float, density: float, gains: Gains, sign: int = 1) -> tu
     return best - earned - bound, (best - earned) / bound
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("gains", QUERY_SEQUENCES)
 @pytest.mark.parametrize("density", DENSITIES)
 @pytest.mark.parametrize("rate", [0.01, 0.1, 0.6])

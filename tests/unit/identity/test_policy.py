@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from equipoise.errors import InvalidArgument, PermissionDenied
+from equipoise.model.identities import Role
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2
-from equipoise_server.identity.names import Role
-from equipoise_server.identity.policy import POLICY, Ownership, Rate, Row, authorise, check_policy
+from equipoise_server.identity.policy import POLICY, MethodPolicy, Ownership, Rate, authorise, check_policy
 
 SERVICES = {
     Role.ANALYST: analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"],
@@ -42,7 +42,7 @@ def test_each_method_is_for_its_own_role(method: str) -> None:
 
 
 def test_a_method_that_is_not_in_the_table_is_for_nobody() -> None:
-    table = {"/x/Y": Row(frozenset(Role), Ownership.SELF, Rate.READ)}
+    table = {"/x/Y": MethodPolicy(frozenset(Role), Ownership.SELF, Rate.READ)}
     authorise(Role.ANALYST, "/x/Y", table)
     with pytest.raises(PermissionDenied):
         authorise(Role.OPERATOR, "/x/Z", table)

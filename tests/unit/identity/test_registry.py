@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from stores import statements
+from harness.stores import statements
 
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
+from equipoise.model.identities import Caller, Identity, Role
 from equipoise_server.identity.authority import Authority, certificate_to_pem, new_key
-from equipoise_server.identity.names import Caller, Role
-from equipoise_server.identity.registry import SERIALS_AT_ONCE, Identity, Registry, mark_deleted, serial_of
-from equipoise_server.storage.requests import make_request
+from equipoise_server.identity.registry import SERIALS_AT_ONCE, Registry, mark_deleted, serial_of
+from equipoise_server.storage.idempotency import Request, make_request
+from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import certificates
 
@@ -24,23 +26,28 @@ KEY = new_key().public_key()
 ANALYSTS = {Role.ANALYST}
 
 
+def fresh() -> Request:
+    """A request that was never made before."""
+    return make_request("o", secrets.token_hex(8), "add_identity")
+
+
 @pytest.fixture
 def registry(store_url: str) -> Iterator[Registry]:
     store = open_store(store_url)
-    yield Registry(store)
+    yield Registry(Operations(store, lambda: NOW, lambda: None))
     store.close()
 
 
 def test_who_holds_a_certificate(registry: Registry) -> None:
     issued = AUTHORITY.issue_identity("alice", KEY, NOW)
-    assert registry.add("alice", Role.ANALYST, issued, NOW) == certificate_to_pem(issued)
+    assert registry.add("alice", Role.ANALYST, issued, fresh()) == certificate_to_pem(issued)
     assert registry.caller("alice", issued) == Caller("alice", Role.ANALYST)
 
 
 def test_certificates_not_issued_here_or_to_others_are_not_in_force(registry: Registry) -> None:
     issued, bobs = (AUTHORITY.issue_identity(name, KEY, NOW) for name in ("alice", "bob"))
-    registry.add("alice", Role.ANALYST, issued, NOW)
-    registry.add("bob", Role.OPERATOR, bobs, NOW)
+    registry.add("alice", Role.ANALYST, issued, fresh())
+    registry.add("bob", Role.OPERATOR, bobs, fresh())
     unrecorded = AUTHORITY.issue_identity("alice", KEY, NOW)
     for name, certificate in (("alice", unrecorded), ("bob", issued), ("carol", issued)):
         with pytest.raises(NotAuthenticated):
@@ -50,7 +57,7 @@ def test_certificates_not_issued_here_or_to_others_are_not_in_force(registry: Re
 def test_a_certificate_that_only_has_the_serial_number_of_one_in_force_lets_nobody_in(registry: Registry) -> None:
     """Also who has stolen the authority's key is nobody without the registry."""
     issued = AUTHORITY.issue_identity("alice", KEY, NOW)
-    registry.add("alice", Role.ANALYST, issued, NOW)
+    registry.add("alice", Role.ANALYST, issued, fresh())
     key = new_key()
     forged = (
         x509.CertificateBuilder()
@@ -69,17 +76,17 @@ def test_a_certificate_that_only_has_the_serial_number_of_one_in_force_lets_nobo
 
 def test_a_renewed_identity_has_both_certificates_until_they_are_revoked(registry: Registry) -> None:
     old, new = (AUTHORITY.issue_identity("alice", KEY, NOW, days) for days in (10, 20))
-    registry.add("alice", Role.ANALYST, old, NOW)
-    renewal = make_request("o", "r1", "renew", "alice")
-    assert registry.renew("alice", ANALYSTS, new, NOW, renewal) == certificate_to_pem(new)
+    registry.add("alice", Role.ANALYST, old, fresh())
+    renewal = make_request("o", "r1", "renew_identity", "alice")
+    assert registry.renew("alice", ANALYSTS, new, renewal) == certificate_to_pem(new)
     again = AUTHORITY.issue_identity("alice", KEY, NOW)
-    assert registry.renew("alice", ANALYSTS, again, NOW, renewal) == certificate_to_pem(new)
+    assert registry.renew("alice", ANALYSTS, again, renewal) == certificate_to_pem(new)
     for certificate in (old, new):
         assert registry.caller("alice", certificate).name == "alice"
     assert registry.in_force({serial_of(each) for each in (old, new, again)}) == {serial_of(old), serial_of(new)}
     assert registry.list(ANALYSTS)[0] == [Identity("alice", Role.ANALYST, NOW, NOW + timedelta(days=20))]
-    revocation = make_request("o", "r2", "revoke", "alice")
-    registry.revoke("alice", ANALYSTS, NOW, revocation)
+    revocation = make_request("o", "r2", "revoke_identity", "alice")
+    registry.revoke("alice", ANALYSTS, revocation)
     for certificate in (old, new):
         with pytest.raises(NotAuthenticated, match="not, or no longer, in force"):
             registry.caller("alice", certificate)
@@ -88,30 +95,32 @@ def test_a_renewed_identity_has_both_certificates_until_they_are_revoked(registr
 
 
 def test_after_a_revocation_only_a_new_key_lets_in_again(registry: Registry) -> None:
-    registry.add("alice", Role.ANALYST, AUTHORITY.issue_identity("alice", KEY, NOW), NOW)
-    revocation = make_request("o", "r1", "revoke", "alice")
-    registry.revoke("alice", ANALYSTS, NOW, revocation)
+    registry.add("alice", Role.ANALYST, AUTHORITY.issue_identity("alice", KEY, NOW), fresh())
+    revocation = make_request("o", "r1", "revoke_identity", "alice")
+    registry.revoke("alice", ANALYSTS, revocation)
     same = AUTHORITY.issue_identity("alice", KEY, NOW)
     with pytest.raises(InvalidArgument, match=r"^signing_request: its key belongs to a revoked certificate"):
-        registry.renew("alice", ANALYSTS, same, NOW, make_request("o", "r2", "renew", "alice"))
-    fresh = AUTHORITY.issue_identity("alice", new_key().public_key(), NOW)
-    registry.renew("alice", ANALYSTS, fresh, NOW, make_request("o", "r3", "renew", "alice"))
+        registry.renew("alice", ANALYSTS, same, make_request("o", "r2", "renew_identity", "alice"))
+    other = AUTHORITY.issue_identity("alice", new_key().public_key(), NOW)
+    registry.renew("alice", ANALYSTS, other, make_request("o", "r3", "renew_identity", "alice"))
     # The request that revoked, sent again, has been carried out already.
-    registry.revoke("alice", ANALYSTS, NOW, revocation)
-    assert registry.caller("alice", fresh) == Caller("alice", Role.ANALYST)
+    registry.revoke("alice", ANALYSTS, revocation)
+    assert registry.caller("alice", other) == Caller("alice", Role.ANALYST)
 
 
 def test_a_request_whose_certificate_was_revoked_is_no_success_when_it_is_sent_again(registry: Registry) -> None:
     issued, renewed = (AUTHORITY.issue_identity("alice", new_key().public_key(), NOW) for _ in range(2))
-    admission, renewal = (make_request("o", method, method, "alice") for method in ("add", "renew"))
-    registry.add("alice", Role.ANALYST, issued, NOW, admission)
-    registry.renew("alice", ANALYSTS, renewed, NOW, renewal)
-    registry.revoke("alice", ANALYSTS, NOW, make_request("o", "revoke", "revoke", "alice"))
+    admission, renewal = (
+        make_request("o", method, method, "alice") for method in ("add_identity", "renew_identity")
+    )
+    registry.add("alice", Role.ANALYST, issued, admission)
+    registry.renew("alice", ANALYSTS, renewed, renewal)
+    registry.revoke("alice", ANALYSTS, make_request("o", "revoke", "revoke_identity", "alice"))
     problem = r"^signing_request: its key belongs to a revoked certificate"
     with pytest.raises(InvalidArgument, match=problem):
-        registry.add("alice", Role.ANALYST, issued, NOW, admission)
+        registry.add("alice", Role.ANALYST, issued, admission)
     with pytest.raises(InvalidArgument, match=problem):
-        registry.renew("alice", ANALYSTS, renewed, NOW, renewal)
+        registry.renew("alice", ANALYSTS, renewed, renewal)
 
 
 @pytest.mark.parametrize("name", ["nobody", "gone", "bob"])
@@ -119,64 +128,64 @@ def test_who_is_not_there_was_deleted_or_is_no_analyst_is_not_found_in_the_same_
     registry: Registry, name: str
 ) -> None:
     for each, role in (("gone", Role.ANALYST), ("bob", Role.OPERATOR)):
-        registry.add(each, role, AUTHORITY.issue_identity(each, KEY, NOW), NOW)
-    with registry.store.write() as connection:
+        registry.add(each, role, AUTHORITY.issue_identity(each, KEY, NOW), fresh())
+    with registry.operations.store.write() as connection:
         mark_deleted(connection, "gone", NOW)
     issued = AUTHORITY.issue_identity(name, KEY, NOW)
     with pytest.raises(NotFound, match=r"^there is no such analyst$"):
-        registry.renew(name, ANALYSTS, issued, NOW, make_request("o", "1", "renew", name))
+        registry.renew(name, ANALYSTS, issued, make_request("o", "1", "renew_identity", name))
     with pytest.raises(NotFound, match=r"^there is no such analyst$"):
-        registry.revoke(name, ANALYSTS, NOW, make_request("o", "2", "revoke", name))
+        registry.revoke(name, ANALYSTS, make_request("o", "2", "revoke_identity", name))
 
 
 def test_a_deleted_name_is_never_given_again(registry: Registry) -> None:
     issued = AUTHORITY.issue_identity("alice", KEY, NOW)
-    registry.add("alice", Role.ANALYST, issued, NOW)
-    with registry.store.write() as connection:
+    registry.add("alice", Role.ANALYST, issued, fresh())
+    with registry.operations.store.write() as connection:
         mark_deleted(connection, "alice", NOW)
     with pytest.raises(NotAuthenticated):
         registry.caller("alice", issued)
     assert registry.list(ANALYSTS) == ([], "")
     with pytest.raises(AlreadyExists, match="'alice' was deleted; its name stays taken"):
-        registry.add("alice", Role.ANALYST, AUTHORITY.issue_identity("alice", KEY, NOW), NOW)
+        registry.add("alice", Role.ANALYST, AUTHORITY.issue_identity("alice", KEY, NOW), fresh())
 
 
 def test_the_same_request_again_gets_the_first_certificate(registry: Registry) -> None:
     first, second = (AUTHORITY.issue_identity("alice", KEY, NOW) for _ in range(2))
-    request = make_request("operator/o", "r1", "add_analyst", "alice", b"csr")
-    assert registry.add("alice", Role.ANALYST, first, NOW, request) == certificate_to_pem(first)
-    assert registry.add("alice", Role.ANALYST, second, NOW, request) == certificate_to_pem(first)
+    request = make_request("operator/o", "r1", "add_identity", "alice", b"csr")
+    assert registry.add("alice", Role.ANALYST, first, request) == certificate_to_pem(first)
+    assert registry.add("alice", Role.ANALYST, second, request) == certificate_to_pem(first)
     with pytest.raises(NotAuthenticated):
         registry.caller("alice", second)
 
 
 def test_a_request_id_with_other_content_and_a_taken_name_are_refused(registry: Registry) -> None:
     issued = AUTHORITY.issue_identity("alice", KEY, NOW)
-    registry.add("alice", Role.ANALYST, issued, NOW, make_request("o", "r1", "add", "alice"))
+    registry.add("alice", Role.ANALYST, issued, make_request("o", "r1", "add_identity", "alice"))
     other = AUTHORITY.issue_identity("bob", KEY, NOW)
     with pytest.raises(AlreadyExists, match="request_id"):
-        registry.add("bob", Role.ANALYST, other, NOW, make_request("o", "r1", "add", "bob"))
+        registry.add("bob", Role.ANALYST, other, make_request("o", "r1", "add_identity", "bob"))
     again = AUTHORITY.issue_identity("alice", KEY, NOW)
     with pytest.raises(AlreadyExists, match="'alice'"):
-        registry.add("alice", Role.OPERATOR, again, NOW, make_request("o", "r2", "add", "alice"))
+        registry.add("alice", Role.OPERATOR, again, make_request("o", "r2", "add_identity", "alice"))
     assert [each.name for each in registry.list(ANALYSTS)[0]] == ["alice"]
     assert registry.list({Role.OPERATOR}, 0, "") == ([], "")
 
 
 def test_a_lost_certificate_is_noticed(registry: Registry) -> None:
-    request = make_request("o", "r1", "add", "alice")
+    request = make_request("o", "r1", "add_identity", "alice")
     issued = AUTHORITY.issue_identity("alice", KEY, NOW)
-    registry.add("alice", Role.ANALYST, issued, NOW, request)
-    with registry.store.write() as connection:
+    registry.add("alice", Role.ANALYST, issued, request)
+    with registry.operations.store.write() as connection:
         connection.execute(certificates.delete())
     with pytest.raises(DataLoss):
-        registry.add("alice", Role.ANALYST, issued, NOW, request)
+        registry.add("alice", Role.ANALYST, issued, request)
 
 
 def test_pages(registry: Registry) -> None:
     names = ["a", "b", "c", "d", "e"]
     for name in reversed(names):
-        registry.add(name, Role.ANALYST, AUTHORITY.issue_identity(name, KEY, NOW), NOW)
+        registry.add(name, Role.ANALYST, AUTHORITY.issue_identity(name, KEY, NOW), fresh())
     seen: list[str] = []
     token = ""
     for expected in (2, 2, 1):
@@ -196,7 +205,7 @@ def test_any_number_of_certificates_is_asked_for_in_the_same_statements(registry
     told, serials = [], set()
     for name in ("a", "b", "c"):
         issued = AUTHORITY.issue_identity(name, KEY, NOW)
-        registry.add(name, Role.ANALYST, issued, NOW)
+        registry.add(name, Role.ANALYST, issued, fresh())
         serials.add(serial_of(issued))
         with statements() as carried_out:
             assert registry.in_force(serials) == serials

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
+from harness.ledger_store import ledger_store, open_with, release, reserve, spend, totals
+from harness.stores import allow_changes
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
-from stores import allow_changes
-from unit.ledger.ledger_store import ledger_store, open_with, release, reserve, spend, totals
 
-from equipoise.accounting import RHO_UNIT, Concentrated, Cost, Pure, charge_at
+from equipoise.accounting import RHO_UNIT, Cost, PureDpEvent, ZcdpEvent, charge_at
 from equipoise.errors import BudgetExhausted, DataLoss
+from equipoise_server.conversion import epsilon_for, largest_rho
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.caps import Cap, Composition, at_order, limits
-from equipoise_server.ledger.conversion import epsilon_for, largest_rho
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import accounts as accounts_table
 
@@ -32,9 +32,9 @@ NOTHING = Cost()
 @pytest.fixture
 def store(store_url: str) -> Iterator[Store]:
     store = ledger_store(store_url, [f"r{number}" for number in range(40)])
-    open_with(store, DATA, Composition.SUM, ADDING)
+    open_with(store, DATA, Composition.SEQUENTIAL, ADDING)
     for name in (ANN, BOB):
-        open_with(store, name, Composition.WORST, CAP)
+        open_with(store, name, Composition.PARALLEL, CAP)
     yield store
     store.close()
 
@@ -88,7 +88,7 @@ def test_what_still_fits_is_told_and_fits(store: Store) -> None:
     order = ADDING.order or 0
     for grown, fitting in ((Fraction(1), True), (Fraction(1001, 1000), False)):
         rho = Fraction(largest_rho(float(concentrated * grown), CAP.delta), RHO_UNIT)
-        for part in (Concentrated("answers", rho), Pure("answers", pure * grown)):
+        for part in (ZcdpEvent("answers", rho), PureDpEvent("answers", pure * grown)):
             try:
                 accounts.total_with(held, charge_at([part], order))
             except BudgetExhausted:
@@ -113,8 +113,8 @@ def test_small_deltas_add_and_have_a_limit_of_their_own(store: Store) -> None:
 
 def test_an_account_has_an_order_where_rounds_add_and_only_there(store: Store) -> None:
     for name, composition, cap in (
-        ("data/x", Composition.SUM, CAP),
-        ("analyst/t/query/x", Composition.WORST, ADDING),
+        ("data/x", Composition.SEQUENTIAL, CAP),
+        ("analyst/t/query/x", Composition.PARALLEL, ADDING),
     ):
         with pytest.raises(ValueError, match="has an order where rounds add"):
             open_with(store, name, composition, cap)
@@ -200,7 +200,7 @@ def test_the_table_refuses_what_the_ledger_would_let_through(store: Store) -> No
 
 
 def test_opening_an_account_again_changes_nothing(store: Store) -> None:
-    open_with(store, DATA, Composition.SUM, at_order("cap", Cap(50.0, 0.1)))
+    open_with(store, DATA, Composition.SEQUENTIAL, at_order("cap", Cap(50.0, 0.1)))
     with store.read() as connection:
         assert accounts.account(connection, DATA).cap == ADDING
 

@@ -15,9 +15,9 @@ from functools import cache
 from itertools import product
 
 import pytest
-from unit.ledger.adversary import Rule, by_ledger, with_limits
+from harness.adversary import Rule, by_ledger, with_limits
 
-from equipoise.accounting import DELTA_UNIT, Approximate, Concentrated, Cost, Part, Pure
+from equipoise.accounting import DELTA_UNIT, ApproximateDpEvent, Cost, PrivacyEvent, PureDpEvent, ZcdpEvent
 from equipoise_server.ledger.caps import Cap, at_order, limits
 
 Table = tuple[int, int]
@@ -36,7 +36,7 @@ CERTAIN = 50.0  # a loss that stands for an outcome which one of two tables cann
 class Finite:
     """A mechanism by its laws where a predicate is false and where it is true, and what it is charged."""
 
-    part: Part
+    part: PrivacyEvent
     laws: tuple[Law, Law]
 
     def moves(self) -> Iterator[list[tuple[float, float]]]:
@@ -51,14 +51,14 @@ class Finite:
 def response(epsilon: Fraction) -> Finite:
     """Randomised response."""
     right = 1 / (1 + math.exp(-float(epsilon)))
-    return Finite(Pure("tests", epsilon), ({0: right, 1: 1 - right}, {1: right, 0: 1 - right}))
+    return Finite(PureDpEvent("tests", epsilon), ({0: right, 1: 1 - right}, {1: right, 0: 1 - right}))
 
 
 def leaking(epsilon: Fraction, delta: Fraction) -> Finite:
     """Randomised response that says the truth, and that it is the truth, with probability `delta`."""
     right, kept = 1 / (1 + math.exp(-float(epsilon))), 1 - float(delta)
     told = [{truth: kept * right, 1 - truth: kept * (1 - right), 2 + truth: float(delta)} for truth in (0, 1)]
-    return Finite(Approximate("places", epsilon, delta), (told[0], told[1]))
+    return Finite(ApproximateDpEvent("places", epsilon, delta), (told[0], told[1]))
 
 
 def noisy(rho: Fraction) -> Finite:
@@ -70,7 +70,7 @@ def noisy(rho: Fraction) -> Finite:
         for value, weight in weights.items():
             law[min(2, max(-1, value))] += weight / sum(weights.values())
         laws.append(law)
-    return Finite(Concentrated("answers", rho), (laws[0], laws[1]))
+    return Finite(ZcdpEvent("answers", rho), (laws[0], laws[1]))
 
 
 def most_delta(add: Rule, cap: Cap, differ: frozenset[int]) -> float:

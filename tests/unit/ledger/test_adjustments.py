@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from harness.ledger_store import NOW, ledger_store, open_with, release, reserve, spend, totals
 from sqlalchemy import text
-from unit.ledger.ledger_store import NOW, ledger_store, open_with, release, reserve, spend, totals
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, NotFound, WrongState
+from equipoise_server.conversion import epsilon_at, epsilon_for, largest_rho
 from equipoise_server.ledger.adjustments import WrittenOff, set_cap, write_off
 from equipoise_server.ledger.caps import Cap, Composition, at_order, limits
-from equipoise_server.ledger.conversion import epsilon_at, epsilon_for, largest_rho
-from equipoise_server.ledger.guard import Finding, Mark, compare
 from equipoise_server.ledger.replay import check_accounts
+from equipoise_server.ledger.rollback_guard import Finding, Snapshot, compare
 from equipoise_server.storage.store import Store
 
 CAP = Cap(1.0, 1e-6)
@@ -28,9 +28,9 @@ LARGEST = largest_rho(CAP.epsilon, CAP.delta)
 @pytest.fixture
 def unchecked(store_url: str) -> Iterator[Store]:
     store = ledger_store(store_url, [f"r{number}" for number in range(9)])
-    open_with(store, DATA, Composition.SUM, ADDING)
-    open_with(store, ANN, Composition.WORST, CAP)
-    open_with(store, WHOLE, Composition.SUM, ADDING)
+    open_with(store, DATA, Composition.SEQUENTIAL, ADDING)
+    open_with(store, ANN, Composition.PARALLEL, CAP)
+    open_with(store, WHOLE, Composition.SEQUENTIAL, ADDING)
     yield store
     store.close()
 
@@ -55,7 +55,7 @@ def cap(store: Store, name: str, epsilon: float, delta: float, pending: dict[str
 
 def lose(store: Store, committed: dict[str, Cost], finding: Finding) -> list[WrittenOff]:
     orders = {name: ORDER for name in committed if name != ANN}
-    mark = Mark(99, b"\1" * 32, committed, orders)
+    mark = Snapshot(99, b"\1" * 32, committed, orders)
     with store.write() as connection:
         return write_off(connection, None if finding is Finding.MISSING else mark, finding, NOW)
 
@@ -138,7 +138,7 @@ def test_what_the_store_forgot_is_spent(store: Store) -> None:
     cap(store, ANN, 1.0, 1e-5)
     assert totals(store, ANN) == (Cost(epsilon=7), Cost(epsilon=7))
     # An account that the copy does not have begins with what was lost under its name.
-    open_with(store, "data/gone", Composition.SUM, ADDING)
+    open_with(store, "data/gone", Composition.SEQUENTIAL, ADDING)
     assert totals(store, "data/gone") == (Cost(divergence=2), Cost(divergence=2))
 
 
@@ -171,12 +171,12 @@ def test_more_than_a_cap_allows_can_be_written_off_and_then_nothing_fits(store: 
 
 def test_a_mark_that_was_written_off_is_good_again_and_another_is_not(store: Store) -> None:
     with store.read() as connection:
-        assert compare(connection, Mark(99, b"\1" * 32, {})) is Finding.BEHIND
+        assert compare(connection, Snapshot(99, b"\1" * 32, {})) is Finding.BEHIND
     lose(store, {}, Finding.BEHIND)
     with store.read() as connection:
-        assert compare(connection, Mark(99, b"\1" * 32, {})) is Finding.CONTAINED
-        assert compare(connection, Mark(99, b"\2" * 32, {})) is Finding.BEHIND
-        assert compare(connection, Mark(1, b"\1" * 32, {})) is Finding.FORKED
+        assert compare(connection, Snapshot(99, b"\1" * 32, {})) is Finding.CONTAINED
+        assert compare(connection, Snapshot(99, b"\2" * 32, {})) is Finding.BEHIND
+        assert compare(connection, Snapshot(1, b"\1" * 32, {})) is Finding.FORKED
 
 
 @pytest.mark.parametrize(

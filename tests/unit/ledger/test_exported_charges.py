@@ -13,32 +13,35 @@ from pathlib import Path
 import pytest
 
 from equipoise.accounting import (
-    Approximate,
-    Concentrated,
+    ApproximateDpEvent,
     Cost,
     Mixture,
-    Part,
-    Pure,
+    PrivacyEvent,
+    PureDpEvent,
     ThresholdTests,
+    ZcdpEvent,
     charge_at,
     charge_of,
-    parts_to_json,
+    events_to_json,
 )
-from equipoise.ledger_export import exported
-from equipoise.views import JournalEntry
+from equipoise.auditing.ledger_export import exported
+from equipoise.model.accounts import JournalEntry
 from equipoise_server.ledger.caps import Cap, epsilon_under
 
 MECHANISMS = Path(__file__).parents[3] / "docs" / "mechanisms.md"
 DELTA = 1e-6
 LOST = {"sum": Cost(delta=10**11, divergence=10**11), "worst": Cost(rho=10**10, epsilon=10**11, delta=10**11)}
-MIXED = (100, Fraction(1, 50), Fraction(1, 10**4), Fraction(1, 3), Fraction(1, 10**8))
-ROUNDS: tuple[tuple[Part, ...], ...] = (
+MIXED = (100, Fraction(1, 50), Fraction(1, 10**4), Fraction(1, 2), Fraction(1, 10**8))
+ROUNDS: tuple[tuple[PrivacyEvent, ...], ...] = (
     (
-        Concentrated("game", Fraction(1, 70), 2),
-        Pure("detection", Fraction(1, 20), 30),
-        Pure("nothing", Fraction(1), 0),
+        ZcdpEvent("game", Fraction(1, 70), 2),
+        PureDpEvent("detection", Fraction(1, 20), 30),
+        PureDpEvent("nothing", Fraction(1), 0),
     ),
-    (Approximate("game", Fraction(1, 2), Fraction(1, 10**7)), Approximate("places", Fraction(1, 10), Fraction(0))),
+    (
+        ApproximateDpEvent("game", Fraction(1, 2), Fraction(1, 10**7)),
+        ApproximateDpEvent("places", Fraction(1, 10), Fraction(0)),
+    ),
     (Mixture("game", *MIXED),),
     (ThresholdTests("few", 5, Fraction(1, 50), Fraction(1, 5000), Fraction(1), Fraction(1, 10**7)),),
     (ThresholdTests("many", 50, Fraction(1, 5), Fraction(1, 500), Fraction(20), Fraction(1, 10**8)),),
@@ -61,7 +64,7 @@ def test_the_documented_script_finds_what_the_ledger_finds(composition: str, ord
         entry("open-account", "", Cost(), opening),
         entry("write-off", "", lost, json.dumps(counted)),
         *(
-            entry("reserve", str(number), cost, parts_to_json("equilibrium", parts))
+            entry("reserve", str(number), cost, events_to_json("equilibrium", parts))
             for number, (parts, cost) in enumerate(zip(ROUNDS, costs, strict=True))
         ),
     ]

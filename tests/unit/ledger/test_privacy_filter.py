@@ -14,8 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
-from unit.ledger.adversary import (
+from harness.adversary import (
     Losses,
     Rule,
     Value,
@@ -26,12 +25,21 @@ from unit.ledger.adversary import (
     by_ledger,
     with_limits,
 )
-from unit.ledger.ledger_store import NOW, ledger_store, open_with
+from harness.ledger_store import NOW, ledger_store, open_with
+from scipy.special import logsumexp
 
-from equipoise.accounting import RHO_UNIT, Approximate, Concentrated, Cost, Part, charge_of, parts_to_json
+from equipoise.accounting import (
+    RHO_UNIT,
+    ApproximateDpEvent,
+    Cost,
+    PrivacyEvent,
+    ZcdpEvent,
+    charge_of,
+    events_to_json,
+)
+from equipoise_server.conversion import epsilon_for, largest_rho
 from equipoise_server.ledger import charges
 from equipoise_server.ledger.caps import Cap, Composition, at_order, limits
-from equipoise_server.ledger.conversion import epsilon_for, largest_rho
 from equipoise_server.storage.store import Store
 
 DELTA = 1e-6
@@ -47,11 +55,11 @@ def all_rho(cap: Cap) -> Fraction:
     return ROOM * Fraction(limits(cap).divergence, RHO_UNIT) / Fraction(cap.order)
 
 
-def growing(cap: Cap, rounds: int, power: int) -> list[Part]:
+def growing(cap: Cap, rounds: int, power: int) -> list[PrivacyEvent]:
     """Gaussian rounds that use up all zCDP: after `i` of them `(i / rounds)^power` of it is spent."""
     most = all_rho(cap)
     spent = [most * Fraction(number, rounds) ** power for number in range(rounds + 1)]
-    return [Concentrated("answers", after - before) for before, after in pairwise(spent)]
+    return [ZcdpEvent("answers", after - before) for before, after in pairwise(spent)]
 
 
 @pytest.mark.parametrize("rounds", [5, 10, 20, 100])
@@ -81,21 +89,21 @@ def test_no_mixture_of_rho_pure_pairs_and_pairs_with_delta_breaks_an_account(eps
     plain = Cap(epsilon, DELTA)
     adding = at_order("cap", plain)
     left = Fraction(limits(adding).divergence, RHO_UNIT)
-    menu: tuple[Part, ...] = (
-        Concentrated("little", all_rho(adding) / 5),
-        Concentrated("much", all_rho(adding) / 2),
-        Approximate("pure", left / 3, Fraction(0)),
-        Approximate("places", left / 4, Fraction(DELTA) / 4),
-        Approximate("samplers", Fraction(0), Fraction(DELTA) / 5),
+    menu: tuple[PrivacyEvent, ...] = (
+        ZcdpEvent("little", all_rho(adding) / 5),
+        ZcdpEvent("much", all_rho(adding) / 2),
+        ApproximateDpEvent("pure", left / 3, Fraction(0)),
+        ApproximateDpEvent("places", left / 4, Fraction(DELTA) / 4),
+        ApproximateDpEvent("samplers", Fraction(0), Fraction(DELTA) / 5),
     )
     held = after_any_rounds(by_ledger(name, adding), adding, menu, Losses(epsilon, True, points=1 << 14))
     assert DELTA / 10 < held <= DELTA
     most = all_rho(plain)
     menu = (
-        Concentrated("little", most / 16),
-        Concentrated("much", most / 4),
-        Approximate("pure", Fraction(epsilon) / 5, Fraction(0)),
-        Approximate("places", Fraction(epsilon) / 6, Fraction(DELTA) / 4),
+        ZcdpEvent("little", most / 16),
+        ZcdpEvent("much", most / 4),
+        ApproximateDpEvent("pure", Fraction(epsilon) / 5, Fraction(0)),
+        ApproximateDpEvent("places", Fraction(epsilon) / 6, Fraction(DELTA) / 4),
     )
     broken = after_any_rounds(
         at_the_best_order_afterwards(plain), plain, menu, Losses(epsilon, upwards=False, points=1 << 13)
@@ -108,7 +116,7 @@ def test_without_the_conversion_a_cap_does_not_hold(epsilon: float) -> None:
     cap = at_order("cap", Cap(epsilon, DELTA))
     whole = replace(limits(cap), divergence=int(epsilon * RHO_UNIT))
     rho = ROOM * Fraction(whole.divergence, RHO_UNIT) / Fraction(cap.order or 1)
-    rounds = [Concentrated("answers", rho / 5)] * 5
+    rounds = [ZcdpEvent("answers", rho / 5)] * 5
     for rule, broken in ((with_limits(cap, whole), True), (by_ledger("data/t", cap), False)):
         found = after_growing_rounds(rule, cap, rounds, Losses(epsilon, upwards=not broken))
         assert (found > 2 * DELTA) is broken
@@ -118,12 +126,12 @@ def test_without_the_conversion_a_cap_does_not_hold(epsilon: float) -> None:
 class Attack:
     """Growing rounds, what is left after each for a last pure one, and the losses from which that is played."""
 
-    rounds: list[Part]
-    last: list[Approximate]
+    rounds: list[PrivacyEvent]
+    last: list[ApproximateDpEvent]
     from_loss: Value
 
     @classmethod
-    def on(cls, add: Rule, cap: Cap, rounds: list[Part]) -> Attack:
+    def on(cls, add: Rule, cap: Cap, rounds: list[PrivacyEvent]) -> Attack:
         """The last round is played as soon as the loss and its epsilon may together exceed the cap's."""
         last, total = [], Cost()
         for part in rounds:
@@ -135,7 +143,7 @@ class Attack:
             last.append(rest)
         return cls(rounds, last, np.array([cap.epsilon - float(each.epsilon) for each in last]))
 
-    def course(self, number: int) -> list[Part]:
+    def course(self, number: int) -> list[PrivacyEvent]:
         """All rounds, where the last one follows the growing round of this number."""
         return [*self.rounds[: number + 1], self.last[number]]
 
@@ -205,11 +213,11 @@ def test_a_store_reserves_the_courses_of_an_attack_on_its_own_rule(store_url: st
     store.close()
 
 
-def reserve_all(store: Store, name: str, cap: Cap, course: Sequence[Part]) -> None:
+def reserve_all(store: Store, name: str, cap: Cap, course: Sequence[PrivacyEvent]) -> None:
     """Reserve rounds one after the other on an account of their own."""
-    open_with(store, name, Composition.SUM, cap)
+    open_with(store, name, Composition.SEQUENTIAL, cap)
     for number, part in enumerate(course):
-        asked = [charges.Charge(name, charge_of([part]), parts_to_json("test", [part]))]
+        asked = [charges.Charge(name, charge_of([part]), events_to_json("test", [part]))]
         with store.write() as connection:
             charges.reserve(connection, f"r{number}", asked, NOW)
 
@@ -219,5 +227,5 @@ def test_where_one_round_counts_it_may_spend_all_of_its_cap() -> None:
     for epsilon in (1.0, 3.0, 10.0):
         rho = Fraction(largest_rho(epsilon, DELTA), RHO_UNIT)
         on = Losses(epsilon, upwards=True)
-        assert epsilon_for(charge_of([Concentrated("answers", rho)]), DELTA) <= epsilon
+        assert epsilon_for(charge_of([ZcdpEvent("answers", rho)]), DELTA) <= epsilon
         assert DELTA / 100 < on.at_none(on.gaussian(on.stop(), float(rho))) <= DELTA

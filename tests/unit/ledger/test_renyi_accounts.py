@@ -12,37 +12,37 @@ import pytest
 from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import RdpAccountant
 from dp_accounting.rdp.rdp_privacy_accountant import compute_delta
+from harness.ledger_store import NOW, ledger_store, open_with, release, spend, totals
 from scipy import stats
 from scipy.special import logsumexp
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
-from unit.ledger.ledger_store import NOW, ledger_store, open_with, release, spend, totals
 
 from equipoise.accounting import (
     DELTA_UNIT,
     RHO_UNIT,
-    Approximate,
+    ApproximateDpEvent,
     BinomialMixture,
-    Concentrated,
     Cost,
-    Diverging,
     Mixture,
-    Part,
-    Pure,
+    PrivacyEvent,
+    PureDpEvent,
+    RenyiEvent,
     ThresholdTests,
+    ZcdpEvent,
     charge_at,
     charge_of,
-    parts,
-    parts_from_json,
-    parts_to_json,
+    events,
+    events_from_json,
+    events_to_json,
 )
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
+from equipoise_server.conversion import epsilon_at, epsilon_for, event_of, largest_rho, mixture_delta
 from equipoise_server.ledger import accounts, charges
 from equipoise_server.ledger.adjustments import set_cap, write_off
 from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap, epsilon_under, limits
-from equipoise_server.ledger.conversion import epsilon_at, epsilon_for, event_of, largest_rho, mixture_delta
-from equipoise_server.ledger.guard import Finding, Guard, Mark
 from equipoise_server.ledger.replay import check_accounts
+from equipoise_server.ledger.rollback_guard import Finding, Guard, Snapshot
 from equipoise_server.storage.store import Store
 
 CAP = at_order("cap", Cap(4.0, 1e-6), 0)
@@ -57,8 +57,8 @@ PLAY = BinomialMixture(trials=400, probability=0.02, rho_of_one=1e-4)
 @pytest.fixture
 def unchecked(store_url: str) -> Iterator[Store]:
     store = ledger_store(store_url, [f"r{number}" for number in range(120)])
-    open_with(store, RENYI, Composition.SUM, CAP)
-    open_with(store, WORST, Composition.WORST, ALONE)
+    open_with(store, RENYI, Composition.SEQUENTIAL, CAP)
+    open_with(store, WORST, Composition.PARALLEL, ALONE)
     yield store
     store.close()
 
@@ -75,21 +75,21 @@ def agrees(store: Store) -> None:
         check_accounts(connection)
 
 
-def charge(store: Store, round_id: str, name: str, *made: Part) -> None:
+def charge(store: Store, round_id: str, name: str, *made: PrivacyEvent) -> None:
     """Reserve what the parts cost."""
-    asked = charges.Charge(name, charge_of(made), parts_to_json("equilibrium", made))
+    asked = charges.Charge(name, charge_of(made), events_to_json("equilibrium", made))
     with store.write() as connection:
         charges.reserve(connection, round_id, [asked], NOW)
 
 
-def counting(units: int) -> Part:
+def counting(units: int) -> PrivacyEvent:
     """A part that counts exactly so many units at the accounts' order."""
-    return Concentrated("game", Fraction(units, RHO_UNIT) / Fraction(ORDER))
+    return ZcdpEvent("game", Fraction(units, RHO_UNIT) / Fraction(ORDER))
 
 
-def losing(delta: int) -> Part:
+def losing(delta: int) -> PrivacyEvent:
     """A part that costs so many units of delta, and nothing else."""
-    return Approximate("samplers", Fraction(0), Fraction(delta, DELTA_UNIT))
+    return ApproximateDpEvent("samplers", Fraction(0), Fraction(delta, DELTA_UNIT))
 
 
 def played(mixture: BinomialMixture, epsilon: float) -> Mixture:
@@ -106,10 +106,10 @@ def diverges(mixture: BinomialMixture, order: float) -> float:
     return float(logsumexp(chances + exponents)) / (order - 1)
 
 
-EVERY: tuple[Part, ...] = (
-    Concentrated("answers", Fraction(1, 7000), 3),
-    Pure("tests", Fraction(1, 50), 7),
-    Approximate("places", Fraction(1, 30), Fraction(1, 10**9)),
+EVERY: tuple[PrivacyEvent, ...] = (
+    ZcdpEvent("answers", Fraction(1, 7000), 3),
+    PureDpEvent("tests", Fraction(1, 50), 7),
+    ApproximateDpEvent("places", Fraction(1, 30), Fraction(1, 10**9)),
     played(PLAY, 1.0),
 )
 
@@ -149,11 +149,11 @@ def test_faults_in_counting_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     for name, fault in faults.items():
         with monkeypatch.context() as patch:
-            patch.setattr(parts, name, fault)
+            patch.setattr(events, name, fault)
             with pytest.raises(AssertionError):
                 covers(8.5)
     with monkeypatch.context() as patch:
-        patch.setattr(Concentrated, "divergence", lambda self, _: (self.times * self.rho, Fraction(0)))
+        patch.setattr(ZcdpEvent, "divergence", lambda self, _: (self.times * self.rho, Fraction(0)))
         with pytest.raises(AssertionError):
             covers(8.5)
     covers(8.5)
@@ -161,8 +161,8 @@ def test_faults_in_counting_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_parts_survive_their_json() -> None:
     tests = ThresholdTests("tests", 3, Fraction(1, 9), Fraction(1, 7), Fraction(2), Fraction(1, 10**7))
-    made = (*EVERY, tests, Diverging("written off", Fraction(8), Fraction(1, 3)))
-    assert parts_from_json(parts_to_json("equilibrium", made)) == made
+    made = (*EVERY, tests, RenyiEvent("written off", Fraction(8), Fraction(1, 3)))
+    assert events_from_json(events_to_json("equilibrium", made)) == made
     assert charge_at(made[-1:], 8.0).divergence == 333_333_333_334
     assert charge_at(made[-1:], 2.0).divergence == 333_333_333_334
     with pytest.raises(ValueError, match="smaller Renyi order"):
@@ -240,16 +240,16 @@ def test_where_the_worst_round_counts_each_is_converted_by_itself_at_its_best_or
     """A round that any order allows fits, whatever else stands there; what no order allows does not."""
     largest = largest_rho(ALONE.epsilon, ALONE.delta)
     rho = Fraction(largest, RHO_UNIT)
-    rounds: tuple[list[Part], ...] = (
-        [Concentrated("answers", rho)],
-        [Approximate("answers", Fraction(4), Fraction(0))],
-        [Approximate("answers", Fraction(2), Fraction(1, 10**7)), Concentrated("game", rho / 5)],
+    rounds: tuple[list[PrivacyEvent], ...] = (
+        [ZcdpEvent("answers", rho)],
+        [ApproximateDpEvent("answers", Fraction(4), Fraction(0))],
+        [ApproximateDpEvent("answers", Fraction(2), Fraction(1, 10**7)), ZcdpEvent("game", rho / 5)],
         [losing(10**12)],
     )
     for number, made in enumerate(rounds):
         charge(store, f"r{number}", WORST, *made)
         assert epsilon_for(charge_of(made), ALONE.delta) <= ALONE.epsilon
-    for beyond in (Concentrated("answers", rho + Fraction(1, RHO_UNIT)), losing(10**12 + 1)):
+    for beyond in (ZcdpEvent("answers", rho + Fraction(1, RHO_UNIT)), losing(10**12 + 1)):
         with pytest.raises(BudgetExhausted):
             charge(store, "r9", WORST, beyond)
     # Where rounds add, the first of them takes more than all.
@@ -272,7 +272,7 @@ def test_another_cap_is_counted_at_the_same_order(store: Store) -> None:
         set_cap(connection, RENYI, Cap(0.5, 1e-6), NOW, {})
 
 
-def lose(store: Store, mark: Mark | None, finding: Finding) -> None:
+def lose(store: Store, mark: Snapshot | None, finding: Finding) -> None:
     with store.write() as connection:
         write_off(connection, mark, finding, NOW)
 
@@ -284,11 +284,11 @@ def test_what_the_store_forgot_is_spent_at_the_order(store: Store) -> None:
         WORST: Cost(rho=9),
         CYD: Cost(divergence=7),
     }
-    lose(store, Mark(99, b"\1" * 32, known, {RENYI: ORDER, CYD: ORDER}), Finding.BEHIND)
+    lose(store, Snapshot(99, b"\1" * 32, known, {RENYI: ORDER, CYD: ORDER}), Finding.BEHIND)
     assert totals(store, RENYI) == (Cost(delta=3, divergence=7), Cost(delta=3, divergence=12))
     assert totals(store, WORST) == (Cost(rho=9),) * 2
     release(store, "r0")
-    open_with(store, CYD, Composition.SUM, CAP)
+    open_with(store, CYD, Composition.SEQUENTIAL, CAP)
     assert totals(store, CYD) == (Cost(divergence=7),) * 2
     lose(store, None, Finding.MISSING)
     assert totals(store, RENYI)[1] == LIMIT
@@ -297,20 +297,20 @@ def test_what_the_store_forgot_is_spent_at_the_order(store: Store) -> None:
 
 def test_what_was_lost_is_never_counted_at_another_order(store: Store) -> None:
     """To choose an order for it now would be to choose it after results were seen."""
-    mark = Mark(99, b"\1" * 32, {CYD: Cost(divergence=5)}, {CYD: 6.0})
+    mark = Snapshot(99, b"\1" * 32, {CYD: Cost(divergence=5)}, {CYD: 6.0})
     lose(store, mark, Finding.BEHIND)
     with store.read() as connection:
         assert accounts.lost_orders(connection, "t") == (set(), {6.0})
         assert accounts.lost_orders(connection, "other") == (set(), set())
     with pytest.raises(DataLoss, match=f"written off of account {CYD} was counted at another order"):
-        open_with(store, CYD, Composition.SUM, CAP)
-    open_with(store, CYD, Composition.SUM, at_order("cap", ALONE, 6.0))
+        open_with(store, CYD, Composition.SEQUENTIAL, CAP)
+    open_with(store, CYD, Composition.SEQUENTIAL, at_order("cap", ALONE, 6.0))
     assert totals(store, CYD) == (Cost(divergence=5),) * 2
 
 
 def test_of_an_account_that_a_copy_counted_at_another_order_nothing_is_left(store: Store) -> None:
     charge(store, "r0", RENYI, counting(5))
-    lose(store, Mark(99, b"\1" * 32, {RENYI: Cost(divergence=1)}, {RENYI: 2.0}), Finding.FORKED)
+    lose(store, Snapshot(99, b"\1" * 32, {RENYI: Cost(divergence=1)}, {RENYI: 2.0}), Finding.FORKED)
     assert totals(store, RENYI)[1] == LIMIT
 
 
@@ -395,7 +395,7 @@ def test_choosing_rounds_by_their_results_never_beats_the_filter() -> None:
 
 def test_a_charge_whose_parts_are_not_those_of_its_amount_is_refused(store: Store) -> None:
     """As of a plan that was made without parts: they would count nothing."""
-    without = charges.Charge(RENYI, Cost(rho=10**9), parts_to_json("test", []))
+    without = charges.Charge(RENYI, Cost(rho=10**9), events_to_json("test", []))
     with store.write() as connection, pytest.raises(DataLoss, match=f"charge on {RENYI} do not make up"):
         charges.reserve(connection, "r0", [without], NOW)
     assert totals(store, RENYI) == (Cost(), Cost())

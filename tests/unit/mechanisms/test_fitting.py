@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from equipoise import Marginal, attribute
-from equipoise.queries import Statement
-from equipoise.schema import Schema
-from equipoise.workload import CompiledWorkload, compile_workload
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Statement
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.mechanisms.fitting import fit
 
 SCHEMA = Schema.from_json('{"a": 3, "b": 4, "c": 2}')

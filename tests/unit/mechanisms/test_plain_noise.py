@@ -7,12 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from unit.mechanisms.instance import instance
+from harness.instance import instance
 
-from equipoise.accounting import Approximate, Pure, parts_from_json
+from equipoise.accounting import ApproximateDpEvent, PureDpEvent, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise_server.data.universe import MAX_UNIVERSE
-from equipoise_server.mechanisms.answer_noise import LaplaceNoise
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.histogram import BEYOND, METHOD, Histogram, HistogramParameters, bounds_of
 from equipoise_server.mechanisms.independent_noise import (
     GAUSSIAN,
@@ -20,13 +21,14 @@ from equipoise_server.mechanisms.independent_noise import (
     IndependentNoise,
     NoiseParameters,
 )
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting, Share
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import LaplaceNoise
 from equipoise_server.mechanisms.projection import Projection
 
 
-def setting(*shares: Share, epsilon: float = 1.0, delta: float = 1e-9) -> Setting:
+def setting(*shares: Share, epsilon: float = 1.0, delta: float = 1e-9) -> PublicParameters:
     """A universe of a thousand records; the data budget."""
-    return Setting(50_000, 1000, shares, "query", Budget(epsilon, delta), Budget(1.0, 1e-6), 0.05, {})
+    return PublicParameters(50_000, 1000, shares, "query", Budget(epsilon, delta), Budget(1.0, 1e-6), 0.05, {})
 
 
 TABLES = tuple(Share(f"analyst-{number}", 5, 500, 10) for number in range(7))
@@ -54,10 +56,10 @@ def test_predicates_cost_half_of_what_tables_do_where_they_are_declared() -> Non
 
 def test_laplace_noise_is_charged_as_what_buys_less_of_it() -> None:
     usual, generous = (LAPLACE.plan(setting(*TABLES, delta=delta)) for delta in (1e-9, 0.9))
-    assert parts_from_json(usual.data_events)[0] == Approximate("answers", Fraction(1), Fraction(0))
+    assert events_from_json(usual.data_events)[0] == ApproximateDpEvent("answers", Fraction(1), Fraction(0))
     assert usual.data_cost.rho == 0
-    part = parts_from_json(generous.data_events)[0]
-    assert isinstance(part, Pure)
+    part = events_from_json(generous.data_events)[0]
+    assert isinstance(part, PureDpEvent)
     assert part.epsilon > 1
     assert generous.data_cost.epsilon == 0
 
@@ -133,8 +135,8 @@ def test_histogram_answers_say_how_they_were_made() -> None:
 def test_cutting_the_noise_of_cells_is_charged() -> None:
     """It is done before records are added, so it is no post-processing."""
     plan = Histogram().plan(setting(Share("analyst-1", 1, 1, 1)))
-    slack = parts_from_json(plan.data_events)[1]
-    assert isinstance(slack, Approximate)
+    slack = events_from_json(plan.data_events)[1]
+    assert isinstance(slack, ApproximateDpEvent)
     assert slack.delta >= 3 * 1000 * 2 * BEYOND
     assert plan.data_cost.delta >= 1
 

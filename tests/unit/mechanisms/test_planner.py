@@ -8,17 +8,19 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from harness.instance import SEED, instance, silent
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.mechanisms.instance import SEED, instance, silent
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise_server.data.universe import MAX_UNIVERSE
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise_server.datasets.universe import MAX_UNIVERSE
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.planner import (
-    MOST_MEMORY,
-    MOST_SECONDS,
+    MAX_MEMORY,
+    MAX_SECONDS,
     NEAR,
     Candidate,
     Comparison,
@@ -35,9 +37,9 @@ RECORDS = 48_842
 PAID = Cost(rho=1)
 
 
-def setting(analysts: int, statements: int, queries: int, **changes: object) -> Setting:
+def setting(analysts: int, statements: int, queries: int, **changes: object) -> PublicParameters:
     """A round of equal shares over that table."""
-    usual = Setting(
+    usual = PublicParameters(
         records=RECORDS,
         universe_size=math.prod(SIZES),
         shares=tuple(Share(f"analyst-{number}", statements, queries) for number in range(analysts)),
@@ -97,7 +99,7 @@ def test_between_near_equals_the_analysts_pay_nothing_then_time_and_name_decide(
 
 
 def test_plans_beyond_a_limit_come_last() -> None:
-    slow, large = {"seconds": MOST_SECONDS * 2}, {"memory_bytes": MOST_MEMORY + 1}
+    slow, large = {"seconds": MAX_SECONDS * 2}, {"memory_bytes": MAX_MEMORY + 1}
     for beyond in (slow, large, {"seconds": math.nan}):
         assert chosen(plan(0.01, 0, "beyond", **beyond), plan(0.3, 0, "within")) == "within"
     assert chosen(plan(0.3, 0, "large", **large), plan(0.2, 0, "slow", **slow)) == "slow"
@@ -154,8 +156,9 @@ WINNERS = (
 )
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize(("case", "names"), WINNERS)
-def test_the_choice_among_the_real_mechanisms(case: Setting, names: set[str]) -> None:
+def test_the_choice_among_the_real_mechanisms(case: PublicParameters, names: set[str]) -> None:
     found = compare(case, MECHANISMS)
     assert [each.mechanism for each in found.candidates] == list(MECHANISMS)
     assert found.chosen is not None

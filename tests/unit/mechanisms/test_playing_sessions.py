@@ -11,20 +11,22 @@ import pytest
 from numpy.typing import NDArray
 
 from equipoise.accounting import Cost
-from equipoise.asked import Asked, CompiledStatement
 from equipoise.errors import InvalidArgument
-from equipoise.queries import Among, CountDistinct, Marginal
-from equipoise.schema import Attribute, Schema
-from equipoise.statistics import compile_statistic
-from equipoise.workload import compile_alone
-from equipoise_server.mechanisms.interface import Answers, Budget, Plan, Setting, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.predicates import Among
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.statements import CountDistinct, Marginal
+from equipoise.queries.workload_compiler import CompiledStatement, compile_alone, compile_statistic
+from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import check_asked, linear, play, session_length
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism, session_mechanism
 
 SCHEMA = Schema((Attribute("a", ("x", "y", "z")),))
 PREDICATE, TABLE = compile_alone(Among("a", ("x",)), SCHEMA), compile_alone(Marginal(("a",)), SCHEMA)
 HISTOGRAM = np.array([5, 3, 2], dtype=np.int64)
-SETTING = Setting(
+SETTING = PublicParameters(
     records=10,
     universe_size=3,
     shares=(Share("alice", 2, 4), Share("bob", 2, 2)),
@@ -65,7 +67,7 @@ class Places:
     slotted: bool
     name: str = "places"
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         session_length(setting, self.slotted)
         return PLAN
 
@@ -73,13 +75,13 @@ class Places:
         if statement.query_count > 3:
             raise InvalidArgument("statement", f"is too large for {plan.mechanism}")
 
-    def start(self, setting: Setting, plan: Plan, histogram: NDArray[np.int64], seed: bytes) -> SlotsSeen:
+    def start(self, setting: PublicParameters, plan: Plan, histogram: NDArray[np.int64], seed: bytes) -> SlotsSeen:
         assert (setting, plan, seed) == (SETTING, PLAN, bytes(32))
         return SlotsSeen(histogram)
 
 
-def asked(slots: list[int], *statements: CompiledStatement) -> Asked:
-    return Asked(np.array(slots, dtype=np.int64), statements)
+def asked(slots: list[int], *statements: CompiledStatement) -> SessionWorkload:
+    return SessionWorkload(np.array(slots, dtype=np.int64), statements)
 
 
 def test_statements_are_played_by_slot_and_answered_by_analyst() -> None:
@@ -113,7 +115,9 @@ def test_a_session_in_which_nobody_asked_has_no_answers() -> None:
         (True, {"bob": asked([11], PREDICATE)}, "a slot"),
     ],
 )
-def test_what_was_not_planned_for_is_not_played(slotted: bool, everything: dict[str, Asked], problem: str) -> None:
+def test_what_was_not_planned_for_is_not_played(
+    slotted: bool, everything: dict[str, SessionWorkload], problem: str
+) -> None:
     with pytest.raises(ValueError, match=problem):
         check_asked(Places(slotted), SETTING, PLAN, everything)
 
@@ -160,7 +164,7 @@ def test_the_length_is_what_the_shares_can_use() -> None:
         (lambda: replace(SETTING, analyst_budget=Budget(-math.inf, 0.5)), "analyst_budget"),
     ],
 )
-def test_what_no_session_can_be_is_named(change: Callable[[], Setting], at: str) -> None:
+def test_what_no_session_can_be_is_named(change: Callable[[], PublicParameters], at: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         session_length(change(), slotted=False)
     assert caught.value.field == at

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from harness.random_references import ScriptedStream, exponential
 from scipy.stats import norm
-from unit.randomness.references import ScriptedStream, exponential
 
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian, _further_zeros
 from equipoise_server.randomness.stream import KeyedStream

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from unit.randomness.references import ScriptedStream, exponential
+from harness.random_references import ScriptedStream, exponential
 
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream

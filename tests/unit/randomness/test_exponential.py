@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from unit.randomness.references import exponential
+from harness.random_references import exponential
 
-from equipoise_server.randomness.exponential import LARGEST_NATS, exponential_bits, exponentials
+from equipoise_server.randomness.exponential import MAX_NATS, exponential_bits, exponentials
 
 UNIT = 1 << 48
-LIMIT = LARGEST_NATS * UNIT
+LIMIT = MAX_NATS * UNIT
 # Fixed for ever: a replay of an old round reads the same bits on every machine.
 KNOWN_DIGEST = "4cb9a160d840be5827482e927bfe65a7995cb3cb9620b4d6dae79da86d025fd3"
 KNOWN_VALUE = "0x1.97db0ccceb0c8p-5"

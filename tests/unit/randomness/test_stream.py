@@ -7,9 +7,9 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from harness.random_references import ScriptedStream, chacha20_block, hkdf_32
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from unit.randomness.references import ScriptedStream, chacha20_block, hkdf_32
 
 from equipoise_server.randomness import exponential, stream
 from equipoise_server.randomness.stream import KeyedStream

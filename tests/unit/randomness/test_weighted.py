@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from harness.random_references import ScriptedStream, exponential
 from numpy.typing import NDArray
-from unit.randomness.references import ScriptedStream, exponential
 
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import (

@@ -6,14 +6,16 @@ import hashlib
 import hmac
 import json
 import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from equipoise.accounting import Cost
-from equipoise_server.mechanisms.interface import Budget, Plan, Setting, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.rounds.seeds import bound_seed
 
 SEED, NONCE, DIGEST = b"s" * 32, b"n" * 32, b"d" * 32
-SETTING = Setting(
+SETTING = PublicParameters(
     100, 8, (Share("ann", 2, 3),), "query", Budget(1.0, 1e-6), Budget(2.0, 1e-6), 0.05, {"rounds": 3}, (2, 4)
 )
 PLAN = Plan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 0.25, 1, 2.0, 3)
@@ -21,7 +23,32 @@ PLAN = Plan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 0.25, 1, 2.0, 3)
 
 def test_it_is_computed_as_documented() -> None:
     """HKDF with SHA-256, written out: one step of each kind is enough for 32 bytes."""
-    public = json.dumps({"setting": asdict(SETTING), "plan": asdict(PLAN)}, sort_keys=True, separators=(",", ":"))
+    cost = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
+    parameters = {
+        "records": 100,
+        "universe_size": 8,
+        "attributes": [2, 4],
+        "shares": [{"analyst": "ann", "statements": 2, "queries": 3, "sensitivity": 0, "support": 0}],
+        "unit": "query",
+        "data_budget": {"epsilon": 1.0, "delta": 1e-6},
+        "analyst_budget": {"epsilon": 2.0, "delta": 1e-6},
+        "beta": 0.05,
+        "options": {"rounds": 3},
+    }
+    plan = {
+        "mechanism": "gaussian",
+        "parameters": "{}",
+        "data_cost": cost | {"rho": 7},
+        "analyst_cost": cost | {"epsilon": 3},
+        "data_events": '{"events":[]}',
+        "analyst_events": '{"events":[]}',
+        "error_bound": 0.25,
+        "max_uncertified": 1,
+        "seconds": 2.0,
+        "memory_bytes": 3,
+    }
+    fields = {"plan": plan, "public_parameters": parameters}
+    public = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     info = b"equipoise round v1\n" + DIGEST + hashlib.sha256(public.encode()).digest()
     for nonce in (NONCE, None):
         extracted = hmac.digest(nonce or bytes(32), SEED, "sha256")

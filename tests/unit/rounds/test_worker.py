@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,17 +14,22 @@ import numpy as np
 import pytest
 
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.queries import Marginal, attribute
-from equipoise.schema import Attribute, Schema
-from equipoise.wire import chunk_from_bytes, workload_to_bytes
-from equipoise_server.mechanisms.interface import Answers, Budget, Outcome, Setting, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise.queries.predicates import attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.datasets.digest import data_digest
+from equipoise_server.mechanisms.interface import Answers, Outcome, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.rounds import starting, worker
+from equipoise_server.rounds import worker
 from equipoise_server.rounds.worker import (
     Advance,
     Failed,
     Job,
-    Part,
+    StreamPart,
     compute_round,
     peak_memory_bytes,
     stream_parts,
@@ -49,7 +53,7 @@ def silent(*_: object) -> None:
     """Hears no progress."""
 
 
-def parts(job: Job, outcome: Outcome) -> list[Part]:
+def parts(job: Job, outcome: Outcome) -> list[StreamPart]:
     """What the worker sends of an outcome."""
     return list(stream_parts(job, outcome, silent))
 
@@ -58,7 +62,7 @@ def parts(job: Job, outcome: Outcome) -> list[Part]:
 def job(tmp_path: Path) -> Job:
     table = tmp_path / "table.csv"
     table.write_text("colour\n" + "red\n" * 70 + "green\n" * 30)
-    setting = Setting(
+    setting = PublicParameters(
         records=100,
         universe_size=2,
         shares=(Share("bob", 2, 2), Share("ann", 2, 3)),
@@ -77,6 +81,7 @@ def job(tmp_path: Path) -> Job:
         plan=mechanism("equilibrium").plan(setting),
         workloads={"ann": workload_to_bytes((red, Marginal(("colour",))))},
         seed=bytes(32),
+        data_digest=data_digest(np.array([70, 30])),
     )
 
 
@@ -143,27 +148,6 @@ def test_peak_memory_is_in_bytes() -> None:
     assert 10 << 20 < peak_memory_bytes() < 64 << 30
 
 
-def test_calls_go_before_a_worker(job: Job) -> None:
-    spawning = multiprocessing.get_context("spawn")
-    receiver, sender = spawning.Pipe(duplex=False)
-    process = starting.start(spawning, worker.serve_job, sender, job, "worker", starting.BEHIND_CALLS)
-    sender.close()
-    try:
-        assert receiver.recv() == Advance("load", 0, 1)
-        assert process.pid is not None
-        # One that has ended meanwhile keeps its priority until it is joined; 19 is the lowest there is.
-        lowered = min(19, os.getpriority(os.PRIO_PROCESS, 0) + starting.BEHIND_CALLS)
-        assert os.getpriority(os.PRIO_PROCESS, process.pid) == lowered
-        # In a session of its own, which is as nice where sessions are weighed against one another.
-        assert os.getsid(process.pid) == process.pid
-        if starting.AUTOGROUP.exists():
-            assert Path(f"/proc/{process.pid}/autogroup").read_text().endswith(f" nice {lowered}\n")
-    finally:
-        process.kill()
-        process.join()
-        receiver.close()
-
-
 def told(job: Job) -> list[object]:
     """What a worker tells its server of a job."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
@@ -177,8 +161,7 @@ def told(job: Job) -> list[object]:
 
 
 def test_an_unexpected_error_is_told_without_its_text(job: Job) -> None:
-    parameters = job.plan.parameters.replace('"game":{', '"game":{"vermilion":17,')
-    odd = replace(job, plan=replace(job.plan, parameters=parameters))
+    odd = replace(job, setting=replace(job.setting, beta="vermilion"))  # type: ignore[arg-type]
     with pytest.raises(Exception, match="vermilion"):
         compute_round(odd, silent)
     (*_, failed) = told(odd)

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 import pytest
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.v1 import operator_pb2, types_pb2
-from equipoise_server.ledger.conversion import epsilon_for
+from equipoise.v1 import types_pb2
+from equipoise.wire.terms import UNITS, terms_from_message
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.rounds.terms import check_terms, setting_of
-from equipoise_server.rpc.messages import UNITS
-from equipoise_server.rpc.terms import terms_from_message
+from equipoise_server.rounds.terms.checks import check_terms, setting_of
 
 both_units = pytest.mark.parametrize("unit", ["query", "analyst"])
 both_plays = pytest.mark.parametrize("play", ["mixed", "sampled"])
@@ -34,9 +33,9 @@ def planned(
     records: int = 1000,
 ) -> Plan:
     """The plan of these terms for a table of 24 possible records."""
-    message = operator_pb2.RoundTerms(
+    message = types_pb2.RoundTerms(
         dataset="flights",
-        unit=UNITS[unit],
+        unit=UNITS.write(unit, "unit"),
         data_budget=types_pb2.Budget(epsilon=data[0], delta=data[1]),
         analyst_budget=types_pb2.Budget(epsilon=analyst[0], delta=analyst[1]),
         beta=beta,

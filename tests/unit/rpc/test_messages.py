@@ -2,88 +2,108 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from equipoise.accounting import Cost
-from equipoise.schema import Attribute, Schema
+from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.model.rounds import Progress, RoundState, SessionTerms, Share, Terms
+from equipoise.model.submissions import Receipt
+from equipoise.queries.schema import Attribute, Schema
 from equipoise.v1 import types_pb2
-from equipoise.views import JournalEntry
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Plan, Share
-from equipoise_server.rounds.records import (
-    AccountRecord,
-    DatasetRecord,
-    ProgressRecord,
-    ReceiptRecord,
-    RoundRecord,
-    Terms,
-)
-from equipoise_server.rounds.states import RoundState
-from equipoise_server.rpc import messages
+from equipoise.wire.accounts import account_to_message, journal_entry_to_message
+from equipoise.wire.datasets import dataset_to_message
+from equipoise.wire.rounds import STATES, plan_to_message, round_detail_to_message, round_to_message
+from equipoise.wire.submissions import receipt_to_message
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord
+from equipoise_server.rpc.shown_rounds import shown_plan, shown_to_analyst, shown_to_operator
 
 TIME = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 PLAN = Plan("equilibrium", '{"s":3}', Cost(rho=10**10), Cost(epsilon=10**12, delta=5), 0.1, 2, 3.5, 10**9)
 TERMS = Terms(
     "flights",
-    "query",
+    (Share("alice", 1, 2), Share("bob", 3, 4, 5, 6)),
     Budget(1.0, 1e-9),
     Budget(2.0, 1e-6),
-    0.05,
-    "auto",
-    (Share("alice", 1, 2), Share("bob", 3, 4, 5, 6)),
-    {},
+    options={"play": "sampled"},
 )
-ROUND = RoundRecord("r1", TERMS, RoundState.RELEASED, PLAN, 100, 8, TIME, TIME, "", b"commitment")
-PROGRESS = ProgressRecord("game", 3, 10, 1.5, True, 77)
+ROUND = RoundRecord(
+    id="r1",
+    terms=TERMS,
+    state=RoundState.RELEASED,
+    mechanism="equilibrium",
+    plan=PLAN,
+    records=100,
+    universe_size=8,
+    open_time=TIME,
+    release_time=TIME,
+    abort_reason="",
+    seed_commitment=b"commitment",
+)
+PROGRESS = Progress("game", 3, 10, 1.5, True, 77)
 
 
 def test_an_operator_sees_everything() -> None:
-    detail = messages.round_detail(ROUND, PROGRESS)
-    assert [share.analyst for share in detail.shares] == ["alice", "bob"]
+    detail = round_detail_to_message(shown_to_operator(ROUND, PROGRESS))
+    assert [share.analyst for share in detail.round.terms.shares] == ["alice", "bob"]
     assert detail.plan.data_budget.delta == 1e-9
     assert detail.plan.data_budget.epsilon == epsilon_for(PLAN.data_cost, 1e-9)
     assert detail.plan.analyst_cost == types_pb2.Cost(epsilon=10**12, delta=5)
     assert detail.progress == types_pb2.Progress(
         phase="game", done=3, total=10, seconds_left=1.5, complete=True, peak_memory_bytes=77
     )
-    assert detail.round.mechanism == "equilibrium"
+    assert (detail.round.mechanism, detail.round.terms.mechanism) == ("equilibrium", "auto")
     assert detail.round.release_time.ToDatetime(UTC) == TIME
-    assert not detail.round.HasField("share")
+
+
+def test_an_unprotected_plan_shows_no_cost_of_the_analysts() -> None:
+    terms = replace(TERMS, analyst_budget=None, session=SessionTerms(4))
+    message = plan_to_message(shown_plan(PLAN, terms))
+    assert not message.HasField("analyst_cost")
+    assert not message.HasField("analyst_budget")
+
+
+def test_a_shown_round_leaves_out_the_options() -> None:
+    assert not round_to_message(ROUND).terms.options
 
 
 def test_an_analyst_sees_its_own_share_and_no_other_name() -> None:
-    message = messages.analyst_round(ROUND, "bob")
-    assert message.share == types_pb2.Share(analyst="bob", statements=3, queries=4, sensitivity=5, support=6)
+    message = round_to_message(shown_to_analyst(ROUND, "bob"))
+    assert list(message.terms.shares) == [
+        types_pb2.Share(analyst="bob", statements=3, queries=4, sensitivity=5, support=6)
+    ]
     assert b"alice" not in message.SerializeToString()
     assert message.state == types_pb2.ROUND_STATE_RELEASED
 
 
 @pytest.mark.parametrize("state", list(RoundState))
 def test_every_state_has_a_number(state: RoundState) -> None:
-    assert types_pb2.RoundState.Name(messages.STATES[state]) == f"ROUND_STATE_{state.name}"
+    assert types_pb2.RoundState.Name(STATES.write(state, "state")) == f"ROUND_STATE_{state.name}"
 
 
 def test_a_round_that_is_not_released_has_no_release_time() -> None:
-    unreleased = RoundRecord("r1", TERMS, RoundState.OPEN, PLAN, 100, 8, TIME, None, "", b"c")
-    assert not messages.analyst_round(unreleased, "bob").HasField("release_time")
+    unreleased = replace(ROUND, state=RoundState.OPEN, release_time=None)
+    assert not round_to_message(unreleased).HasField("release_time")
 
 
 def test_a_dataset_does_not_tell_where_its_file_lies() -> None:
     schema = Schema((Attribute("carrier", ("AA", "UA")),))
-    record = DatasetRecord("flights", "secret/place.csv", schema, 7, TIME)
-    message = messages.dataset(record)
+    record = DatasetRecord(name="flights", source="secret/place.csv", schema=schema, records=7, create_time=TIME)
+    message = dataset_to_message(record)
     assert (message.name, message.records, message.schema.attributes[0].name) == ("flights", 7, "carrier")
     assert b"secret" not in message.SerializeToString()
 
 
 def test_receipts_accounts_and_journal_entries() -> None:
-    receipt = messages.receipt(ReceiptRecord("r1", b"digest", 2, 9, TIME, b"signed", b"salt"))
+    receipt = receipt_to_message(Receipt("r1", b"digest", 2, 9, TIME, b"signed", b"salt"))
     assert (receipt.workload_digest, receipt.statements, receipt.queries) == (b"digest", 2, 9)
     assert (receipt.envelope, receipt.commitment_salt) == (b"signed", b"salt")
-    account = messages.account(AccountRecord("data/x", Budget(1, 0.1), Budget(0.5, 0.1), Budget(0.7, 0.1)))
+    account = account_to_message(Account("data/x", Budget(1, 0.1), Budget(0.5, 0.1), Budget(0.7, 0.1)))
     assert (account.cap.epsilon, account.spent.epsilon, account.committed.epsilon) == (1, 0.5, 0.7)
-    entry = messages.journal_entry(JournalEntry(4, TIME, "spend", "data/x", "r1", Cost(rho=1), "{}", b"hash"))
+    entry = journal_entry_to_message(JournalEntry(4, TIME, "spend", "data/x", "r1", Cost(rho=1), "{}", b"hash"))
     assert (entry.sequence, entry.action, entry.cost.rho, entry.digest) == (4, "spend", 1, b"hash")
     assert entry.time.ToDatetime(UTC) == TIME

@@ -11,11 +11,11 @@ import pytest
 from google.protobuf.message import Message
 
 from equipoise.errors import InvalidArgument, Unavailable
+from equipoise.model.identities import Caller, Role
 from equipoise.v1 import auditor_pb2, operator_pb2, types_pb2
-from equipoise_server.identity.names import Caller, Role
-from equipoise_server.identity.policy import POLICY, Row
-from equipoise_server.rpc import authentication
-from equipoise_server.rpc.guards import Context
+from equipoise_server.identity.policy import POLICY, MethodPolicy
+from equipoise_server.rpc.interceptors import authentication
+from equipoise_server.rpc.interceptors.interceptor import Context
 from equipoise_server.rpc.methods import Serving, _brought, _parse, bind
 from equipoise_server.rpc.threads import SharedThreads, Threads
 
@@ -47,7 +47,7 @@ def serving() -> Iterator[Serving]:
     threads.close()
 
 
-def handler_of(method: str, implementation: object, policy: dict[str, Row], serving: Serving) -> Any:
+def handler_of(method: str, implementation: object, policy: dict[str, MethodPolicy], serving: Serving) -> Any:
     (service,) = bind({SERVICE: implementation}, serving, policy)
 
     class Details:
@@ -72,12 +72,10 @@ async def test_a_request_is_parsed_answered_and_serialized_inside_the_handler(se
     ("message", "field"),
     [
         (operator_pb2.GetRoundRequest(round_id="a\0"), "round_id"),
-        (operator_pb2.OpenRoundRequest(terms=operator_pb2.RoundTerms(dataset="\0")), "terms.dataset"),
+        (operator_pb2.OpenRoundRequest(terms=types_pb2.RoundTerms(dataset="\0")), "terms.dataset"),
         (
             operator_pb2.OpenRoundRequest(
-                terms=operator_pb2.RoundTerms(
-                    shares=[types_pb2.Share(analyst="ann"), types_pb2.Share(analyst="b\0b")]
-                )
+                terms=types_pb2.RoundTerms(shares=[types_pb2.Share(analyst="ann"), types_pb2.Share(analyst="b\0b")])
             ),
             "terms.shares.analyst",
         ),

@@ -8,13 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from equipoise.errors import InvalidArgument
-from equipoise.v1 import operator_pb2, types_pb2
-from equipoise_server.rounds.records import Budget, Share, Terms
-from equipoise_server.rpc.terms import LARGEST_COUNT, terms_from_message
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share, Terms
+from equipoise.v1 import types_pb2
+from equipoise.wire.terms import MAX_COUNT, terms_from_message
 
 
-def message() -> operator_pb2.RoundTerms:
-    return operator_pb2.RoundTerms(
+def message() -> types_pb2.RoundTerms:
+    return types_pb2.RoundTerms(
         dataset="flights",
         unit=types_pb2.PROTECTION_UNIT_QUERY,
         data_budget=types_pb2.Budget(epsilon=1.0, delta=1e-11),
@@ -39,11 +40,11 @@ def test_well_formed_terms() -> None:
     )
 
 
-Change = Callable[[operator_pb2.RoundTerms], None]
+Change = Callable[[types_pb2.RoundTerms], None]
 
 
 def setting(path: str, value: object) -> Change:
-    def change(terms: operator_pb2.RoundTerms) -> None:
+    def change(terms: types_pb2.RoundTerms) -> None:
         owner, _, name = path.rpartition(".")
         setattr(getattr(terms, owner) if owner else terms, name, value)
 
@@ -71,10 +72,10 @@ def setting_share(name: str, value: object) -> Change:
         (setting("analyst_budget.delta", 1.0), "terms.analyst_budget.delta"),
         (setting_share("statements", 0), "terms.shares[0].statements"),
         (setting_share("queries", 0), "terms.shares[0].queries"),
-        (setting_share("queries", LARGEST_COUNT + 1), "terms.shares[0].queries"),
+        (setting_share("queries", MAX_COUNT + 1), "terms.shares[0].queries"),
         (setting_share("sensitivity", 21), "terms.shares[0].sensitivity"),
         (setting_share("sensitivity", 2**64 - 1), "terms.shares[0].sensitivity"),
-        (setting_share("support", LARGEST_COUNT + 1), "terms.shares[0].support"),
+        (setting_share("support", MAX_COUNT + 1), "terms.shares[0].support"),
         (setting("options", "{"), "terms.options"),
         (setting("options", "[]"), "terms.options"),
         (setting("options", '{"a": NaN}'), "terms.options"),

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from harness.stores import Cluster
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
-from stores import Cluster
 
 from equipoise_server.storage.claims import SharedClaims
 

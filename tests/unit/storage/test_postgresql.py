@@ -9,15 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from harness.stores import Cluster, change_directly, cluster
 from sqlalchemy import Connection, func, select, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
-from stores import Cluster, change_directly, cluster
 
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.storage import postgresql as policy
+from equipoise_server.storage.append_only import APPEND_ONLY
 from equipoise_server.storage.store import Store, held, held_alone, open_store
-from equipoise_server.storage.tables import identities, journal
+from equipoise_server.storage.tables import identities
 
 
 @pytest.fixture
@@ -128,9 +129,10 @@ def test_without_turns_the_database_itself_refuses_one_of_two(url: str, monkeypa
         store.close()
 
 
-def test_whole_tables_of_the_journal_cannot_be_emptied(store: Store) -> None:
+@pytest.mark.parametrize("table", APPEND_ONLY)
+def test_whole_append_only_tables_cannot_be_emptied(store: Store, table: str) -> None:
     with pytest.raises(IntegrityError, match="append-only"), store.write() as connection:
-        connection.execute(text(f"TRUNCATE {journal.name}"))
+        connection.execute(text(f"TRUNCATE {table}"))
 
 
 def test_a_restarted_database_is_found_again(url: str, store: Store) -> None:

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from harness.stores import change_directly
 from sqlalchemy import CheckConstraint, create_engine, func, inspect, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.pool import NullPool
-from stores import change_directly
 
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.storage.store import Store, open_store, read_only
-from equipoise_server.storage.tables import identities, journal, metadata
+from equipoise_server.storage.tables import datasets, identities, journal, metadata, result_chunks, rounds, runs
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_writers_wait_for_each_other(store: Store) -> None:
 
 
 def test_the_journal_cannot_be_changed(store: Store) -> None:
-    entry = dict.fromkeys(("time", "rho", "epsilon", "delta"), 0)
+    entry = dict.fromkeys(("time", "rho", "epsilon", "delta", "divergence"), 0)
     words = dict.fromkeys(("account", "round_id", "events"), "")
     with store.write() as connection:
         connection.execute(journal.insert().values(sequence=1, action="spend", digest=b"", **entry, **words))
@@ -109,6 +109,39 @@ def test_the_journal_cannot_be_changed(store: Store) -> None:
         connection.execute(journal.update().values(rho=1))
     with pytest.raises(IntegrityError, match="append-only"), store.write() as connection:
         connection.execute(journal.delete())
+
+
+def released_results(store: Store) -> None:
+    """A released round with results of two analysts, of whom one was deleted, and a run that was cut off."""
+    number = dict.fromkeys(("records", "universe_size", "open_time", "peak_memory_bytes"), 1)
+    texts = dict.fromkeys(("terms", "plan", "abort_reason"), "")
+    content = dict.fromkeys(("seed_commitment", "sealed_seed"), b"")
+    round_row = {"id": "r", "dataset": "t", "state": "released", "release_time": 1, "run_id": "kept"}
+    run = {"round_id": "r", "start_time": 1, "peak_memory_bytes": 1}
+    with store.write() as connection:
+        for name, deleted in (("ann", None), ("gone", 1)):
+            row = {"name": name, "role": "analyst", "created": 0, "deleted": deleted}
+            connection.execute(identities.insert().values(row))
+        dataset = {"name": "t", "source": "t.csv", "schema": "", "records": 1, "create_time": 1}
+        connection.execute(datasets.insert().values(dataset | {"analyst_epsilon": 1.0, "analyst_delta": 0.0}))
+        connection.execute(rounds.insert().values(round_row | number | texts | content))
+        for name in ("kept", "cut"):
+            connection.execute(runs.insert().values(run | {"id": name}))
+            for analyst in ("ann", "gone"):
+                chunk = {"run_id": name, "analyst": analyst, "sequence": 1, "chunk": b"1"}
+                connection.execute(result_chunks.insert().values(chunk))
+
+
+def test_released_results_are_neither_changed_nor_removed_while_their_analyst_is_there(store: Store) -> None:
+    released_results(store)
+    for change in (result_chunks.update().values(chunk=b"2"), result_chunks.delete()):
+        with pytest.raises(IntegrityError, match="append-only"), store.write() as connection:
+            connection.execute(change)
+    removable = (result_chunks.c.run_id == "cut") | (result_chunks.c.analyst == "gone")
+    with store.write() as connection:
+        assert connection.execute(result_chunks.delete().where(removable)).rowcount == 3
+        left = connection.execute(select(result_chunks.c.run_id, result_chunks.c.analyst)).all()
+    assert [tuple(row) for row in left] == [("kept", "ann")]
 
 
 def test_a_newer_store_is_refused(store_url: str) -> None:

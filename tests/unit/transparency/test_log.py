@@ -8,19 +8,19 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from harness.log_bench import ORIGIN, LogBench, log_bench
+from harness.stores import back_up, change_directly, restore
 from sqlalchemy import select, text
-from stores import back_up, change_directly, restore
-from unit.transparency.log_bench import ORIGIN, LogBench, log_bench
 
 from equipoise.errors import DataLoss, OutOfRange
-from equipoise.merkle import EMPTY_ROOT, inclusion_path, leaf_hash, root_of, verify_consistency
-from equipoise.records import SMALLEST_RECORD, Kind, leaf_bytes
-from equipoise_server.ledger.guard import Finding, compare
+from equipoise.records.merkle import EMPTY_ROOT, inclusion_path, leaf_hash, root_of, verify_consistency
+from equipoise.records.record import MIN_RECORD, Kind, leaf_bytes
+from equipoise_server.ledger.rollback_guard import Finding, compare
 from equipoise_server.storage.crash_points import CrashPoint, told
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import checkpoints, record_items, records
 from equipoise_server.transparency import log
-from equipoise_server.transparency.recording import find_root, record_root
+from equipoise_server.transparency.record_writer import find_root, record_root
 from equipoise_server.transparency.sequencing import Sequencer, append_due
 
 POINTS = (
@@ -89,11 +89,11 @@ def test_a_record_is_padded_and_its_items_are_kept(bench: LogBench) -> None:
         assert find_root(connection, Kind.DATASET_REGISTERED, dataset="u") is None
         with pytest.raises(DataLoss, match="no dataset-registered record of u"):
             record_root(connection, Kind.DATASET_REGISTERED, dataset="u")
-    assert len(kept) == SMALLEST_RECORD
+    assert len(kept) == MIN_RECORD
     assert [item.content for item in kept[:2]] == [item.content for item in made.items]
     assert {item.content for item in kept[2:]} == {None}
     assert root_of([item.hash for item in kept]) == made.root
-    assert row.leaf == leaf_bytes(Kind.DATASET_REGISTERED, made.root, SMALLEST_RECORD)
+    assert row.leaf == leaf_bytes(Kind.DATASET_REGISTERED, made.root, MIN_RECORD)
 
 
 def test_proofs_of_every_shown_size_verify_and_others_are_refused(bench: LogBench) -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from equipoise.errors import DataLoss
-from equipoise.merkle import EMPTY_ROOT, consistency_path, inclusion_path, leaf_hash, root_of
+from equipoise.records.merkle import EMPTY_ROOT, consistency_path, inclusion_path, leaf_hash, root_of
 from equipoise_server.transparency import tiles
 from equipoise_server.transparency.tiles import Place
 

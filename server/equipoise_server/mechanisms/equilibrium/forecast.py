@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.mechanisms.equilibrium.tuning import Size
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
 
 Numbers = NDArray[np.float64]
 

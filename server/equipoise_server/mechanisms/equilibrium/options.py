@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.mechanisms.interface import Setting
+from equipoise_server.mechanisms.interface import PublicParameters
 
 # What may be forced: words; numbers with the largest value of each, and whether it is whole and at least 1.
 WORDS = {
@@ -27,7 +27,7 @@ OPTIONS = {
 ANALYST_OPTIONS = {"repair_rounds": (512, True)}  # unit = analyst only
 
 
-def check_options(setting: Setting) -> None:
+def check_options(setting: PublicParameters) -> None:
     """Refuses options that are unknown or out of range, naming them, before anything is computed from them."""
     options = setting.options
     known = OPTIONS | ANALYST_OPTIONS if setting.unit == "analyst" else OPTIONS

@@ -14,24 +14,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from equipoise.accounting import RHO_UNIT
-from equipoise_server.game.parameters import LARGEST_EXPONENT, GameParameters, Play
-from equipoise_server.mechanisms.budgets import usable_delta, usable_rho
-from equipoise_server.mechanisms.equilibrium import proposals, tuning
+from equipoise_server.game.parameters import MAX_EXPONENT, GameParameters, Play
+from equipoise_server.mechanisms.budget_rounding import usable_delta, usable_rho
+from equipoise_server.mechanisms.equilibrium import cost_limits, cost_model
+from equipoise_server.mechanisms.equilibrium.cost_limits import Numbers
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import RECORD_SECONDS, Sketch, round_seconds, sketch_seconds
 from equipoise_server.mechanisms.equilibrium.options import real, whole
-from equipoise_server.mechanisms.equilibrium.proposals import Numbers
-from equipoise_server.mechanisms.equilibrium.tuning import Size
-from equipoise_server.mechanisms.interface import Setting
+from equipoise_server.mechanisms.interface import PublicParameters
 
 ROUNDS = 100  # more change little: costs and errors depend on totals
-MOST_SECONDS = 600.0  # that a game may be expected to take
+MAX_SECONDS = 600.0  # that a game may be expected to take
 GAIN_OF_A_MINUTE = 0.05  # the part of the error that a minute of playing must save
-MOST_DRAWN = 2.0**20  # records, and actions, in all
-MOST_QUERY_TRAVEL = LARGEST_EXPONENT * 0.999
-MOST_DATA_TRAVEL = 2.0**14 * 0.999
-LARGEST_PART = 0.99  # of the units, that the density may be
-MOST_ROUNDS = 2.0**15  # of HRU's own play
-MOST_CUTS, CUT = 200, 0.01  # of a proposed rate, until the exact accounting agrees
+MAX_DRAWN = 2.0**20  # records, and actions, in all
+MAX_QUERY_TRAVEL = MAX_EXPONENT * 0.999
+MAX_DATA_TRAVEL = 2.0**14 * 0.999
+MAX_PART = 0.99  # of the units, that the density may be
+MAX_ROUNDS = 2.0**15  # of HRU's own play
+MAX_CUTS, CUT = 200, 0.01  # of a proposed rate, until the exact accounting agrees
 POINTS, FINER_POINTS, ZOOMS = 13, 7, 6
 
 Weigh = Callable[[Sketch], Numbers]  # smaller is better
@@ -50,7 +50,7 @@ class Proposal:
     rounds: int = ROUNDS
 
 
-def propose(setting: Setting, play: str, share: float, fewest: float, weigh: Weigh) -> Proposal | None:
+def propose(setting: PublicParameters, play: str, share: float, fewest: float, weigh: Weigh) -> Proposal | None:
     """The totals of least weight whose costs, in closed form, keep to `share` of the data budget and the analysts'.
 
     `play`: mixed, sampled, or hru: sampled with one record and one action a round. `fewest`: records of the
@@ -80,23 +80,23 @@ def propose(setting: Setting, play: str, share: float, fewest: float, weigh: Wei
     return best
 
 
-def _haste(sketch: Sketch, setting: Setting, play: str) -> Numbers:
+def _haste(sketch: Sketch, setting: PublicParameters, play: str) -> Numbers:
     """How much less a game must be expected to err for the time that it takes."""
     rounds = sketch.records if play == "hru" else np.minimum(ROUNDS, sketch.records)
     seconds = sketch_seconds(sketch, Size.of(setting), rounds, mixed=play == "mixed")
     return np.asarray(GAIN_OF_A_MINUTE * seconds / 60)
 
 
-def _spans(setting: Setting, play: str, fewest: float) -> list[tuple[float, float]]:
+def _spans(setting: PublicParameters, play: str, fewest: float) -> list[tuple[float, float]]:
     """Smallest and largest records, actions, density and data travel that are worth a look."""
     size, options = Size.of(setting), setting.options
-    most_records = min(MOST_DRAWN, max(4.0, MOST_SECONDS / 2 / (RECORD_SECONDS * size.queries)))
+    most_records = min(MAX_DRAWN, max(4.0, MAX_SECONDS / 2 / (RECORD_SECONDS * size.queries)))
     if play == "hru":
-        most_records = min(most_records, max(4.0, MOST_SECONDS / round_seconds(size, mixed=False)), MOST_ROUNDS)
+        most_records = min(most_records, max(4.0, MAX_SECONDS / round_seconds(size, mixed=False)), MAX_ROUNDS)
     # Mixed play draws no actions, and HRU's own as many as records.
-    actions = (1.0, MOST_DRAWN) if play == "sampled" else (1.0, 1.0)
+    actions = (1.0, MAX_DRAWN) if play == "sampled" else (1.0, 1.0)
     records = (fewest, max(fewest, most_records))
-    densities = (1.0, max(1.0, LARGEST_PART * size.units))
+    densities = (1.0, max(1.0, MAX_PART * size.units))
     rounds = real(options, "rounds", 0.0)
     if rounds:
         records = (max(rounds, records[0]), max(rounds, records[1]))
@@ -108,10 +108,10 @@ def _spans(setting: Setting, play: str, fewest: float) -> list[tuple[float, floa
             records = (rounds, rounds)
     if "density" in options:
         densities = (real(options, "density", 1.0),) * 2
-    return [records, actions, densities, (0.01, MOST_DATA_TRAVEL)]
+    return [records, actions, densities, (0.01, MAX_DATA_TRAVEL)]
 
 
-def _affordable(setting: Setting, play: str, share: float, totals: Sequence[Numbers]) -> Sketch:
+def _affordable(setting: PublicParameters, play: str, share: float, totals: Sequence[Numbers]) -> Sketch:
     """These totals with `E_D` cut to what analysts allow, and the `E_Q` that the data's budget then allows."""
     records, actions, density, travel = totals
     if play == "hru":
@@ -127,31 +127,31 @@ def _affordable(setting: Setting, play: str, share: float, totals: Sequence[Numb
     travel = np.minimum(travel, allowed)
     size, data_rho = Size.of(setting), share * usable_rho(setting.data_budget) / RHO_UNIT
     if play == "mixed":
-        query_travel = proposals.mixed_query_travel(records, np.maximum(travel, 1e-9), data_rho, size)
+        query_travel = cost_limits.mixed_query_travel(records, np.maximum(travel, 1e-9), data_rho, size)
     else:
-        query_travel = proposals.sampled_query_travel(actions, data_rho, size)
-    return Sketch(records, actions, density, travel, np.minimum(query_travel, MOST_QUERY_TRAVEL))
+        query_travel = cost_limits.sampled_query_travel(actions, data_rho, size)
+    return Sketch(records, actions, density, travel, np.minimum(query_travel, MAX_QUERY_TRAVEL))
 
 
 def allowed_data_travel(
-    setting: Setting, mixed: bool, records: Numbers, actions: Numbers, density: Numbers
+    setting: PublicParameters, mixed: bool, records: Numbers, actions: Numbers, density: Numbers
 ) -> Numbers:
     """The `E_D` that the analysts' budget allows, nearly."""
     size, budget = Size.of(setting), setting.analyst_budget
     if not setting.protects_analysts:
-        return np.full_like(records, MOST_DATA_TRAVEL)
+        return np.full_like(records, MAX_DATA_TRAVEL)
     if mixed:
-        return proposals.mixed_data_travel(records, density, usable_rho(budget) / RHO_UNIT, size)
+        return cost_limits.mixed_data_travel(records, density, usable_rho(budget) / RHO_UNIT, size)
     # What one differing draw may cost depends on actions and density alone: solved once for each pair.
     drawn, first = np.unique(actions.ravel(), return_inverse=True)
     densities, second = np.unique(density.ravel(), return_inverse=True)
     pairs, place = np.unique(first * len(densities) + second, return_inverse=True)
     first, second = np.divmod(pairs, len(densities))
-    solved = proposals.rho_of_one(drawn[first], densities[second], budget.epsilon, usable_delta(budget), size)
+    solved = cost_limits.rho_of_one(drawn[first], densities[second], budget.epsilon, usable_delta(budget), size)
     return np.asarray(actions * np.sqrt(2 * solved[place.ravel()].reshape(actions.shape) / records))
 
 
-def settle(proposal: Proposal, setting: Setting, share: float) -> GameParameters | None:
+def settle(proposal: Proposal, setting: PublicParameters, share: float) -> GameParameters | None:
     """The proposal as a game that keeps to `share` of the data budget and to the analysts', or None."""
     size = Size.of(setting)
     game = in_rounds(proposal, size, setting.options)
@@ -161,11 +161,11 @@ def settle(proposal: Proposal, setting: Setting, share: float) -> GameParameters
     data_rate = real(
         setting.options, "data_rate", min(float(proposal.sketch.data_travel[0]), allowed) / game.rounds
     )
-    for _ in range(MOST_CUTS):
+    for _ in range(MAX_CUTS):
         rated = with_query_rate(game, data_rate, setting, size, share)
         if rated is None or rated.problem(size.records, size.units) is not None:
             return None
-        if tuning.within_budgets(rated, size, setting, share):
+        if cost_model.within_budgets(rated, size, setting, share):
             return rated
         data_rate *= 1 - CUT
     return None
@@ -179,7 +179,7 @@ def in_rounds(proposal: Proposal, size: Size, options: Mapping[str, object]) -> 
         rounds = whole(options, "rounds", max(2, round(records)))
         batch = draws = 1
     else:
-        affordable = MOST_SECONDS / round_seconds(size, mixed=mixed)
+        affordable = MAX_SECONDS / round_seconds(size, mixed=mixed)
         most = max(2, int(min(proposal.rounds, records, actions + 1, affordable)))
         # Few records in all: rather some rounds more or fewer than records that nobody paid for.
         batch = whole(options, "batch", max(1, round(records / whole(options, "rounds", most))))
@@ -188,20 +188,20 @@ def in_rounds(proposal: Proposal, size: Size, options: Mapping[str, object]) -> 
     play: Play = "mixed" if mixed else "sampled"
     game = GameParameters(play, rounds, batch, draws, density, 1, 1)
     travels = float(sketch.query_travel[0]) / rounds, float(sketch.data_travel[0]) / rounds
-    return tuning.with_steps(game, *travels, size.records)
+    return cost_model.with_steps(game, *travels, size.records)
 
 
 def with_query_rate(
-    game: GameParameters, data_rate: float, setting: Setting, size: Size, share: float
+    game: GameParameters, data_rate: float, setting: PublicParameters, size: Size, share: float
 ) -> GameParameters | None:
     """The game with this `eta_D`, and the largest `eta_Q` that `share` of the data budget allows."""
     allowed = share * usable_rho(setting.data_budget)
 
     def fits(query_rate: float) -> bool:
-        rated = tuning.with_steps(game, query_rate, data_rate, size.records)
-        return tuning.data_rho(rated, size) * RHO_UNIT <= allowed
+        rated = cost_model.with_steps(game, query_rate, data_rate, size.records)
+        return cost_model.data_rho(rated, size) * RHO_UNIT <= allowed
 
-    low, high = 0.0, MOST_QUERY_TRAVEL / game.rounds
+    low, high = 0.0, MAX_QUERY_TRAVEL / game.rounds
     if fits(high):
         low = high
     elif not fits(low):
@@ -209,4 +209,4 @@ def with_query_rate(
     while high - low > 1e-6 * high:
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    return tuning.with_steps(game, low, data_rate, size.records)
+    return cost_model.with_steps(game, low, data_rate, size.records)

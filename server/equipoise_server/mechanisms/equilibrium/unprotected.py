@@ -15,13 +15,13 @@ import math
 import numpy as np
 
 from equipoise.accounting import RHO_UNIT
-from equipoise_server.mechanisms.budgets import usable_rho
-from equipoise_server.mechanisms.equilibrium import proposals
+from equipoise_server.mechanisms.budget_rounding import usable_rho
+from equipoise_server.mechanisms.equilibrium import cost_limits
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import Numbers, Sketch
 from equipoise_server.mechanisms.equilibrium.options import real
-from equipoise_server.mechanisms.equilibrium.search import MOST_QUERY_TRAVEL, Proposal
-from equipoise_server.mechanisms.equilibrium.tuning import Size
-from equipoise_server.mechanisms.interface import Setting
+from equipoise_server.mechanisms.equilibrium.search import MAX_QUERY_TRAVEL, Proposal
+from equipoise_server.mechanisms.interface import PublicParameters
 
 ACTIONS = np.geomspace(16, 2**17, 300)
 ROUNDS = 200
@@ -43,11 +43,11 @@ def _cost_of_travel(actions: Numbers) -> Numbers:
     return np.asarray(STEP_COST / actions + ROUND_COST / ROUNDS)
 
 
-def propose_unprotected(setting: Setting, share: float) -> Proposal | None:
+def propose_unprotected(setting: PublicParameters, share: float) -> Proposal | None:
     """The number of actions expected to err least within `share` of the data's budget; `E_D` balances its terms."""
     size = Size.of(setting)
     data_rho = share * usable_rho(setting.data_budget) / RHO_UNIT
-    query_travel = np.minimum(proposals.sampled_query_travel(ACTIONS, data_rho, size), MOST_QUERY_TRAVEL)
+    query_travel = np.minimum(cost_limits.sampled_query_travel(ACTIONS, data_rho, size), MAX_QUERY_TRAVEL)
     actions = ACTIONS[query_travel > 0]
     if not actions.size:
         return None

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Synopsis, score
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
 

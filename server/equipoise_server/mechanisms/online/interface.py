@@ -13,14 +13,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.asked import Asked, CompiledStatement
 from equipoise.errors import InvalidArgument
-from equipoise.statistics import CompiledStatistic
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.statistics import CompiledStatistic
+from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.mechanisms.checking import check_setting
-from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, Setting
+from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, PublicParameters
 
-LONGEST_SESSION = 1 << 32  # turns, or statements in all
+MAX_SESSION = 1 << 32  # turns, or statements in all
 HYPOTHESIS = 9  # the wire's AnswerMethod
 
 
@@ -57,7 +57,7 @@ class SessionMechanism(Protocol):
         """Whether the clock gives slots: share i of m has slot `t m + i` in turn t. Else they go by arrival."""
         ...
 
-    def plan(self, setting: Setting) -> Plan:
+    def plan(self, setting: PublicParameters) -> Plan:
         """Parameters, costs and promises from public things. Raises `InvalidArgument` or `BudgetExhausted`.
 
         `setting.options` holds the session's `length` beside the mechanism's own options (`session_length`).
@@ -68,12 +68,12 @@ class SessionMechanism(Protocol):
         """Raises `InvalidArgument("statement", ...)` for what the planned mechanism cannot answer."""
         ...
 
-    def start(self, setting: Setting, plan: Plan, histogram: NDArray[np.int64], seed: bytes) -> Session:
+    def start(self, setting: PublicParameters, plan: Plan, histogram: NDArray[np.int64], seed: bytes) -> Session:
         """A session before its first slot."""
         ...
 
 
-def session_length(setting: Setting, slotted: bool) -> int:
+def session_length(setting: PublicParameters, slotted: bool) -> int:
     """The option `length`: turns where `slotted`, else statements in all, of which the shares may allow fewer.
 
     Raises `InvalidArgument` for what `check_setting` refuses, for another length and for declared sensitivities and
@@ -85,8 +85,8 @@ def session_length(setting: Setting, slotted: bool) -> int:
             if getattr(share, name):
                 raise InvalidArgument(f"shares[{index}].{name}", "is not declared in sessions")
     length = setting.options.get("length")
-    if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= LONGEST_SESSION:
-        raise InvalidArgument("session.length", f"must be a whole number between 1 and {LONGEST_SESSION}")
+    if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= MAX_SESSION:
+        raise InvalidArgument("session.length", f"must be a whole number between 1 and {MAX_SESSION}")
     return length if slotted else min(length, setting.statements)
 
 
@@ -99,10 +99,10 @@ def linear(statement: CompiledStatement) -> CompiledWorkload:
 
 def play(
     mechanism: SessionMechanism,
-    setting: Setting,
+    setting: PublicParameters,
     plan: Plan,
     histogram: NDArray[np.int64],
-    asked: Mapping[str, Asked],
+    asked: Mapping[str, SessionWorkload],
     seed: bytes,
     progress: Progress,
 ) -> Outcome:
@@ -141,7 +141,9 @@ def joined(answers: list[Answers]) -> Answers:
     )
 
 
-def check_asked(mechanism: SessionMechanism, setting: Setting, plan: Plan, asked: Mapping[str, Asked]) -> None:
+def check_asked(
+    mechanism: SessionMechanism, setting: PublicParameters, plan: Plan, asked: Mapping[str, SessionWorkload]
+) -> None:
     """Raises `ValueError` where more was asked than was planned for, or out of turn: each promise rests on it."""
     length = session_length(setting, mechanism.slotted)
     places = {share.analyst: place for place, share in enumerate(setting.shares)}

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise import accounting
-from equipoise.accounting import RHO_UNIT, Approximate, Concentrated, Part
+from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, ZcdpEvent
 from equipoise.errors import BudgetExhausted
-from equipoise.tables import Axes
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.answer_noise import AnswerNoise, GaussianNoise, LaplaceNoise, noise_from_fields
-from equipoise_server.mechanisms.budgets import SMALLEST_EPSILON, sampler_delta, usable_rho
-from equipoise_server.mechanisms.interface import Budget, Setting
-from equipoise_server.mechanisms.pooled.family import asked_sets
+from equipoise.model.accounts import Budget
+from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import COUNT, INTEGER, canonical_object, key, optional
+from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, sampler_delta, usable_rho
+from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.noise_calibration import (
+    NOISE,
+    AnswerNoise,
+    GaussianNoise,
+    LaplaceNoise,
+)
 from equipoise_server.randomness.stream import KeyedStream
 
 USUAL = Fraction(1, 100)  # the chance at which two laws of noise are compared
 
 
-@dataclass(frozen=True)
+@canonical_object
 class Demand:
     """Public: by how much one unit may move all votes together, the noise on each count, and what is left out.
 
@@ -36,17 +41,9 @@ class Demand:
     sampler.
     """
 
-    moved: int
-    noise: AnswerNoise | None
-    least: int
-
-    @staticmethod
-    def from_fields(fields: dict[str, object]) -> Demand:
-        """What `dataclasses.asdict` gave, with fractions as text."""
-        noise, moved, least = fields["noise"], fields["moved"], fields["least"]
-        if not isinstance(moved, int) or not isinstance(least, int) or not isinstance(noise, dict | None):
-            raise ValueError("moved and least must be whole numbers, noise an object or nothing")
-        return Demand(moved, None if noise is None else noise_from_fields(noise), least)
+    moved: int = key("l1_sensitivity", COUNT)
+    noise: AnswerNoise | None = key("noise", optional(NOISE))
+    least: int = key("min_count", INTEGER)
 
     def noisy(self, votes: NDArray[np.int64], stream: KeyedStream) -> NDArray[np.int64]:
         """The counts with noise: int64[sets]. As many draws whatever was voted for."""
@@ -55,7 +52,9 @@ class Demand:
         return votes + self.noise.law(self.moved).draw(len(votes), stream)
 
 
-def plan_demand(setting: Setting, sets: int, budget: Budget, only_concentrated: bool, least: float) -> Demand:
+def plan_demand(
+    setting: PublicParameters, sets: int, budget: Budget, only_concentrated: bool, least: float
+) -> Demand:
     """The noise that hides one unit's votes within `budget`; `least` in multiples of what noise usually reaches.
 
     Laplace noise where it reaches less far and nothing else is charged to the analysts: its pure epsilon adds to
@@ -67,7 +66,7 @@ def plan_demand(setting: Setting, sets: int, budget: Budget, only_concentrated: 
         return Demand(moved, None, 0)
     epsilon = Fraction(int(Fraction(budget.epsilon) * RHO_UNIT), RHO_UNIT)
     rho = Fraction(usable_rho(budget), RHO_UNIT)
-    if epsilon / moved < SMALLEST_EPSILON or rho == 0:
+    if epsilon / moved < MIN_EPSILON or rho == 0:
         raise BudgetExhausted("analyst_budget: too little to hide what one analyst asks for; allow more")
     noises: list[AnswerNoise] = [GaussianNoise.within(rho)]
     if not only_concentrated:
@@ -77,17 +76,17 @@ def plan_demand(setting: Setting, sets: int, budget: Budget, only_concentrated: 
     return Demand(moved, noise, round(least * noise.law(moved).quantile(chance)))
 
 
-def demand_parts(demand: Demand, sets: int, epsilon: float) -> list[Part]:
+def demand_parts(demand: Demand, sets: int, epsilon: float) -> list[PrivacyEvent]:
     """What counting the votes costs one unit of the analysts; `epsilon`: of the budget, for the samplers' delta."""
     noise = demand.noise
     if noise is None:
         return []
     truncated = sets * noise.law(demand.moved).truncation_delta()
-    slack = Approximate("samplers", Fraction(0), sampler_delta(truncated, epsilon))
+    slack = ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, epsilon))
     if isinstance(noise, LaplaceNoise):
         # As a pair, not as the rho it implies: one round's epsilon is what such noise is chosen for.
-        return [Approximate("demand", noise.epsilon, Fraction(0)), slack]
-    return [Concentrated("demand", noise.rho(1)), slack]
+        return [ApproximateDpEvent("demand", noise.epsilon, Fraction(0)), slack]
+    return [ZcdpEvent("demand", noise.rho(1)), slack]
 
 
 def votes_of(workload: CompiledWorkload, unit: str, sets: Sequence[Axes]) -> NDArray[np.int64]:
@@ -96,9 +95,9 @@ def votes_of(workload: CompiledWorkload, unit: str, sets: Sequence[Axes]) -> NDA
     Statements about no set of the family vote for nothing.
     """
     places = {axes: place for place, axes in enumerate(sets)}
-    asked: Iterable[Axes] = asked_sets(workload)
+    asked: Iterable[Axes | None] = workload.statement_tables()
     votes = np.zeros(len(sets), dtype=np.int64)
     for axes in set(asked) if unit == "analyst" else asked:
-        if axes in places:
+        if axes is not None and axes in places:
             votes[places[axes]] += 1
     return votes

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.tables import Axes
-from equipoise.terms import Terms
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.pooled.family import asked_sets
+from equipoise.queries.box_terms import Terms
+from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import REAL, canonical_object, key
 from equipoise_server.mechanisms.pooled.measured import TableEstimate
 
 EXACT_BITS = 52  # integer sums of estimates stay within 2^53
@@ -34,12 +34,12 @@ class DirectAnswers:
     reach: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@canonical_object
 class Chances:
     """Public: with which probability one cell's, and one predicate's, estimate may err beyond its reach."""
 
-    cell: float
-    predicate: float
+    cell: float = key("cell", REAL)
+    predicate: float = key("predicate", REAL)
 
 
 def direct_answers(
@@ -47,7 +47,7 @@ def direct_answers(
 ) -> DirectAnswers:
     """What `estimates`, one for each set that is asked about and in the family, say about every query."""
     sizes, queries = workload.schema_sizes, workload.query_count
-    sets = asked_sets(workload)
+    sets = workload.statement_tables()
     counts, reach = np.zeros(queries), np.full(queries, np.inf)
     set_of_statement = _numbered(sets, estimates)
     statement_sizes = np.diff(workload.statement_offsets)
@@ -69,7 +69,7 @@ def direct_answers(
         axes = sets[statement]
         own = slice(marginal.first_query, marginal.first_query + int(statement_sizes[statement]))
         chance[own] = chances.cell
-        if axes in estimates:
+        if axes is not None and axes in estimates:
             if marginal.axes not in flat:
                 order = [axes.index(axis) for axis in marginal.axes if axis in axes]
                 flat[marginal.axes] = estimates[axes].counts.transpose(order).reshape(-1)
@@ -85,9 +85,9 @@ def direct_answers(
     return DirectAnswers(counts, reach)
 
 
-def _numbered(sets: list[Axes], estimates: Mapping[Axes, TableEstimate]) -> NDArray[np.int64]:
+def _numbered(sets: list[Axes | None], estimates: Mapping[Axes, TableEstimate]) -> NDArray[np.int64]:
     numbers = {axes: number for number, axes in enumerate(estimates)}
-    return np.array([numbers.get(axes, -1) for axes in sets], dtype=np.int64)
+    return np.array([-1 if axes is None else numbers.get(axes, -1) for axes in sets], dtype=np.int64)
 
 
 def _add_predicates(

@@ -1,4 +1,4 @@
-"""The public family of tables that analysts vote for, and which of them a statement is about.
+"""The public family of tables that analysts vote for.
 
 A set of attributes is written as the ascending tuple of its axes. Attributes of a single category belong to no set:
 they tell nothing apart.
@@ -9,26 +9,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
-
-import numpy as np
+from typing import TypeGuard
 
 from equipoise.errors import InvalidArgument
-from equipoise.tables import Axes
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.marginal_tables import Axes
+from equipoise.records.codec import COUNT, canonical_object, key, list_of
 
-MOST_SETS = 512
-LARGEST_TABLE = 1 << 20  # cells
+MAX_SETS = 512
+MAX_TABLE = 1 << 20  # cells
 
 
-@dataclass(frozen=True)
+@canonical_object
 class Family:
     """All sets of 1 to `ways` attributes whose table has at most `cells` cells. `sizes`: the schema's."""
 
-    sizes: tuple[int, ...]
-    ways: int
-    cells: int
+    sizes: tuple[int, ...] = key("sizes", list_of(COUNT))
+    ways: int = key("ways", COUNT)
+    cells: int = key("cells", COUNT)
 
     @cached_property
     def sets(self) -> tuple[Axes, ...]:
@@ -45,14 +43,14 @@ class Family:
         """How many sets of `ways` attributes or fewer there are, before tables are left out for their size."""
         return sum(math.comb(len(self._telling), ways) for ways in range(1, self.ways + 1))
 
-    def holds(self, axes: Axes) -> bool:
-        """Whether a statement about these attributes is answered from the family's tables."""
-        return len(axes) <= self.ways and table_cells(self.sizes, axes) <= self.cells
+    def holds(self, axes: Axes | None) -> TypeGuard[Axes]:
+        """Whether the family answers a statement about the table over these attributes; None: about no table."""
+        return axes is not None and len(axes) <= self.ways and table_cells(self.sizes, axes) <= self.cells
 
     def check(self) -> None:
         """Raises `InvalidArgument` for a family that is empty or too large to vote for."""
-        if self.count > MOST_SETS:
-            problem = f"makes a family of {self.count:,} tables; at most {MOST_SETS} are allowed"
+        if self.count > MAX_SETS:
+            problem = f"makes a family of {self.count:,} tables; at most {MAX_SETS} are allowed"
             raise InvalidArgument("options.ways", problem)
         if self._telling and not self.sets:
             smallest = min(self.sizes[axis] for axis in self._telling)
@@ -70,29 +68,3 @@ class Family:
 def table_cells(sizes: tuple[int, ...], axes: Axes) -> int:
     """The number of cells of the table over these attributes; 1 for none."""
     return math.prod(sizes[axis] for axis in axes)
-
-
-def asked_sets(workload: CompiledWorkload) -> list[Axes]:
-    """For each statement the attributes it is about: a marginal's, or those that a predicate's boxes constrain.
-
-    Every query of a statement is a linear function of the table over its set.
-    """
-    sizes = workload.schema_sizes
-    # One bit an attribute: a schema has at most 60 (`equipoise.schema.MAX_ATTRIBUTES`).
-    sets = np.zeros(workload.query_count, dtype=np.int64)
-    for group in workload.groups:
-        sets[group.queries] |= _bits(group.axes)
-    starts = workload.statement_offsets[:-1]
-    found = sets[starts]
-    statements = np.searchsorted(starts, [marginal.first_query for marginal in workload.marginals])
-    for statement, marginal in zip(statements.tolist(), workload.marginals, strict=True):
-        found[statement] = _bits(marginal.axes)
-    found &= _bits(tuple(axis for axis, size in enumerate(sizes) if size > 1))
-    axes_of = {
-        bits: tuple(axis for axis in range(len(sizes)) if bits >> axis & 1) for bits in np.unique(found).tolist()
-    }
-    return [axes_of[bits] for bits in found.tolist()]
-
-
-def _bits(axes: Axes) -> int:
-    return sum(1 << axis for axis in axes)

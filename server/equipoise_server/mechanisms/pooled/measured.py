@@ -15,8 +15,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.tables import Axes, marginal_tables
-from equipoise_server.mechanisms.answer_noise import MOST_MOVED, GaussianNoise
+from equipoise.queries.marginal_tables import Axes, marginal_tables
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoise
 from equipoise_server.mechanisms.pooled.family import table_cells
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -50,8 +50,8 @@ def measure(
     Each table draws from a stream of its own. Formal guarantees: `accounting.tables_rho` of the variances, at most
     the sum of the rhos.
     """
-    noises = {axes: GaussianNoise.within(rho).law(MOST_MOVED) for axes, rho in rhos.items()}
-    variances = {axes: GaussianNoise.within(rho).variance * MOST_MOVED for axes, rho in rhos.items()}
+    noises = {axes: GaussianNoise.within(rho).law(MAX_MOVED) for axes, rho in rhos.items()}
+    variances = {axes: GaussianNoise.within(rho).variance * MAX_MOVED for axes, rho in rhos.items()}
     tables = []
     for axes, table in marginal_tables(histogram.reshape(sizes), rhos):
         stream = KeyedStream.derive(seed, "pooled/tables", ",".join(map(str, axes)))

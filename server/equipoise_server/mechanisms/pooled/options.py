@@ -7,10 +7,10 @@ from fractions import Fraction
 
 from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.equilibrium.options import real, whole
-from equipoise_server.mechanisms.interface import Setting
-from equipoise_server.mechanisms.pooled.family import LARGEST_TABLE
+from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.pooled.family import MAX_TABLE
 
-LARGEST_UNIVERSE = 1 << 24  # records: the fit visits each of them at every step, and holds ten numbers for it
+MAX_UNIVERSE = 1 << 24  # records: the fit visits each of them at every step, and holds ten numbers for it
 WAYS = 3
 CELLS = 1 << 16
 FLOOR = Fraction(2, 3)
@@ -41,10 +41,10 @@ class Options:
 # Largest and smallest value of each, and whether it is whole.
 LIMITS: dict[str, tuple[float, float, bool]] = {
     "ways": (1, 16, True),
-    "cells": (2, LARGEST_TABLE, True),
+    "cells": (2, MAX_TABLE, True),
     "floor": (0.01, 1, False),
     "least": (0, 100, False),
-    "summed": (1, LARGEST_TABLE, False),
+    "summed": (1, MAX_TABLE, False),
     "synopsis": (1, 1 << 24, True),
     "repair_share": (0, 0.9, False),
     "cut_off": (1, 1 << 40, True),
@@ -54,7 +54,7 @@ LIMITS: dict[str, tuple[float, float, bool]] = {
 OF_REPAIR = ("cut_off", "threshold", "repair_rounds")
 
 
-def read_options(setting: Setting) -> Options:
+def read_options(setting: PublicParameters) -> Options:
     """Raises `InvalidArgument` naming an option that is unknown or out of range."""
     for name, value in sorted(setting.options.items()):
         if name not in LIMITS:
@@ -77,7 +77,7 @@ def read_options(setting: Setting) -> Options:
         cells=whole(options, "cells", CELLS),
         floor=Fraction(str(options.get("floor", FLOOR))),
         least=real(options, "least", LEAST),
-        summed=real(options, "summed", LARGEST_TABLE if only_predicates else 1),
+        summed=real(options, "summed", MAX_TABLE if only_predicates else 1),
         synopsis=whole(options, "synopsis", RECORDS),
         repair_share=Fraction(str(options.get("repair_share", 0))),
     )

@@ -6,35 +6,33 @@ are is the analyst's own; nothing here couples analysts but the repair places, w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import Approximate, Concentrated, Part, Pure
-from equipoise.compiled import MarginalRange
-from equipoise.terms import Terms
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.budgets import sampler_delta
-from equipoise_server.mechanisms.equilibrium.tuning import Size
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Budget, Setting
+from equipoise.accounting import ApproximateDpEvent, PrivacyEvent, PureDpEvent, ZcdpEvent
+from equipoise.model.accounts import Budget
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.budget_rounding import sampler_delta
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
 from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
+from equipoise_server.mechanisms.repair.parameters import Repair
 from equipoise_server.mechanisms.repair.private_weights import starting_weights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
-from equipoise_server.mechanisms.repair.statement_repair import RepairParameters, Synopsis, repair
-
-Repair = RepairParameters | AnalystRepairParameters
+from equipoise_server.mechanisms.repair.statement_repair import Synopsis, repair
 
 
-def places_for(setting: Setting) -> RepairPlaces | None:
+def places_for(setting: PublicParameters) -> RepairPlaces | None:
     """Who may be answered afresh, where whole analysts are repaired."""
     return analyst_repair_plan.plan_places(setting) if setting.unit == "analyst" else None
 
 
-def budget_beside(setting: Setting, places: RepairPlaces | None) -> Budget:
+def budget_beside(setting: PublicParameters, places: RepairPlaces | None) -> Budget:
     """What hiding the repair places leaves of the analysts' budget."""
     return (
         setting.analyst_budget
@@ -43,7 +41,7 @@ def budget_beside(setting: Setting, places: RepairPlaces | None) -> Budget:
     )
 
 
-def plan_repair(setting: Setting, places: RepairPlaces | None, threshold: float, rho: Fraction) -> Repair:
+def plan_repair(setting: PublicParameters, places: RepairPlaces | None, threshold: float, rho: Fraction) -> Repair:
     """Tests and answers within `rho` of the data's budget, and half of beta."""
     half = replace(setting, beta=setting.beta / 2)
     if places is None:
@@ -58,7 +56,7 @@ def repair_promise(repairs: Repair) -> float:
     return max(repairs.certified_bound, *repairs.noise_bounds) / 2.0**GRID_BITS
 
 
-def uncertified_outside(setting: Setting, repairs: Repair) -> int:
+def uncertified_outside(setting: PublicParameters, repairs: Repair) -> int:
     """At most how many answers outside the family end uncertified: nothing bounds what the synopsis errs there."""
     half = replace(setting, beta=setting.beta / 2)
     if isinstance(repairs, AnalystRepairParameters):
@@ -66,16 +64,16 @@ def uncertified_outside(setting: Setting, repairs: Repair) -> int:
     return statement_repair_plan.queries_without_places(half, repairs)
 
 
-def repair_data_parts(setting: Setting, repairs: Repair) -> tuple[list[Part], Fraction]:
+def repair_data_parts(setting: PublicParameters, repairs: Repair) -> tuple[list[PrivacyEvent], Fraction]:
     """The parts of what repair costs the data, at its caps, and the total variation of its samplers."""
     size = Size.of(setting)
     if isinstance(repairs, AnalystRepairParameters):
         rho, truncated = analyst_repair_plan.repair_data_cost(repairs, size)
-        return [Concentrated("tests and answers", rho)], truncated
+        return [ZcdpEvent("tests and answers", rho)], truncated
     return statement_repair_plan.repair_data_cost(repairs, size)
 
 
-def repair_analyst_parts(setting: Setting, repairs: Repair) -> list[Part]:
+def repair_analyst_parts(setting: PublicParameters, repairs: Repair) -> list[PrivacyEvent]:
     """What hiding who gets a repair place costs one analyst; nothing where a statement is protected."""
     if not isinstance(repairs, AnalystRepairParameters) or not repairs.places.epsilon:
         return []
@@ -83,12 +81,15 @@ def repair_analyst_parts(setting: Setting, repairs: Repair) -> list[Part]:
     truncated = analyst_repair_plan.places_truncation(places, Size.of(setting))
     slack = sampler_delta(truncated, setting.analyst_budget.epsilon)
     beyond = analyst_repair_plan.places_delta(places, setting)
-    return [Pure("repair places", places.epsilon), Approximate("repair places", Fraction(0), slack + beyond)]
+    return [
+        PureDpEvent("repair places", places.epsilon),
+        ApproximateDpEvent("repair places", Fraction(0), slack + beyond),
+    ]
 
 
 def repair_outside(
     repairs: Repair,
-    setting: Setting,
+    setting: PublicParameters,
     histogram: NDArray[np.int64],
     outside: Mapping[str, CompiledWorkload],
     synopsis: NDArray[np.int64],
@@ -107,25 +108,3 @@ def repair_outside(
         name: repair(repairs, name, own.workload, own.counts, setting.records, own.synopsis, seed)
         for name, own in served.items()
     }
-
-
-def some_statements(workload: CompiledWorkload, chosen: Sequence[int]) -> CompiledWorkload:
-    """The workload of some of the statements, in the order given, which ascends."""
-    sizes = np.diff(workload.statement_offsets)[list(chosen)]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    number = np.full(workload.query_count, -1, dtype=np.int64)
-    for start, statement in zip(offsets.tolist(), chosen, strict=False):
-        first, last = workload.statement_offsets[statement : statement + 2].tolist()
-        number[first:last] = np.arange(start, start + last - first)
-    groups = []
-    for group in workload.groups:
-        rows = np.flatnonzero(number[group.queries] >= 0)
-        if rows.size:
-            queries = number[group.queries[rows]]
-            groups.append(Terms(group.axes, queries, group.coefficients[rows], group.vectors[rows]))
-    marginals = tuple(
-        MarginalRange(int(number[each.first_query]), each.axes)
-        for each in workload.marginals
-        if number[each.first_query] >= 0
-    )
-    return CompiledWorkload(workload.schema_sizes, offsets, marginals, tuple(groups), workload.vectors)

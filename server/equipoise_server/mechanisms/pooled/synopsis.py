@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.compiled import CompiledWorkload, MarginalRange
-from equipoise.terms import Vectors
+from equipoise.queries.statements.marginal import MARGINAL
+from equipoise.queries.workload_builder import WorkloadBuilder
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.pooled.measured import MeasuredTable
 
@@ -19,15 +19,13 @@ from equipoise_server.mechanisms.pooled.measured import MeasuredTable
 def fitted_weights(sizes: tuple[int, ...], tables: Sequence[MeasuredTable], records: int) -> NDArray[np.float64]:
     """The distribution float64[|X|] fitted to all tables at once, each weighted by its noise."""
     cells = [table.counts.size for table in tables]
-    offsets = np.concatenate([[0], np.cumsum(cells)]).astype(np.int64)
-    marginals = tuple(
-        MarginalRange(first, table.axes) for first, table in zip(offsets.tolist(), tables, strict=False)
-    )
-    no_vectors = tuple(Vectors(size, np.zeros((0, (size + 7) // 8), dtype=np.uint8)) for size in sizes)
-    workload = CompiledWorkload(sizes, offsets, marginals, (), no_vectors)
+    workload = WorkloadBuilder(sizes)
+    for table in tables:
+        workload.add_table(table.axes)
+        workload.end_statement(MARGINAL.l1_sensitivity)
     counts = np.concatenate([np.zeros(0), *(table.counts.reshape(-1) for table in tables)])
     variances = np.repeat([float(table.variance) for table in tables], cells)
-    return fit(workload, counts / records, variances / records**2).distribution
+    return fit(workload.build(), counts / records, variances / records**2).distribution
 
 
 def synthetic_records(weights: NDArray[np.float64], count: int) -> NDArray[np.int64]:

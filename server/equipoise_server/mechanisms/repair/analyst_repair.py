@@ -14,17 +14,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.grid import on_grid
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.interface import GRID_BITS, NO_BOUND, Answers
-from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, PrivateWeights
+from equipoise.model.results import NO_BOUND
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, codec_of, key
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers
+from equipoise_server.mechanisms.repair.private_weights import PrivateWeights, tested_bound
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import (
     SCORE_BITS,
     SYNOPSIS,
     UNCERTIFIED,
     Synopsis,
-    bound_on_grid,
     score,
 )
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -33,7 +34,7 @@ from equipoise_server.randomness.stream import KeyedStream
 MULTIPLICATIVE_WEIGHTS = 4  # the wire's AnswerMethod
 
 
-@dataclass(frozen=True)
+@canonical_object
 class AnalystRepairParameters:
     """Public parameters of all repairs of a round.
 
@@ -43,34 +44,19 @@ class AnalystRepairParameters:
     certified; `certify_margin`: score units added to a noisy largest score so that it bounds the true one.
     """
 
-    threshold: int
-    test_epsilon: Fraction
-    places: RepairPlaces
-    weights: PrivateWeights
-    certified_bound: int
-    weights_bound: int
-    weights_limit: int
-    certify_margin: int
+    threshold: int = key("threshold", INTEGER)
+    test_epsilon: Fraction = key("test_epsilon", FRACTION)
+    places: RepairPlaces = key("places", codec_of(RepairPlaces))
+    weights: PrivateWeights = key("weights", codec_of(PrivateWeights))
+    certified_bound: int = key("certified_bound", COUNT)
+    weights_bound: int = key("weights_bound", COUNT)
+    weights_limit: int = key("weights_limit", COUNT)
+    certify_margin: int = key("certify_margin", INTEGER)
 
     @property
     def test_noise(self) -> DiscreteLaplace:
         """The law of the noise on an analyst's largest score."""
         return DiscreteLaplace(self.test_epsilon / (1 << SCORE_BITS))
-
-    @staticmethod
-    def from_fields(fields: Mapping[str, object]) -> AnalystRepairParameters:
-        """What `dataclasses.asdict` gave, with fractions as text."""
-        places, weights = fields["places"], fields["weights"]
-        if not isinstance(places, dict) or not isinstance(weights, dict):
-            raise ValueError("places and weights must be objects")
-        whole = {key: value for key, value in fields.items() if isinstance(value, int)}
-        epsilons = {key: Fraction(value) for key, value in weights.items() if key.endswith("epsilon")}
-        return AnalystRepairParameters(
-            test_epsilon=Fraction(str(fields["test_epsilon"])),
-            places=RepairPlaces(places["target"], Fraction(places["epsilon"]), places["cap"]),
-            weights=PrivateWeights(**(weights | epsilons)),
-            **whole,
-        )
 
 
 @dataclass(frozen=True)
@@ -142,12 +128,16 @@ def answer_afresh(
     start: NDArray[np.float64],
     seed: bytes,
 ) -> Answers:
-    """Answers by private multiplicative weights, with the bound that their own final test gives them."""
+    """Answers by private multiplicative weights, with the bound that their own final test gives them.
+
+    Or the one that is proven without it, where that is smaller or the test is seen to have failed; without any
+    where neither is within the limit.
+    """
     values, noisy = parameters.weights.answer(
         served.workload, served.counts, records, start, KeyedStream.derive(seed, "repair/weights", analyst)
     )
-    tested = max(0, noisy + parameters.certify_margin + SCORE_ROUNDING)
-    bound = min(parameters.weights_bound, bound_on_grid(tested, records << SCORE_BITS))
+    tested = tested_bound(noisy, parameters.certify_margin, values, records)
+    bound = min(parameters.weights_bound, tested)
     certified = bound <= parameters.weights_limit
     return Answers(
         values,
@@ -156,4 +146,4 @@ def answer_afresh(
     )
 
 
-LARGEST_BOUND = 1 << GRID_BITS  # no answer between 0 and 1 errs by more
+MAX_BOUND = 1 << GRID_BITS  # no answer between 0 and 1 errs by more

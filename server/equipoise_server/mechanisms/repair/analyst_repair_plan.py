@@ -9,14 +9,15 @@ from fractions import Fraction
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, Cost
 from equipoise.errors import BudgetExhausted
+from equipoise.model.accounts import Budget
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.budgets import SMALLEST_EPSILON, epsilon_within, usable_delta, usable_rho
-from equipoise_server.mechanisms.equilibrium import tuning
+from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_delta, usable_rho
+from equipoise_server.mechanisms.equilibrium import cost_model
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.options import real, whole
-from equipoise_server.mechanisms.equilibrium.tuning import Size
-from equipoise_server.mechanisms.interface import GRID_BITS, Budget, Setting
-from equipoise_server.mechanisms.repair.analyst_repair import LARGEST_BOUND, AnalystRepairParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.repair.analyst_repair import MAX_BOUND, AnalystRepairParameters
 from equipoise_server.mechanisms.repair.private_weights import (
     PASSES,
     SCORE_ROUNDING,
@@ -37,7 +38,7 @@ ROUNDS = 16
 NO_WEIGHTS = PrivateWeights(0, Fraction(0), Fraction(0), Fraction(0), 0)
 
 
-def plan_places(setting: Setting) -> RepairPlaces:
+def plan_places(setting: PublicParameters) -> RepairPlaces:
     """How many analysts may be answered afresh, and what hiding who it is costs.
 
     Places for everybody need no hiding; otherwise the cap lies so far above the target that its delta is a part
@@ -53,7 +54,7 @@ def plan_places(setting: Setting) -> RepairPlaces:
     delta = float(PLACES_SHARE) * usable_delta(budget)
     rho = PLACES_SHARE * Fraction(usable_rho(Budget(budget.epsilon, budget.delta - delta)), RHO_UNIT)
     epsilon = epsilon_within(rho)
-    if epsilon < SMALLEST_EPSILON or delta <= 0:
+    if epsilon < MIN_EPSILON or delta <= 0:
         raise BudgetExhausted("analyst_budget: too little to hide who is answered afresh; allow more")
 
     def costs(beyond: int) -> float:
@@ -71,7 +72,7 @@ def plan_places(setting: Setting) -> RepairPlaces:
     return RepairPlaces(target, epsilon, cap)
 
 
-def places_delta(places: RepairPlaces, setting: Setting) -> Fraction:
+def places_delta(places: RepairPlaces, setting: PublicParameters) -> Fraction:
     """The delta of the cap on places."""
     if places.epsilon == 0:
         return Fraction(0)
@@ -79,7 +80,7 @@ def places_delta(places: RepairPlaces, setting: Setting) -> Fraction:
     return Fraction(accounting.repair_places_delta(places.epsilon, beyond, setting.analyst_budget.epsilon))
 
 
-def game_setting(setting: Setting, places: RepairPlaces) -> Setting:
+def game_setting(setting: PublicParameters, places: RepairPlaces) -> PublicParameters:
     """The setting with what is left of the analysts' budget for the game, once the places are paid."""
     if places.epsilon == 0:
         return setting
@@ -96,7 +97,7 @@ def game_setting(setting: Setting, places: RepairPlaces) -> Setting:
 
 
 def plan_analyst_repair(
-    setting: Setting, threshold_error: float, places: RepairPlaces, rho: Fraction
+    setting: PublicParameters, threshold_error: float, places: RepairPlaces, rho: Fraction
 ) -> AnalystRepairParameters:
     """Noise and bounds within `rho`.
 
@@ -105,7 +106,7 @@ def plan_analyst_repair(
     size, beta, records = Size.of(setting), setting.beta, setting.records
     weights = plan_weights(setting, places, (1 - DETECTION_SHARE) * rho)
     test_epsilon = epsilon_within((DETECTION_SHARE if places.cap else Fraction(1)) * rho / size.units)
-    if test_epsilon < SMALLEST_EPSILON:
+    if test_epsilon < MIN_EPSILON:
         raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
     scale = records << SCORE_BITS
     threshold = math.ceil(real(setting.options, "threshold", threshold_error) * scale)
@@ -120,11 +121,11 @@ def plan_analyst_repair(
         usual = math.ceil(math.sqrt(math.log(2 * size.universe) / weights.rounds) / 4 * scale)
         limit = max(certified, bound_on_grid(max(noise_alone, usual), scale))
         error = weights_error(weights, records, size.universe, size.largest_unit, chance)
-        proven = min(LARGEST_BOUND, math.ceil(min(1.0, error) * LARGEST_BOUND) + 1)
+        proven = min(MAX_BOUND, math.ceil(min(1.0, error) * MAX_BOUND) + 1)
         if proven > limit:
             # The proof certifies nothing, so nothing is lost without it: the final test certifies, and the answers
             # come much closer where earlier measurements are used again down to the noise they usually carry.
-            weights, proven = replace(weights, guard=usual_guard(weights, records)), LARGEST_BOUND
+            weights, proven = replace(weights, guard=usual_guard(weights, records)), MAX_BOUND
         limit = min(limit, proven)
     return AnalystRepairParameters(
         threshold=threshold,
@@ -138,7 +139,7 @@ def plan_analyst_repair(
     )
 
 
-def plan_weights(setting: Setting, places: RepairPlaces, rho: Fraction) -> PrivateWeights:
+def plan_weights(setting: PublicParameters, places: RepairPlaces, rho: Fraction) -> PrivateWeights:
     """How one analyst is answered afresh, within an equal part of `rho` for each place."""
     if places.cap == 0:
         return NO_WEIGHTS
@@ -153,7 +154,7 @@ def plan_weights(setting: Setting, places: RepairPlaces, rho: Fraction) -> Priva
         guard=0,
     )
     least = min(unguarded.select_epsilon, unguarded.measure_epsilon, unguarded.certify_epsilon)
-    if least < SMALLEST_EPSILON:
+    if least < MIN_EPSILON:
         raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
     chance = setting.beta / 8 / places.cap  # as in the proven error
     noise = measurement_error(unguarded, setting.records, setting.universe_size, chance)
@@ -187,20 +188,20 @@ def places_truncation(places: RepairPlaces, size: Size) -> Fraction:
 
 
 def uncertified_queries(
-    setting: Setting, repairs: AnalystRepairParameters, game: GameParameters, size: Size
+    setting: PublicParameters, repairs: AnalystRepairParameters, game: GameParameters, size: Size
 ) -> int:
     """At most how many queries can end uncertified after a game, with the confidence of the bounds.
 
     Fewer than `s` analysts need a place where the threshold lies above the game's bound and the tests' noise.
     """
-    reach = tuning.game_bound(game, size, setting.beta / 4) * (setting.records << SCORE_BITS)
+    reach = cost_model.game_bound(game, size, setting.beta / 4) * (setting.records << SCORE_BITS)
     noise = repairs.test_noise.quantile(setting.beta / 4 / size.units)
     # A score is rounded, which may add one unit to what the game promises of the error.
     needing = math.ceil(game.density) - 1 if repairs.threshold > reach + noise + 1 else size.units
     return queries_without_places(setting, repairs, needing)
 
 
-def queries_without_places(setting: Setting, repairs: AnalystRepairParameters, needing: int) -> int:
+def queries_without_places(setting: PublicParameters, repairs: AnalystRepairParameters, needing: int) -> int:
     """At most how many queries can end uncertified where at most `needing` analysts need a place.
 
     An analyst ends uncertified without a place, or with answers whose final test is beyond the limit. The first

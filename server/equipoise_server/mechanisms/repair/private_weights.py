@@ -10,40 +10,41 @@ output is an integer or an elementwise product of doubles.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.grid import on_grid
-from equipoise.workload import CompiledWorkload
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import COUNT, FRACTION, canonical_object, key
 from equipoise_server.mechanisms.interface import GRID_BITS
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.exponential import UNIT_BITS, exponentials
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import draw_exponential
 
 TOTAL_BITS = 52  # integer weights of a hypothesis sum to less: their sums are exact
-LARGEST_SPREAD = 1 << 14  # nats: what the selection tells apart
+MAX_SPREAD = 1 << 14  # nats: what the selection tells apart
 PASSES = 2  # over everything measured, after each measurement
-LARGEST_GAP = 600 << UNIT_BITS  # within the range of `exponentials`
+MAX_GAP = 600 << UNIT_BITS  # within the range of `exponentials`
 SCORE_ROUNDING = 16  # score units that turning an answer into a score may cost, for less than 2^40 records
 
 
-@dataclass(frozen=True)
+@canonical_object
 class PrivateWeights:
     """Public: rounds, and the epsilons of one selection, of one measurement and of the final test.
 
     Formal guarantees: `accounting.private_weights_rho`, up to the truncation of the noise.
     """
 
-    rounds: int
-    select_epsilon: Fraction
-    measure_epsilon: Fraction
-    certify_epsilon: Fraction
-    guard: int  # an answer's gap in units of 2^-40 that its measurement's noise does not explain
+    rounds: int = key("rounds", COUNT)
+    select_epsilon: Fraction = key("select_epsilon", FRACTION)
+    measure_epsilon: Fraction = key("measure_epsilon", FRACTION)
+    certify_epsilon: Fraction = key("certify_epsilon", FRACTION)
+    # An answer's gap in units of 2^-40 that its measurement's noise does not explain.
+    guard: int = key("guard", COUNT)
 
     @property
     def select_step(self) -> int:
@@ -98,7 +99,7 @@ def selection_exponents(scores: NDArray[np.int64], step: int) -> NDArray[np.int6
     Deficits to the largest score are cut at a public distance: max(score, largest - distance) has
     the sensitivity of the scores.
     """
-    farthest = max(1, (LARGEST_SPREAD << UNIT_BITS) // max(1, step))
+    farthest = max(1, (MAX_SPREAD << UNIT_BITS) // max(1, step))
     deficits: NDArray[np.int64] = np.minimum(scores.max() - scores, min(farthest, 2**62))
     return -deficits * step
 
@@ -140,7 +141,7 @@ class Fit:
             self._potential += cells * np.int64(gap << (UNIT_BITS - GRID_BITS - 1))
             self._potential -= self._potential.max()
             # Beyond 600 nats below the heaviest cell nothing is left to tell apart.
-            np.maximum(self._potential, -LARGEST_GAP, out=self._potential)
+            np.maximum(self._potential, -MAX_GAP, out=self._potential)
             self._weights, self._unit = rounded_weights(self._start * exponentials(self._potential))
 
 
@@ -171,9 +172,42 @@ def rounded_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], fl
 
 def answer_scores(counts: NDArray[np.int64], records: int, answers: NDArray[np.int64]) -> NDArray[np.int64]:
     """`|K q(D) - round(K answer)|` with `K = records 2^16`, int64[k]: integers of sensitivity 2^16."""
-    scaled = np.rint(answers * (float(records << SCORE_BITS) / 2.0**GRID_BITS)).astype(np.int64)
-    distance: NDArray[np.int64] = np.abs((counts << SCORE_BITS) - scaled)
+    distance: NDArray[np.int64] = np.abs((counts << SCORE_BITS) - _scaled(answers, records))
     return distance
+
+
+def _scaled(answers: NDArray[np.int64], records: int) -> NDArray[np.int64]:
+    """`round(K answer)` with `K = records 2^16`, int64[k]."""
+    scaled: NDArray[np.int64] = np.rint(answers * (float(records << SCORE_BITS) / 2.0**GRID_BITS)).astype(np.int64)
+    return scaled
+
+
+def least_score(answers: NDArray[np.int64], records: int) -> int:
+    """What the largest score of these answers is at least, whatever the data: true counts are whole.
+
+    `answers`: int64[k], one at least, in units of 2^-40.
+    """
+    beyond = _scaled(answers, records) % (1 << SCORE_BITS)
+    return int(np.minimum(beyond, (1 << SCORE_BITS) - beyond).max())
+
+
+def tested_bound(noisy: int, margin: int, answers: NDArray[np.int64], records: int) -> int:
+    """The bound that a final test gives, in units of 2^-40; 1, which holds without any test, where the test failed.
+
+    `noisy`: the largest score of the `answers`, int64[k], with the test's noise; `margin`: what that noise falls
+    short of with a chance of at most `c` on either side.
+
+    Formal guarantee: but for a chance of `c` all answers are within this bound, and no bound is told that what is
+    published refutes. Proof. Let `S` be the true score. Where the noise is at least `-margin`, and it is not with a
+    chance of at most `c`, `S <= noisy + margin`. That holds for small sums too, but as a statement about noise and
+    bound together: of the bounds that are as small, more than `c` may fail. And `S >= least_score`, so a smaller
+    sum proves that the noise was beyond its margin: with such sums all bounds would fail, and none is told. To look
+    is free, as `noisy` and `answers` may both be published, and it only takes from what can fail.
+    """
+    highest = noisy + margin
+    if highest < least_score(answers, records):
+        return 1 << GRID_BITS
+    return bound_on_grid(highest + SCORE_ROUNDING, records << SCORE_BITS)
 
 
 def measured_answer(count: int, noise: int, records: int) -> int:

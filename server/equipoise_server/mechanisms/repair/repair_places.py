@@ -8,17 +8,17 @@ badly served analysts, or without noise on the target, would show them to others
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, key
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
 
-@dataclass(frozen=True)
+@canonical_object
 class RepairPlaces:
     """Public: a target `c`, the test's epsilon, and a hard cap `C` on places.
 
@@ -28,9 +28,9 @@ class RepairPlaces:
     at most (`epsilon`, `accounting.repair_places_delta`); never more than `cap` places are granted.
     """
 
-    target: int
-    epsilon: Fraction
-    cap: int
+    target: int = key("target", INTEGER)
+    epsilon: Fraction = key("epsilon", FRACTION)
+    cap: int = key("cap", COUNT)
 
     def granted(self, positive: NDArray[np.bool_], stream: KeyedStream) -> NDArray[np.bool_]:
         """Which slots get a place. `positive`: bool[m], served badly, in the order of the slots."""

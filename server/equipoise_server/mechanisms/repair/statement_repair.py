@@ -10,15 +10,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.grid import GRID_BITS, on_grid
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.answer_noise import AnswerNoise, fresh_answers, noise_from_fields
-from equipoise_server.mechanisms.interface import NO_BOUND, Answers
+from equipoise.model.results import NO_BOUND
+from equipoise.queries.fixed_point import GRID_BITS, on_grid
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, key, mapping_of
+from equipoise_server.mechanisms.interface import Answers
+from equipoise_server.mechanisms.noise_calibration import NOISE, NOISE_BOUNDS, AnswerNoise, fresh_answers
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -26,7 +27,7 @@ SCORE_BITS = 16  # scores are errors in units of 2^-16 records: one record chang
 SYNOPSIS, UNCERTIFIED = 1, 5  # the wire's AnswerMethod
 
 
-@dataclass(frozen=True)
+@canonical_object
 class RepairParameters:
     """Public parameters of all repairs of a round.
 
@@ -36,22 +37,12 @@ class RepairParameters:
     much the statement's counts move (1: predicates, 2: marginals).
     """
 
-    threshold: int
-    test_epsilon: Fraction
-    noise: AnswerNoise
-    cut_offs: Mapping[str, int]
-    certified_bound: int
-    noise_bounds: tuple[int, int]
-
-    @staticmethod
-    def from_fields(fields: Mapping[str, Any]) -> RepairParameters:
-        """What `dataclasses.asdict` and JSON made of it."""
-        read = {
-            "test_epsilon": Fraction(fields["test_epsilon"]),
-            "noise": noise_from_fields(fields["noise"]),
-            "noise_bounds": tuple(fields["noise_bounds"]),
-        }
-        return RepairParameters(**{**fields, **read})
+    threshold: int = key("threshold", INTEGER)
+    test_epsilon: Fraction = key("test_epsilon", FRACTION)
+    noise: AnswerNoise = key("noise", NOISE)
+    cut_offs: Mapping[str, int] = key("cut_offs", mapping_of(COUNT))
+    certified_bound: int = key("certified_bound", COUNT)
+    noise_bounds: tuple[int, int] = key("noise_bounds", NOISE_BOUNDS)
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from equipoise.accounting import Part, Pure
+from equipoise.accounting import PrivacyEvent, PureDpEvent
 from equipoise.errors import BudgetExhausted
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.mechanisms.answer_noise import MOST_MOVED, NOISES, AnswerNoise
-from equipoise_server.mechanisms.budgets import SMALLEST_EPSILON, epsilon_within
-from equipoise_server.mechanisms.equilibrium import tuning
+from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within
+from equipoise_server.mechanisms.equilibrium import cost_model
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.options import real, whole
-from equipoise_server.mechanisms.equilibrium.tuning import Size
-from equipoise_server.mechanisms.interface import GRID_BITS, Setting
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISES, AnswerNoise
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, bound_on_grid
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 
@@ -22,7 +22,7 @@ DETECTION_SHARE = Fraction(3, 4)  # of the budget for repair: every certified bo
 SAYS_NOTHING = 1 << (GRID_BITS - 1)  # a bound of 1/2: the answer 1/2 keeps to it, whatever the truth
 
 
-def plan_statement_repair(setting: Setting, threshold_error: float, rho: Fraction) -> RepairParameters:
+def plan_statement_repair(setting: PublicParameters, threshold_error: float, rho: Fraction) -> RepairParameters:
     """Cut-offs and noise within `rho`, and the bounds they give.
 
     `threshold_error`: the synopsis error, as a fraction of the records, from which repair is worth its place.
@@ -49,7 +49,7 @@ def largest_bound(repairs: RepairParameters) -> int:
     return max(repairs.certified_bound, *repairs.noise_bounds)
 
 
-def _cut_offs(setting: Setting, places: Fraction) -> dict[str, int]:
+def _cut_offs(setting: PublicParameters, places: Fraction) -> dict[str, int]:
     """How many statements of each analyst may be answered afresh. Worked out once for shares of equal size."""
     of_statements = {
         statements: min(statements, whole(setting.options, "cut_off", max(1, math.ceil(places * statements))))
@@ -59,14 +59,14 @@ def _cut_offs(setting: Setting, places: Fraction) -> dict[str, int]:
 
 
 def _with_places(
-    setting: Setting, threshold_error: float, rho: Fraction, cut_offs: dict[str, int]
+    setting: PublicParameters, threshold_error: float, rho: Fraction, cut_offs: dict[str, int]
 ) -> RepairParameters:
     """The repair of so many statements."""
     size, beta, records = Size.of(setting), setting.beta, setting.records
     places = max(1, sum(cut_offs.values()))
     test_epsilon = epsilon_within(DETECTION_SHARE * rho / places)
     answer_rho = (1 - DETECTION_SHARE) * rho / places
-    if min(test_epsilon, epsilon_within(answer_rho)) < SMALLEST_EPSILON:
+    if min(test_epsilon, epsilon_within(answer_rho)) < MIN_EPSILON:
         raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
     scale = records << SCORE_BITS
     threshold = math.ceil(real(setting.options, "threshold", threshold_error) * scale)
@@ -89,7 +89,7 @@ def _with_places(
     )
 
 
-def choose_noise(setting: Setting, rho: Fraction, chance: float) -> tuple[AnswerNoise, tuple[int, int]]:
+def choose_noise(setting: PublicParameters, rho: Fraction, chance: float) -> tuple[AnswerNoise, tuple[int, int]]:
     """The noise for statements that may cost `rho` each, and how far it reaches but for `chance` a count.
 
     The law that reaches less far for a marginal, unless one is forced: Laplace only where few counts need a bound,
@@ -106,7 +106,7 @@ def choose_noise(setting: Setting, rho: Fraction, chance: float) -> tuple[Answer
     return noises[best], bounds[best]
 
 
-def repair_data_cost(repairs: RepairParameters, size: Size) -> tuple[list[Part], Fraction]:
+def repair_data_cost(repairs: RepairParameters, size: Size) -> tuple[list[PrivacyEvent], Fraction]:
     """Detection and answers at their caps, and the total variation of all their samplers.
 
     Each place is one AboveThreshold (`accounting.sparse_vector_rho`) and one statement answered afresh.
@@ -116,12 +116,14 @@ def repair_data_cost(repairs: RepairParameters, size: Size) -> tuple[list[Part],
     truncated = (
         places * vector.threshold_noise.truncation_delta()
         + size.units * vector.test_noise.truncation_delta()
-        + size.queries * repairs.noise.law(MOST_MOVED).truncation_delta()
+        + size.queries * repairs.noise.law(MAX_MOVED).truncation_delta()
     )
-    return [Pure("detection", repairs.test_epsilon, places), repairs.noise.part(places)], truncated
+    return [PureDpEvent("detection", repairs.test_epsilon, places), repairs.noise.part(places)], truncated
 
 
-def uncertified_queries(setting: Setting, repairs: RepairParameters, game: GameParameters, size: Size) -> int:
+def uncertified_queries(
+    setting: PublicParameters, repairs: RepairParameters, game: GameParameters, size: Size
+) -> int:
     """At most how many queries can end uncertified.
 
     None where every analyst has one place more than the game may mishandle statements (once the last place is
@@ -129,7 +131,7 @@ def uncertified_queries(setting: Setting, repairs: RepairParameters, game: GameP
     nothing but the number of places limits it.
     """
     noise = SparseVector(repairs.test_epsilon, 1 << SCORE_BITS, repairs.threshold, 1).test_noise
-    reach = tuning.game_bound(game, size, setting.beta / 4) * (setting.records << SCORE_BITS)
+    reach = cost_model.game_bound(game, size, setting.beta / 4) * (setting.records << SCORE_BITS)
     enough = all(
         repairs.cut_offs[share.analyst] >= min(share.statements, math.ceil(game.density))
         for share in setting.shares
@@ -139,7 +141,7 @@ def uncertified_queries(setting: Setting, repairs: RepairParameters, game: GameP
     return queries_without_places(setting, repairs)
 
 
-def queries_without_places(setting: Setting, repairs: RepairParameters) -> int:
+def queries_without_places(setting: PublicParameters, repairs: RepairParameters) -> int:
     """At most how many queries are left when all places are used, whatever the synopsis is like."""
     return sum(
         share.queries - repairs.cut_offs[share.analyst]

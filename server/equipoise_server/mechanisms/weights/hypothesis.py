@@ -24,12 +24,12 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.workload import CompiledWorkload
-from equipoise_server.mechanisms.repair.private_weights import LARGEST_GAP, rounded_weights
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.repair.private_weights import MAX_GAP, rounded_weights
 from equipoise_server.randomness.exponential import UNIT_BITS, exponentials, precise
 
 STEP_BITS = 28  # tilts are integers in units of 2^-28 nats
-LARGEST_NATS = 4  # of one tilt: what the proof needs, as no distance exceeds 1
+MAX_NATS = 4  # of one tilt: what the proof needs, as no distance exceeds 1
 SCALES = tuple(2.0**power for power in range(-1, 14))
 AGAIN = 24  # measurements used in each round
 SINGLE = 4.0  # of one cell's distance: what the proof needs
@@ -86,7 +86,7 @@ class Hypothesis:
             self._potential += whole[cells]
             self._potential -= self._potential.max()
             # Beyond 600 nats below the heaviest cell nothing is left to tell apart.
-            np.maximum(self._potential, -LARGEST_GAP, out=self._potential)
+            np.maximum(self._potential, -MAX_GAP, out=self._potential)
             self._weights, self._unit = rounded_weights(exponentials(self._potential))
 
     def _gain(self, tilt: NDArray[np.int64], measured: NDArray[np.float64], held: NDArray[np.float64]) -> float:
@@ -104,10 +104,10 @@ def gain_slack(rounding: float) -> float:
     The sum whose logarithm counts is wrong by at most `exp(4)` times that, and at least `exp(-4)`. Rounding tilts
     to 2^-28 nats changes far less.
     """
-    return rounding * math.exp(2 * LARGEST_NATS)
+    return rounding * math.exp(2 * MAX_NATS)
 
 
 def _units(nats: NDArray[np.float64]) -> NDArray[np.int64]:
-    cut = np.clip(nats, -LARGEST_NATS, LARGEST_NATS)
+    cut = np.clip(nats, -MAX_NATS, MAX_NATS)
     units: NDArray[np.int64] = np.rint(cut * 2.0**STEP_BITS).astype(np.int64)
     return units

@@ -8,12 +8,13 @@ import re
 from dataclasses import replace
 
 import pytest
-from unit.mechanisms.contract.cases import CASES, NAMES, UNITS, plan_for, setting_for
+from harness.mechanism_cases import CASES, NAMES, UNITS, plan_for, setting_for
 
-from equipoise.accounting import Cost, charge_of, parts_from_json
+from equipoise.accounting import Cost, charge_of, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise_server.ledger.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Budget, Share
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 every_mechanism = pytest.mark.parametrize("name", NAMES)
@@ -35,7 +36,7 @@ def test_a_plan_is_canonical_and_says_what_it_costs(name: str, unit: str, case: 
         (plan.analyst_events, plan.analyst_cost, setting.analyst_budget),
     ):
         assert epsilon_for(cost, budget.delta) <= budget.epsilon
-        assert charge_of(parts_from_json(events)) == cost
+        assert charge_of(events_from_json(events)) == cost
     assert plan.data_cost != Cost()
     assert 0 < plan.promised_error <= 1
     assert 0 <= plan.uncertified_at_most <= sum(share.queries for share in setting.shares)
@@ -71,7 +72,7 @@ def test_analysts_without_protection_have_no_cost(name: str, unit: str) -> None:
     setting = replace(setting_for(name, "a table", unit), analyst_budget=Budget(math.inf, 1e-6))
     plan = MECHANISMS[name].plan(setting)
     assert plan.analyst_cost is None
-    assert parts_from_json(plan.analyst_events) == ()
+    assert events_from_json(plan.analyst_events) == ()
 
 
 @every_mechanism

@@ -1,0 +1,1 @@
+"""Connections to a server: one class for each role."""

@@ -1,0 +1,272 @@
+"""What an analyst asks in a session: one statement after the other, each with its answer before the next is needed.
+
+    for answer in client.ask(session_id, statements):
+        print(answer.sequence, answer.value, "+-", answer.bound)
+
+Statements are taken from what was given only as there is room for them, so the next one may depend on the answers
+so far. A stream that broke goes on where it was: what has an answer already is not asked again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from equipoise.clients.connection import Connection, Conversation
+from equipoise.errors import (
+    AlreadyExists,
+    DataLoss,
+    InvalidArgument,
+    Unavailable,
+    VerificationFailed,
+    WrongState,
+)
+from equipoise.model.results import AnswerMethod, ResultColumns
+from equipoise.profile.receipt_store import ReceiptStore, check_answered, read_session_receipt
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Statement
+from equipoise.records.envelopes import open_cosigned
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
+from equipoise.records.record import SALT_BYTES
+from equipoise.records.signed_notes import VerifierKey
+from equipoise.results import Answer, Labels, Results
+from equipoise.v1 import analyst_pb2
+from equipoise.wire.results import answers_from_chunk
+from equipoise.wire.statements import statement_to_bytes
+
+METHOD = "/equipoise.v1.AnalystService/AskQueries"
+KEEP_SECONDS = 1.0  # between two receipts that are kept, besides the last
+
+
+@dataclass(frozen=True, eq=False)
+class StatementAnswer:
+    """The answer to one statement of a session: to each of its cells, if it is a marginal.
+
+    `sequence` counts the analyst's statements from 1; `slot` is its place in the session's order of all statements.
+    `results` holds a row for each cell, `receipt` the signed receipt of this answer and of all before it.
+    """
+
+    sequence: int
+    slot: int
+    statement: Statement
+    results: Results
+    receipt: bytes
+
+    @property
+    def value(self) -> float:
+        """The answer, where the statement has one only. Raises `InvalidArgument` for a marginal."""
+        return self._single.value
+
+    @property
+    def bound(self) -> float:
+        """Its error bound, `inf` where none is promised. Raises `InvalidArgument` for a marginal."""
+        return self._single.bound
+
+    @property
+    def method(self) -> AnswerMethod:
+        """How the statement was answered: all its cells alike."""
+        return AnswerMethod(int(self.results.methods[0]))
+
+    @property
+    def _single(self) -> Answer:
+        if len(self.results) != 1:
+            raise InvalidArgument("statement", "has several cells; read `results`")
+        return next(iter(self.results))
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How to ask in one session.
+
+    `after`: how many of the analyst's statements were before the first one given; None: all that have an answer.
+    `window`: how many statements may be on their way at once. `keys`: the custodian's, by which receipts must be
+    signed; none: signatures are left to `equipoise.verification.checks`.
+    """
+
+    session_id: str
+    schema: Schema
+    after: int | None
+    window: int
+    accept_unprotected: bool
+    keepsakes: ReceiptStore | None
+    keys: Sequence[VerifierKey]
+
+    def answers(self, connection: Connection, statements: Iterable[Statement]) -> Iterator[StatementAnswer]:
+        """The answers, in order. Raises as `equipoise.Client.ask` says."""
+        for name, number in (("window", self.window - 1), ("after", self.after or 0)):
+            if number < 0:
+                raise InvalidArgument(name, "is too small a number")
+        kept = None if self.keepsakes is None else self.keepsakes.session_receipt(self.session_id)
+        held = None if kept is None else read_session_receipt(kept)
+        return _Dialogue(self, held, iter(statements)).answers(connection)
+
+
+class _Dialogue:
+    """What is on its way, and what is known of the chain of receipts."""
+
+    def __init__(self, asking: Asking, held: SessionReceiptPayload | None, statements: Iterator[Statement]) -> None:
+        self._asking = asking
+        self._held = held
+        self._statements = statements
+        self._salt = secrets.token_bytes(SALT_BYTES)
+        self._first = asking.after  # so many statements come before the first one given
+        self._received = (0 if held is None else held.sequence) if asking.after is None else asking.after
+        self._on_way: deque[tuple[Statement, bytes]] = deque()  # taken, and not answered yet
+        self._sent = 0  # the last statement that needs no sending any more
+        self._skipped = 0  # so many stored answers are not sent by themselves, but once they are asked for again
+        self._sent_anew = False
+        self._stored: int | None = None  # how many were answered before
+        self._chain = held.chain if held is not None and held.sequence == self._received else None
+        self._analyst = "" if held is None else held.analyst
+        self._newest: bytes | None = None  # the last receipt, where it is not kept yet
+        self._kept_time = 0.0
+
+    def answers(self, connection: Connection) -> Iterator[StatementAnswer]:
+        conversation = connection.converse(METHOD, self._opening, analyst_pb2.AskQueriesResponse)
+        try:
+            self._attached(conversation.receive(), conversation)
+            while self._fill(conversation):
+                message = self._next(conversation)
+                if message is None:
+                    raise WrongState("the session takes no more statements; the rest of yours was not asked")
+                if message.WhichOneof("part") == "attached":
+                    self._attached(message, conversation)
+                elif (answer := self._read(message.answered)) is not None:
+                    yield answer
+            conversation.finish()
+        finally:
+            conversation.close()
+            self._keep()
+
+    def _next(
+        self, conversation: Conversation[analyst_pb2.AskQueriesResponse]
+    ) -> analyst_pb2.AskQueriesResponse | None:
+        try:
+            return conversation.receive()
+        except InvalidArgument as error:
+            raise _renamed(error, self._received - (self._first or 0)) from None
+        except Unavailable as error:
+            kept = f"the {self._received:,} answers so far are kept, and the same again goes on after them"
+            raise Unavailable(f"{error.message}; {kept}") from None
+
+    def _opening(self) -> analyst_pb2.AskQueriesRequest:
+        after, self._skipped = self._skipped or self._received, 0
+        self._sent_anew = after > self._received
+        attach = analyst_pb2.AttachSession(
+            session_id=self._asking.session_id,
+            after_sequence=after,
+            commitment_salt=self._salt,
+            accept_unprotected=self._asking.accept_unprotected,
+        )
+        return analyst_pb2.AskQueriesRequest(attach=attach)
+
+    def _attached(
+        self,
+        message: analyst_pb2.AskQueriesResponse | None,
+        conversation: Conversation[analyst_pb2.AskQueriesResponse],
+    ) -> None:
+        if message is None or message.WhichOneof("part") != "attached":
+            raise DataLoss("the server did not say what was answered so far")
+        attached = message.attached
+        if self._held is not None and attached.answered < self._held.sequence:
+            problem = f"{self._held.sequence:,} answers, but says that there are {attached.answered:,}"
+            raise VerificationFailed(f"the custodian signed {problem}")
+        if len(attached.commitment_salt) != SALT_BYTES:
+            raise DataLoss("the server did not say which salt is in force")
+        self._salt = attached.commitment_salt
+        self._sent = self._received if self._sent_anew else attached.answered
+        if self._stored is None:
+            self._stored = attached.answered
+        if self._first is None:
+            self._first = attached.answered
+        elif self._chain is None and 0 < self._received < self._sent:
+            # Nothing here tells whether those answers are to these statements: the server has to compare them.
+            self._skipped = attached.answered
+            conversation.close()
+
+    def _fill(self, conversation: Conversation[analyst_pb2.AskQueriesResponse]) -> bool:
+        """Takes statements and sends them, as many as may be on their way; whether any answer is to come."""
+        first = self._first or 0
+        if self._received < first:
+            return True
+        for statement in itertools.islice(self._statements, self._asking.window - len(self._on_way)):
+            self._on_way.append((statement, _encoded(statement, self._received + len(self._on_way) - first)))
+        for sequence, (_, data) in enumerate(self._on_way, start=self._received + 1):
+            if sequence > self._sent:
+                asked = analyst_pb2.AskQueriesRequest.Asked(sequence=sequence, statement=data)
+                conversation.send(analyst_pb2.AskQueriesRequest(asked=asked))
+                self._sent = sequence
+        return bool(self._on_way)
+
+    def _read(self, answered: analyst_pb2.AskQueriesResponse.Answered) -> StatementAnswer | None:
+        """One answer, checked; None where it is to a statement from before."""
+        asking, columns = self._asking, answers_from_chunk(answered.chunk)
+        sequence = self._received + 1
+        if (columns.round_id, columns.sequence, answered.sequence) != (asking.session_id, sequence, sequence):
+            raise DataLoss("an answer is not the next one of this session")
+        if sequence <= (self._first or 0):
+            self._check(answered, columns, None)
+            return None
+        statement, data = self._on_way[0]
+        labels = Labels(asking.schema, (statement,))
+        self._check(answered, columns, data)
+        if len(columns.values) != labels.queries:
+            raise DataLoss("an answer does not have a row for each cell of its statement")
+        self._on_way.popleft()
+        results = Results(asking.session_id, columns.values, columns.methods, columns.bounds, labels)
+        return StatementAnswer(sequence, answered.slot, statement, results, answered.envelope)
+
+    def _check(
+        self, answered: analyst_pb2.AskQueriesResponse.Answered, columns: ResultColumns, statement: bytes | None
+    ) -> None:
+        """That the receipt is of this answer, after all before it. What was not seen before is taken as signed.
+
+        `statement`: its bytes; None where they are not known any more.
+        """
+        if self._asking.keys:
+            open_cosigned(answered.envelope, SESSION_RECEIPT_TYPE, self._asking.keys)
+        receipt, sequence = read_session_receipt(answered.envelope), answered.sequence
+        self._analyst = self._analyst or receipt.analyst
+        before = self._chain
+        if sequence == 1:
+            before = chain_start(receipt.deployment, receipt.session, receipt.analyst, self._salt)
+        after = receipt.chain
+        if before is not None and statement is not None:
+            columns_told = columns.values, columns.methods, columns.bounds
+            after = chain_step(before, sequence, answered.slot, statement, *columns_told)
+        try:
+            check_answered(answered.envelope, self._asking.session_id, self._analyst, sequence, after)
+        except VerificationFailed:
+            if receipt.chain == after or sequence > (self._stored or 0):
+                raise
+            problem = f"statement {sequence} of this session was asked before, and not with these words"
+            raise AlreadyExists(f"{problem}; or its stored answer was changed") from None
+        self._chain = receipt.chain
+        self._received = sequence
+        self._newest = answered.envelope
+        if time.monotonic() - self._kept_time >= KEEP_SECONDS or (self._held and sequence == self._held.sequence):
+            self._keep()
+
+    def _keep(self) -> None:
+        if self._asking.keepsakes is not None and self._newest is not None:
+            self._asking.keepsakes.keep_session_receipt(self._asking.session_id, self._newest)
+            self._newest, self._kept_time = None, time.monotonic()
+
+
+def _encoded(statement: Statement, number: int) -> bytes:
+    try:
+        return statement_to_bytes(statement)
+    except InvalidArgument as error:
+        raise _renamed(error, number) from None
+
+
+def _renamed(error: InvalidArgument, number: int) -> InvalidArgument:
+    """What is refused is called `statement`: here it is one of many."""
+    name = "statement"
+    if error.field != name and not error.field.startswith(f"{name}."):
+        return error
+    return InvalidArgument(f"{name}s[{number}]{error.field.removeprefix(name)}", error.problem)

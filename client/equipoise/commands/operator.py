@@ -1,0 +1,33 @@
+"""The commands for operators."""
+
+from __future__ import annotations
+
+from equipoise.commands.program import LazyCommand, lazy_app
+
+operator_app = lazy_app(
+    "For operators: data, analysts, rounds, sessions, budgets.",
+    {
+        "dataset": LazyCommand(
+            "equipoise.commands.custody:dataset_app",
+            "Tables that rounds may be run on.",
+        ),
+        "analyst": LazyCommand(
+            "equipoise.commands.admission:analyst_app",
+            "Who may ask.",
+        ),
+        "round": LazyCommand(
+            "equipoise.commands.rounds:round_app",
+            "Rounds, from opening to release: open, (analysts submit), seal, run, release.",
+        ),
+        "session": LazyCommand(
+            "equipoise.commands.operator_sessions:session_app",
+            "Online sessions, in which statements are answered one at a time: open, (analysts ask), close. "
+            "`equipoise operator round run` and `release` then give their results once more, as those of a round, "
+            "with all that can be verified.",
+        ),
+        "budget": LazyCommand(
+            "equipoise.commands.custody:budget_app",
+            "What is spent and what is left.",
+        ),
+    },
+)

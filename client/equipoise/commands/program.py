@@ -1,0 +1,93 @@
+"""What both programs share: commands that are imported when they are called, and how a program ends."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+from equipoise.errors import EquipoiseError, InvalidArgument
+
+
+@dataclass(frozen=True)
+class LazyCommand:
+    """A command, or a group of commands, that is imported when it is called.
+
+    Attributes:
+        home: Where it is defined, `module:name`; the name is of a function or of a `typer.Typer`.
+        summary: What the list of commands says about it: the first paragraph of its own help.
+    """
+
+    home: str
+    summary: str
+
+    def load(self, name: str) -> Any:
+        """Import the command.
+
+        Args:
+            name: What people type for it.
+
+        Returns:
+            The command as typer makes it; of which library its class is differs between typer's versions.
+        """
+        module, _, attribute = self.home.partition(":")
+        found = getattr(importlib.import_module(module), attribute)
+        if isinstance(found, typer.Typer):
+            return typer.main.get_group(found)
+        alone = typer.Typer(add_completion=False)
+        alone.command(name)(found)
+        return typer.main.get_command(alone)
+
+
+class LazyGroup(TyperGroup):
+    """Commands of which only the called one is imported, so that help comes at once."""
+
+    lazy: ClassVar[Mapping[str, LazyCommand]] = {}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Find the command that the arguments name, and import it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and name in self.lazy:
+            command = self.lazy[name].load(name)
+        return name, command, rest
+
+
+def lazy_app(summary: str, commands: Mapping[str, LazyCommand]) -> typer.Typer:
+    """Make an application of commands that are imported when they are called.
+
+    Args:
+        summary: The help of the application.
+        commands: Its commands by what people type, in the order in which help lists them.
+    """
+    group = type("Group", (LazyGroup,), {"lazy": commands})
+    app = typer.Typer(help=summary, cls=group, no_args_is_help=True, pretty_exceptions_enable=False)
+    for name, command in commands.items():
+        app.command(name, help=command.summary)(_listed)
+    return app
+
+
+def _listed() -> None:
+    """Stands in the list of commands for one that is not imported; `LazyGroup` calls that one instead."""
+
+
+def run(app: typer.Typer, arguments: Sequence[str] | None) -> None:
+    """Run the command. Exit codes: 0, 1 for a refusal or failure in one clear line, 2 for wrong usage.
+
+    Args:
+        app: The program's commands.
+        arguments: What was typed after the program's name; None for what this process was started with.
+    """
+    try:
+        app(arguments)
+    except EquipoiseError as error:
+        err = Console(stderr=True, emoji=False)
+        err.print(f"error: {error.message}", style="red", markup=False, highlight=False, soft_wrap=True)
+        if not isinstance(error, InvalidArgument):
+            err.print(error.advice, markup=False, highlight=False, soft_wrap=True)
+        sys.exit(1)

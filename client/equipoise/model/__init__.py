@@ -1,0 +1,1 @@
+"""The public facts that client and server share; no protobuf, no SQL."""

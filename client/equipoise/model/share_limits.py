@@ -1,0 +1,45 @@
+"""What a share allows a workload: checked by the server before it takes one, and again by whoever verifies."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from equipoise.errors import BudgetExhausted
+from equipoise.queries.compiled_workload import CompiledWorkload
+
+
+class Allowance(Protocol):
+    """A share's numbers. `moved`: the most that all counts together may move when one record is replaced."""
+
+    @property
+    def statements(self) -> int: ...
+    @property
+    def queries(self) -> int: ...
+    @property
+    def moved(self) -> int: ...
+    @property
+    def support(self) -> int: ...
+
+
+def check_allowance(workload: CompiledWorkload, share: Allowance) -> None:
+    """Raises `BudgetExhausted` for a workload beyond the share."""
+    if workload.statement_count > share.statements:
+        raise BudgetExhausted(
+            f"the workload has {workload.statement_count} statements, your share allows {share.statements}"
+        )
+    if workload.query_count > share.queries:
+        raise BudgetExhausted(f"the workload has {workload.query_count} queries, your share allows {share.queries}")
+    if workload.l1_sensitivity > share.moved:
+        raise BudgetExhausted(
+            f"the workload has a sensitivity of {workload.l1_sensitivity}, your share allows {share.moved}: "
+            "1 for each condition, 2 for each marginal"
+        )
+    if share.support and workload.support > share.support:
+        query = int(np.argmax(workload.supports()))
+        statement = int(np.searchsorted(workload.statement_offsets, query, side="right")) - 1
+        raise BudgetExhausted(
+            f"statements[{statement}] has a support of {workload.support}, your share allows {share.support}: the "
+            "records of the universe that one query covers or leaves out, whichever are fewer"
+        )

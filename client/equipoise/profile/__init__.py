@@ -1,0 +1,1 @@
+"""Files on the user's disk: profiles, certificates, receipts."""

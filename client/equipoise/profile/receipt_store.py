@@ -1,0 +1,156 @@
+"""What an analyst keeps in its profile of what the custodian has signed: it cannot be taken back afterwards.
+
+    receipts/ROUND              the newest receipt of each round, an envelope
+    session-receipts/SESSION    that of the newest answer of each session, an envelope
+    checkpoint                  the newest checkpoint of the log that was verified, a signed note
+
+Trusted: what is removed here is not compared any more, and nothing else is lost; a copy elsewhere serves as well.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.model.submissions import Receipt
+from equipoise.profile.profile import read_file
+from equipoise.records.canonical import from_base64, parse_canonical_json
+from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload
+from equipoise.records.record import workload_commitment
+
+RECEIPTS, SESSION_RECEIPTS, CHECKPOINT = "receipts", "session-receipts", "checkpoint"
+_ROUND = re.compile(r"[0-9a-zA-Z]{1,64}")
+
+
+@dataclass(frozen=True)
+class ReceiptStore:
+    """The files of one profile's directory. Each appears whole, or not at all."""
+
+    directory: Path
+
+    def receipt(self, round_id: str) -> bytes | None:
+        """The newest receipt of a round; None where none was kept. Raises `InvalidArgument` naming the file."""
+        return _read(self._file(RECEIPTS, round_id))
+
+    def keep_receipt(self, round_id: str, envelope: bytes, *, repeated: bool = True) -> None:
+        """Keeps a receipt, unless a newer one is there: a repeated request gets its first receipt again.
+
+        One that is not of a `repeated` request must be newer than what is there: else the workload before could be
+        passed off as the last. Raises `InvalidArgument` naming the file, `VerificationFailed` for what is no
+        receipt, or not newer.
+        """
+        path = self._file(RECEIPTS, round_id)
+        held = _read(path)
+        time = _receipt(envelope).accept_time
+        if held is None or _receipt(held).accept_time < time:
+            write_whole(path, envelope)
+        elif held != envelope and (not repeated or _receipt(held).accept_time == time):
+            raise VerificationFailed(
+                f"the receipt is not newer than the one in {path}: the custodian could show that one as your last"
+            )
+
+    def session_receipt(self, session_id: str) -> bytes | None:
+        """The receipt of a session's newest answer; None where none was kept. Raises `InvalidArgument`."""
+        return _read(self._file(SESSION_RECEIPTS, session_id))
+
+    def keep_session_receipt(self, session_id: str, envelope: bytes) -> None:
+        """Keeps an answer's receipt, unless that of a later answer is there: stored answers can be read again.
+
+        Raises `InvalidArgument` naming the file, `VerificationFailed` for what is no receipt, or is that of an
+        answer that has one with another chain already: then the custodian has answered twice, and differently.
+        """
+        path = self._file(SESSION_RECEIPTS, session_id)
+        held = _read(path)
+        answered = read_session_receipt(envelope)
+        before = None if held is None else read_session_receipt(held)
+        if before is None or before.sequence < answered.sequence:
+            write_whole(path, envelope)
+        elif before.sequence == answered.sequence and before.chain != answered.chain:
+            problem = f"answer {answered.sequence} has another receipt in {path}"
+            raise VerificationFailed(f"{problem}: the custodian has told you two different things")
+
+    def newest(self, round_id: str) -> bytes | None:
+        """The newest receipt of a round or session; None where none was kept. Raises `InvalidArgument`."""
+        return self.receipt(round_id) or self.session_receipt(round_id)
+
+    def checkpoint(self) -> bytes | None:
+        """The newest checkpoint; None where none was kept. Raises `InvalidArgument` naming the file."""
+        return _read(self.directory / CHECKPOINT)
+
+    def keep_checkpoint(self, note: bytes) -> None:
+        """Keeps a checkpoint that was verified against the one before. Raises `InvalidArgument` naming the file."""
+        write_whole(self.directory / CHECKPOINT, note)
+
+    def _file(self, kind: str, round_id: str) -> Path:
+        if not _ROUND.fullmatch(round_id):
+            raise InvalidArgument("round", "is not the identifier of a round")
+        return self.directory / kind / round_id
+
+
+def check_accepted(receipt: Receipt, workload: bytes) -> None:
+    """Raises `VerificationFailed` unless the signed receipt commits to exactly these bytes.
+
+    Whose signature it is, `equipoise.verification.checks` finds out, where the custodian's keys are trusted.
+    """
+    signed = _receipt(receipt.envelope)
+    if signed.round_id != receipt.round_id or signed.commitment != workload_commitment(receipt.salt, workload):
+        raise VerificationFailed("the receipt is for another workload than the one that was sent")
+
+
+def check_withdrawn(envelope: bytes, round_id: str) -> None:
+    """Raises `VerificationFailed` unless the signed receipt says that nothing is in force in this round."""
+    signed = _receipt(envelope)
+    if signed.round_id != round_id or signed.commitment is not None:
+        raise VerificationFailed("the receipt does not say that your workload of this round was withdrawn")
+
+
+def check_answered(envelope: bytes, session_id: str, analyst: str, sequence: int, chain: bytes) -> None:
+    """Raises `VerificationFailed` unless the receipt is of this answer and of all before it.
+
+    `chain`: `equipoise.records.receipts.chain_step`'s, of the bytes that were sent and the answers that
+    came. Whose signature it is, `equipoise.verification.checks` finds out.
+    """
+    signed = read_session_receipt(envelope)
+    about = (signed.session, signed.analyst, signed.sequence)
+    if about != (session_id, analyst, sequence) or signed.chain != chain:
+        raise VerificationFailed(f"the receipt of answer {sequence} is for other statements or answers than yours")
+
+
+def read_session_receipt(envelope: bytes) -> SessionReceiptPayload:
+    """What the envelope says, whoever has signed it. Raises `VerificationFailed` for what is no such receipt."""
+    return SessionReceiptPayload.from_bytes(_unverified(envelope))
+
+
+def _receipt(envelope: bytes) -> ReceiptPayload:
+    return ReceiptPayload.from_bytes(_unverified(envelope))
+
+
+def _unverified(envelope: bytes) -> bytes:
+    fields = parse_canonical_json(envelope, "a receipt")
+    try:
+        return from_base64(fields["payload"], "a receipt")
+    except (TypeError, KeyError):
+        raise VerificationFailed("a receipt is no envelope") from None
+
+
+def _read(path: Path) -> bytes | None:
+    return read_file(path) if path.exists() else None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """A file of a profile, as it was or with this content, whatever happens. Raises `InvalidArgument` naming it."""
+    try:
+        path.parent.mkdir(exist_ok=True)
+        # Under a name of its own first: several programs may use one profile.
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            prepared = Path(file.name)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        prepared.replace(path)
+    except OSError as error:
+        raise InvalidArgument(str(path), f"cannot be written: {error.strerror}") from None

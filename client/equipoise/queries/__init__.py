@@ -1,0 +1,1 @@
+"""What may be asked: schemas, predicates, statements, and the workloads they compile to."""

@@ -1,0 +1,339 @@
+"""A compiled workload: linear queries that can be applied to a histogram, to records, and transposed.
+
+The matrix of all queries over the universe is never built. A predicate is a signed sum of boxes (`box_terms`), a
+marginal is summed and spread along its axes, and one of some records only is a signed sum of such tables in boxes
+(`restricted_tables`). All results are exact integers, the same on every machine.
+
+Formal guarantees: with q(x) in {0, 1} the value of query q at universe cell x,
+`counts(h)[q] = sum_x h[x] q(x)`, `record_counts(cells)[q] = sum_b q(cells[b])`, and
+`transpose(c)[x] = sum_q c[q] q(x)`, without rounding.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.queries.box_terms import BLOCK, EXACT, Terms, Vectors, check_total
+from equipoise.queries.marginal_tables import Axes, Table, marginal_tables, spread
+from equipoise.queries.restricted_tables import RestrictedTables
+
+MAX_WEIGHT = 256  # sum of |coefficients| of one predicate's boxes
+MAX_COEFFICIENTS = EXACT // MAX_WEIGHT  # 2^45: keeps every partial sum of `transpose` within 2^53
+WORD = 64  # records that `record_counts` treats at once
+MANY_RECORDS = 32 * WORD  # from here on their histogram is cheaper
+
+Parts = dict[Axes, list[Callable[[], Table]]]
+"""Tables over some axes, to be made and added up."""
+
+
+@dataclass(frozen=True)
+class MarginalRange:
+    """A marginal statement: its first query, and its axes in the order of its cells."""
+
+    first_query: int
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledWorkload:
+    """Statements compiled against a schema; made by `compile_workload` and `concatenate`.
+
+    Query numbers run through the statements in order; those of statement i are
+    `statement_offsets[i]` to `statement_offsets[i + 1]`. `statement_sensitivities`, int64[statements]: by how much
+    a statement's counts move together, at most, when one record is replaced; its kind says it
+    (`equipoise.queries.statements`). Universe cells number the records with the last attribute varying fastest.
+    """
+
+    schema_sizes: tuple[int, ...]
+    statement_offsets: NDArray[np.int64]
+    statement_sensitivities: NDArray[np.int64]
+    marginals: tuple[MarginalRange, ...]
+    groups: tuple[Terms, ...]
+    vectors: tuple[Vectors, ...]
+    restricted: tuple[RestrictedTables, ...] = ()
+
+    @property
+    def statement_count(self) -> int:
+        """The number of statements."""
+        return len(self.statement_offsets) - 1
+
+    @property
+    def query_count(self) -> int:
+        """The number of linear queries, k."""
+        return int(self.statement_offsets[-1])
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no statement."""
+        return self.statement_count == 0
+
+    def counts(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Applies every query to an int64[|X|] histogram: int64[k], sums over the records.
+
+        Raises `ValueError` if the histogram has another length, or absolute values that sum to more than 2^53.
+        """
+        if histogram.shape != (math.prod(self.schema_sizes),):
+            raise ValueError(f"the histogram must have {math.prod(self.schema_sizes)} cells")
+        check_total(histogram, EXACT)
+        result = np.zeros(self.query_count, dtype=np.int64)
+        self._sum_up(histogram.astype(np.int64, copy=False), result)
+        return result
+
+    def expectations(self, distribution: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Applies every query to a float64[|X|] distribution: float64[k], to the rounding of its sums.
+
+        A function of private outputs or public things only: floating sums differ a little between machines.
+        """
+        result = np.zeros(self.query_count, dtype=np.float64)
+        self._sum_up(distribution, result)
+        return result
+
+    def record_counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sums every query over records given as universe cells, int64[B], maybe repeated: int64[k]."""
+        if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < math.prod(self.schema_sizes):
+            raise ValueError("a record is outside the universe")
+        if len(cells) > MANY_RECORDS and math.prod(self.schema_sizes) <= EXACT >> 20:
+            histogram = np.bincount(cells, minlength=math.prod(self.schema_sizes))
+            return self.counts(histogram.astype(np.int64, copy=False))
+        result = np.zeros(self.query_count, dtype=np.int64)
+        categories = np.unravel_index(cells, self.schema_sizes) if len(cells) else ()
+        for start in range(0, len(cells), WORD):
+            some = slice(start, start + WORD)
+            words = [each.words(axis[some]) for each, axis in zip(self.vectors, categories, strict=True)]
+            everyone = (1 << len(cells[some])) - 1
+            for group in self.groups:
+                np.add.at(result, group.queries, group.record_counts(words, everyone))
+        if len(cells):
+            self._count_in_marginals(np.array(categories), result)
+            for each in self.restricted:
+                each.add_record_counts(np.array(categories), self.vectors, result)
+        return result
+
+    def transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The combination of all queries with int64[k] coefficients, over the universe: int64[|X|].
+
+        Exact; raises `ValueError` if the coefficients sum to more than 2^45 in absolute value.
+        """
+        if coefficients.shape != (self.query_count,):
+            raise ValueError(f"there must be {self.query_count} coefficients")
+        check_total(coefficients, MAX_COEFFICIENTS)
+        universe = np.zeros(math.prod(self.schema_sizes), dtype=np.int64)
+        self._combine(coefficients, universe)
+        return universe
+
+    def combination(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`transpose` of float64[k] coefficients: float64[|X|], to the rounding of its sums, as `expectations`."""
+        universe = np.zeros(math.prod(self.schema_sizes), dtype=np.float64)
+        self._combine(coefficients, universe)
+        return universe
+
+    def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`transpose` where only some queries, int64[j], have coefficients, int64[j]; repeated queries add up."""
+        if queries.shape != coefficients.shape or queries.ndim != 1:
+            raise ValueError("there must be one coefficient for each query")
+        if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < self.query_count:
+            raise ValueError("a query is outside the workload")
+        check_total(coefficients, MAX_COEFFICIENTS)
+        parts: Parts = defaultdict(list)
+        for group in self.groups:
+            starts = np.searchsorted(group.queries, queries, side="left")
+            lengths = np.searchsorted(group.queries, queries, side="right") - starts
+            if lengths.any():
+                # Row numbers starts[i], starts[i] + 1, ... for each query i, one after another.
+                within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+                rows = np.repeat(starts, lengths) + within
+                weights = np.repeat(coefficients, lengths) * group.coefficients[rows]
+                parts[group.axes].append(partial(group.table, rows, weights, self.vectors))
+        marginals: dict[Axes, Table] = {}
+        last = np.searchsorted(self._marginal_strides[0], queries, side="right") - 1  # that begins before the query
+        for row in np.unique(last[last >= 0]).tolist():
+            marginal = self.marginals[row]
+            span, axes = self._range(marginal), tuple(sorted(marginal.axes))
+            inside = (queries >= span.start) & (queries < span.stop)
+            if inside.any():
+                cells = np.zeros(self._shape(marginal.axes), dtype=np.int64)
+                np.add.at(cells.reshape(-1), queries[inside] - span.start, coefficients[inside])
+                table = cells.transpose(_positions(marginal.axes, axes))
+                marginals[axes] = marginals[axes] + table if axes in marginals else table
+        for axes, whole in marginals.items():
+            parts[axes].append(partial(np.asarray, whole))
+        for each in self.restricted:
+            if len(each.tables_of(queries)[0]):
+                parts[each.table_axes].append(partial(each.sparse_table, queries, coefficients, self.vectors))
+        universe = np.zeros(math.prod(self.schema_sizes), dtype=np.int64)
+        self._spread(parts, universe)
+        return universe
+
+    def statement_sensitivity(self, statement: int) -> int:
+        """How much one statement's counts can move, in sum, when one record is replaced.
+
+        It depends on the kind of statement only, never on its content.
+        """
+        if not 0 <= statement < self.statement_count:
+            raise ValueError("there is no such statement")
+        return int(self.statement_sensitivities[statement])
+
+    @property
+    def l1_sensitivity(self) -> int:
+        """How much all counts together can move, in sum, when one record is replaced."""
+        return int(self.statement_sensitivities.sum())
+
+    def statement_tables(self) -> list[Axes | None]:
+        """For each statement the axes, ascending, of the table that all of its queries are linear functions of.
+
+        Those are a marginal's axes, or the ones that a predicate's boxes constrain, without attributes of a single
+        category: they tell nothing apart. None for a marginal of some records only.
+        """
+        # One bit an attribute: a schema has at most 60 (`equipoise.queries.schema.MAX_ATTRIBUTES`).
+        found = np.zeros(self.query_count, dtype=np.int64)
+        for group in self.groups:
+            found[group.queries] |= _bits(group.axes)
+        for marginal in self.marginals:
+            found[marginal.first_query] = _bits(marginal.axes)
+        telling = _bits(tuple(axis for axis, size in enumerate(self.schema_sizes) if size > 1))
+        sets = found[self.statement_offsets[:-1]] & telling
+        axes = range(len(self.schema_sizes))
+        axes_of: dict[int, Axes | None] = {
+            bits: tuple(axis for axis in axes if bits >> axis & 1) for bits in np.unique(sets).tolist()
+        }
+        tables = [axes_of[bits] for bits in sets.tolist()]
+        for each in self.restricted:
+            for statement in np.searchsorted(self.statement_offsets, each.first_queries).tolist():
+                tables[statement] = None
+        return tables
+
+    def covered(self) -> NDArray[np.int64]:
+        """For how many records of the universe each query is 1: int64[k], from what was asked and not cell by cell.
+
+        Exact; raises `ValueError` for universes of more than 2^53 records.
+        """
+        universe = math.prod(self.schema_sizes)
+        if universe > EXACT:
+            raise ValueError(f"a universe of {universe:,} records is too large to count in")
+        result = np.zeros(self.query_count, dtype=np.int64)
+        selected = [each.covered() for each in self.vectors]
+        for group in self.groups:
+            np.add.at(result, group.queries, group.covered(selected, self.schema_sizes))
+        for marginal in self.marginals:
+            span = self._range(marginal)
+            result[span] = universe // (span.stop - span.start)
+        for each in self.restricted:
+            each.add_covered(selected, self.vectors, result)
+        return result
+
+    def supports(self) -> NDArray[np.int64]:
+        """The records of the universe that each query covers or leaves out, whichever are fewer: int64[k].
+
+        So a query and its complement have the same support. The rest is as `covered`.
+        """
+        covered = self.covered()
+        return np.minimum(covered, math.prod(self.schema_sizes) - covered)
+
+    @cached_property
+    def support(self) -> int:
+        """The largest support of any query; 0 where there is none."""
+        return int(self.supports().max(initial=0))
+
+    def sensitivities(self) -> tuple[float, float, float]:
+        """Upper bounds on how much all counts together can move when one record is replaced: L1, L2, Linf norms.
+
+        Every query moves by 0 or 1, so L2 is the root of L1, here rounded up.
+        """
+        l1 = self.l1_sensitivity
+        if l1 == 0:
+            return 0.0, 0.0, 0.0
+        return float(l1), math.nextafter(math.sqrt(l1), math.inf), 1.0
+
+    @cached_property
+    def _marginal_queries(self) -> dict[Axes, NDArray[np.int64]]:
+        """The queries of all marginals over the same axes, ascending: int64[marginals, a dimension an axis]."""
+        found: dict[Axes, list[NDArray[np.int64]]] = {}
+        for marginal in self.marginals:
+            span, axes = self._range(marginal), tuple(sorted(marginal.axes))
+            queries = np.arange(span.start, span.stop).reshape(self._shape(marginal.axes))
+            found.setdefault(axes, []).append(queries.transpose(_positions(marginal.axes, axes)))
+        return {axes: np.stack(each) for axes, each in found.items()}
+
+    @cached_property
+    def _marginal_strides(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """First queries int64[marginals]; axes and strides of cells, int64[marginals, most axes], padded."""
+        most = max((len(marginal.axes) for marginal in self.marginals), default=0)
+        axes, strides = (np.zeros((len(self.marginals), most), dtype=np.int64) for _ in range(2))
+        for row, marginal in enumerate(self.marginals):
+            stride = 1
+            for place in reversed(range(len(marginal.axes))):
+                axes[row, place], strides[row, place] = marginal.axes[place], stride
+                stride *= self.schema_sizes[marginal.axes[place]]
+        return np.array([marginal.first_query for marginal in self.marginals], dtype=np.int64), axes, strides
+
+    def _count_in_marginals(self, categories: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+        """Adds the records, int64[axes, B] categories, to the counts of the marginals' cells."""
+        first_queries, axes, strides = self._marginal_strides
+        step = max(1, BLOCK // categories.shape[1])
+        for start in range(0, len(first_queries), step):
+            rows = slice(start, start + step)
+            queries = np.repeat(first_queries[rows, None], categories.shape[1], axis=1)
+            for place in range(axes.shape[1]):
+                queries += strides[rows, place, None] * categories[axes[rows, place]]
+            np.add.at(counts, queries.reshape(-1), 1)
+
+    def _shape(self, axes: Axes) -> tuple[int, ...]:
+        return tuple(self.schema_sizes[axis] for axis in axes)
+
+    def _range(self, marginal: MarginalRange) -> slice:
+        return slice(marginal.first_query, marginal.first_query + math.prod(self._shape(marginal.axes)))
+
+    def _sum_up(self, cells: Table, result: Table) -> None:
+        """Adds to `result`, [k], every query's sum over `cells`, [|X|], both of one type."""
+        groups = {group.axes: group for group in self.groups}
+        marginals = self._marginal_queries
+        restricted: dict[Axes, list[RestrictedTables]] = defaultdict(list)
+        for each in self.restricted:
+            restricted[each.table_axes].append(each)
+        wanted = groups.keys() | marginals.keys() | restricted.keys()
+        for axes, table in marginal_tables(cells.reshape(self.schema_sizes), wanted):
+            if axes in groups:
+                np.add.at(result, groups[axes].queries, groups[axes].counts(table, self.vectors))
+            if axes in marginals:
+                result[marginals[axes]] = table
+            for each in restricted.get(axes, ()):
+                each.add_counts(table, self.vectors, result)
+
+    def _combine(self, coefficients: Table, universe: Table) -> None:
+        """Adds the combination of all queries, with coefficients [k], to `universe`, [|X|], both of one type."""
+        parts: Parts = defaultdict(list)
+        for group in self.groups:
+            weights = coefficients[group.queries] * group.coefficients
+            rows = np.flatnonzero(weights)
+            parts[group.axes].append(partial(group.table, rows, weights[rows], self.vectors))
+        for axes, queries in self._marginal_queries.items():
+            parts[axes].append(partial(coefficients[queries].sum, axis=0))
+        for each in self.restricted:
+            parts[each.table_axes].append(partial(each.table, coefficients, self.vectors))
+        self._spread(parts, universe)
+
+    def _spread(self, parts: Parts, universe: Table) -> None:
+        """Adds tables, which are made as late as possible, to `universe`, [|X|]."""
+
+        def table_of(axes: Axes) -> Table:
+            return functools.reduce(operator.add, (make() for make in parts[axes]))
+
+        spread(parts.keys(), table_of, universe.reshape(self.schema_sizes))
+
+
+def _positions(axes: Axes, order: Axes) -> tuple[int, ...]:
+    """Where each axis of `order` stands in `axes`."""
+    return tuple(axes.index(axis) for axis in order)
+
+
+def _bits(axes: Axes) -> int:
+    return sum(1 << axis for axis in axes)

@@ -1,0 +1,283 @@
+"""Compiles a predicate to a signed sum of boxes.
+
+A box is a product of conditions on single attributes, so it is cheap to apply to a record, to a histogram and
+transposed. Every predicate is a sum of boxes with integer coefficients: AND multiplies, NOT is 1 - p, and
+OR is NOT of the AND of the NOTs (De Morgan), after conditions on the same attribute are merged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
+from equipoise.queries.schema import Attribute, Schema
+
+Box = tuple[tuple[int, int], ...]
+"""(axis, mask) pairs by ascending axis; bit c of a mask: category c is allowed. No mask is empty or full."""
+Boxes = dict[Box, int]
+"""Boxes and their coefficients, none of them 0."""
+
+EVERYTHING: Boxes = {(): 1}
+MAX_BOXES = 256
+MAX_DEPTH = 32  # a level takes up to two nested messages on the wire, and protobuf parsers stop at 100
+MAX_PRODUCTS = 1 << 16  # box by box products while compiling one predicate: about a tenth of a second
+MAX_PRODUCTS_IN_ALL = 1 << 24
+MAX_REMEMBERED = 1 << 16  # predicates of one workload that are not compiled again where they are repeated
+
+
+@dataclass
+class PredicateCompiler:
+    """Compiles the predicates of one workload against one schema, and counts the work that takes."""
+
+    schema: Schema
+    products_in_all: int = 0
+    _products: int = 0
+    _compiled: dict[int, tuple[Predicate, Boxes, int]] = field(default_factory=dict)
+    _axes: dict[str, int] = field(init=False)
+    _full: tuple[int, ...] = field(init=False)
+    _edges: list[dict[float, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._axes = {name: axis for axis, name in enumerate(self.schema.names)}
+        self._full = tuple((1 << size) - 1 for size in self.schema.sizes)
+        self._edges = [{edge: i for i, edge in enumerate(each.edges)} for each in self.schema.attributes]
+
+    def compile(self, predicate: Predicate, path: str) -> Boxes:
+        """The boxes of `predicate`; errors name what is below `path`. Empty: it is never true.
+
+        The very same object, of a workload that holds it more than once, is compiled once, and its work counted
+        as often as it is there: what is too complex does not depend on what is shared.
+        """
+        known = self._compiled.get(id(predicate))
+        if known is not None:
+            _, boxes, products = known
+            self._count(products)
+            return boxes
+        self._products = 0
+        boxes = self._boxes(predicate, path, 1)
+        if len(boxes) > MAX_BOXES:
+            raise _too_complex(path)
+        if len(self._compiled) < MAX_REMEMBERED:
+            # With the object itself, so that no other comes to its identity.
+            self._compiled[id(predicate)] = predicate, boxes, self._products
+        return boxes
+
+    def axis(self, name: object, path: str) -> int:
+        """The axis of an attribute."""
+        axis = self._axes.get(name) if isinstance(name, str) else None
+        if axis is None:
+            raise InvalidArgument(path, f"the schema has no attribute {name!r}")
+        return axis
+
+    def axes(self, names: object, path: str) -> tuple[int, ...]:
+        """The axes of several attributes, all different."""
+        if not isinstance(names, tuple | list) or not names:
+            raise InvalidArgument(path, "must be at least one")
+        axes: list[int] = []
+        for i, name in enumerate(names):
+            axis = self.axis(name, f"{path}[{i}]")
+            if axis in axes:
+                raise InvalidArgument(f"{path}[{i}]", f"{name!r} stands there twice")
+            axes.append(axis)
+        return tuple(axes)
+
+    def _boxes(self, predicate: Predicate, path: str, depth: int) -> Boxes:
+        if depth > MAX_DEPTH:
+            raise InvalidArgument(path, f"is nested deeper than {MAX_DEPTH} levels")
+        if isinstance(predicate, Among):
+            return self._among(predicate, path)
+        if isinstance(predicate, Interval):
+            return self._interval(predicate, path)
+        if isinstance(predicate, Not):
+            return self._complement(self._boxes(predicate.condition, f"{path}.condition", depth + 1))
+        if isinstance(predicate, AllOf | AnyOf):
+            if not isinstance(predicate.conditions, tuple | list) or not predicate.conditions:
+                raise InvalidArgument(f"{path}.conditions", "must be at least one")
+            parts = [
+                self._boxes(condition, f"{path}.conditions[{i}]", depth + 1)
+                for i, condition in enumerate(predicate.conditions)
+            ]
+            return self._all(parts, path) if isinstance(predicate, AllOf) else self._any(parts, path)
+        raise InvalidArgument(path, "is not a predicate")
+
+    def _among(self, predicate: Among, path: str) -> Boxes:
+        axis = self.axis(predicate.attribute, f"{path}.attribute")
+        if not isinstance(predicate.categories, tuple | list) or not predicate.categories:
+            raise InvalidArgument(f"{path}.categories", "must be at least one")
+        attribute = self.schema.attributes[axis]
+        try:
+            positions = {attribute.index(label) for label in predicate.categories}
+        except InvalidArgument as error:
+            raise InvalidArgument(f"{path}.categories", f"{error.field} {error.problem}") from None
+        return self._slab(axis, _mask(positions))
+
+    def _interval(self, predicate: Interval, path: str) -> Boxes:
+        axis = self.axis(predicate.attribute, f"{path}.attribute")
+        attribute = self.schema.attributes[axis]
+        if not attribute.edges:
+            raise InvalidArgument(f"{path}.attribute", f"{attribute.name!r} has no bins; list its categories")
+        low = self._bin(axis, attribute, predicate.low, f"{path}.low")
+        high = self._bin(axis, attribute, predicate.high, f"{path}.high")
+        if low > high:
+            raise InvalidArgument(f"{path}.high", "is below the lower end")
+        return self._slab(axis, (1 << high) - (1 << low))
+
+    def _bin(self, axis: int, attribute: Attribute, edge: float, path: str) -> int:
+        """The first bin at or above an edge."""
+        if isinstance(edge, bool) or not isinstance(edge, int | float):
+            raise InvalidArgument(path, "is not a number")
+        if edge in (-math.inf, math.inf):
+            return 0 if edge < 0 else attribute.bins
+        position = self._edges[axis].get(edge)
+        if position is None:
+            edges = ", ".join(f"{each:g}" for each in attribute.edges[:12])
+            more = ", ..." if attribute.bins >= 12 else ""
+            raise InvalidArgument(path, f"is not an edge of {attribute.name}; its edges are {edges}{more}")
+        return position
+
+    def _slab(self, axis: int, mask: int) -> Boxes:
+        if mask == 0:
+            return {}
+        return EVERYTHING if mask == self._full[axis] else {((axis, mask),): 1}
+
+    def _complement(self, boxes: Boxes) -> Boxes:
+        slab = _slab_of(boxes)
+        if slab is not None:
+            return self._slab(slab[0], self._full[slab[0]] & ~slab[1])
+        return self._merged(_sum(EVERYTHING, {box: -coefficient for box, coefficient in boxes.items()}))
+
+    def _all(self, parts: list[Boxes], path: str) -> Boxes:
+        # Short factors first: they cut the long ones down before those are multiplied out.
+        product = EVERYTHING
+        for part in sorted(parts, key=len):
+            product = self._product(product, part, path)
+        return self._merged(product)
+
+    def _any(self, parts: list[Boxes], path: str) -> Boxes:
+        slabs: dict[int, int] = {}
+        others = []
+        for part in parts:
+            slab = _slab_of(part)
+            if slab is None:
+                others.append(part)
+            else:
+                slabs[slab[0]] = slabs.get(slab[0], 0) | slab[1]
+        others.extend(self._slab(axis, mask) for axis, mask in slabs.items())
+        missed = EVERYTHING
+        for part in sorted(others, key=len):
+            slab = _slab_of(part)
+            if slab is not None:
+                missed = self._product(missed, self._complement(part), path)
+            else:
+                overlap = self._product(missed, part, path)
+                missed = _sum(missed, {box: -coefficient for box, coefficient in overlap.items()})
+                if len(missed) > MAX_BOXES:
+                    missed = self._merged(missed)
+        return self._complement(self._merged(missed))
+
+    def _product(self, one: Boxes, other: Boxes, path: str) -> Boxes:
+        products = len(one) * len(other)
+        self._products += products
+        if self._products > MAX_PRODUCTS:
+            raise _too_complex(path)
+        self._count(products)
+        if one is EVERYTHING:
+            return other
+        result: Boxes = {}
+        for box, coefficient in one.items():
+            for with_box, with_coefficient in other.items():
+                both = _intersection(box, with_box)
+                if both is not None:
+                    result[both] = result.get(both, 0) + coefficient * with_coefficient
+        result = {box: coefficient for box, coefficient in result.items() if coefficient}
+        if len(result) > MAX_BOXES:
+            result = self._merged(result)
+            if len(result) > MAX_BOXES:
+                raise _too_complex(path)
+        return result
+
+    def _count(self, products: int) -> None:
+        self.products_in_all += products
+        if self.products_in_all > MAX_PRODUCTS_IN_ALL:
+            raise InvalidArgument("statements", "are too complex together; send them in several workloads")
+
+    def _merged(self, boxes: Boxes) -> Boxes:
+        """The same sum in fewer boxes, where boxes that differ in one attribute only can be joined."""
+        shrinking = len(boxes) > 1
+        while shrinking:
+            before = len(boxes)
+            for axis in sorted({axis for box in boxes for axis, _ in box}):
+                boxes = self._merged_along(axis, boxes)
+            shrinking = 1 < len(boxes) < before
+        return boxes
+
+    def _merged_along(self, axis: int, boxes: Boxes) -> Boxes:
+        full = self._full[axis]
+        families: dict[Box, list[tuple[int, int]]] = {}
+        for box, coefficient in boxes.items():
+            rest = tuple(pair for pair in box if pair[0] != axis)
+            mask = full if len(rest) == len(box) else next(pair[1] for pair in box if pair[0] == axis)
+            families.setdefault(rest, []).append((mask, coefficient))
+        if len(families) == len(boxes):
+            return boxes
+        result: Boxes = {}
+        for rest, members in families.items():
+            levels = _levels(members, full)
+            for mask, coefficient in levels if len(levels) < len(members) else members:
+                box = rest if mask == full else tuple(sorted((*rest, (axis, mask))))
+                result[box] = coefficient
+        return result
+
+
+def _levels(members: Iterable[tuple[int, int]], full: int) -> list[tuple[int, int]]:
+    """The sum of coefficient times mask, as disjoint masks with one non-zero value each."""
+    regions = {0: full}
+    for mask, coefficient in members:
+        refined: dict[int, int] = {}
+        for value, region in regions.items():
+            for part, new_value in ((region & mask, value + coefficient), (region & ~mask, value)):
+                if part:
+                    refined[new_value] = refined.get(new_value, 0) | part
+        regions = refined
+    return [(region, value) for value, region in sorted(regions.items()) if value]
+
+
+def _slab_of(boxes: Boxes) -> tuple[int, int] | None:
+    """The (axis, mask) of a condition on a single attribute, or None."""
+    if len(boxes) == 1:
+        ((box, coefficient),) = boxes.items()
+        if len(box) == 1 and coefficient == 1:
+            return box[0]
+    return None
+
+
+def _intersection(box: Box, other: Box) -> Box | None:
+    """The box of the records in both; None if there are none."""
+    masks = dict(box)
+    for axis, mask in other:
+        both = mask & masks.get(axis, mask)
+        if not both:
+            return None
+        masks[axis] = both
+    return tuple(sorted(masks.items()))
+
+
+def _sum(one: Boxes, other: Boxes) -> Boxes:
+    result = dict(one)
+    for box, coefficient in other.items():
+        result[box] = result.get(box, 0) + coefficient
+    return {box: coefficient for box, coefficient in result.items() if coefficient}
+
+
+def _mask(positions: Iterable[int]) -> int:
+    mask = 0
+    for position in positions:
+        mask |= 1 << position
+    return mask
+
+
+def _too_complex(path: str) -> InvalidArgument:
+    return InvalidArgument(path, f"is too complex: more than {MAX_BOXES} boxes; split it into several statements")

@@ -1,0 +1,138 @@
+"""Conditions on one record, made by comparing attributes.
+
+>>> from equipoise import attribute
+>>> late = attribute("dep_delay") >= 15
+>>> late & attribute("carrier").isin(["AA", "UA"])
+All(conditions=(Interval(attribute='dep_delay', low=15.0, high=inf), Among(attribute='carrier', \
+categories=('AA', 'UA'))))
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from equipoise.errors import InvalidArgument
+
+
+class Operators:
+    """`&`, `|` and `~` on predicates."""
+
+    def __and__(self: Predicate, other: Predicate) -> AllOf:  # type: ignore[misc]
+        return AllOf((*_parts(self, AllOf), *_parts(other, AllOf)))
+
+    def __or__(self: Predicate, other: Predicate) -> AnyOf:  # type: ignore[misc]
+        return AnyOf((*_parts(self, AnyOf), *_parts(other, AnyOf)))
+
+    def __invert__(self: Predicate) -> Predicate:  # type: ignore[misc]
+        return self.condition if isinstance(self, Not) else Not(self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("combine predicates with & | ~, not with and, or, not, or chained comparisons")
+
+
+@dataclass(frozen=True)
+class Among(Operators):
+    """The attribute's category is one of `categories`."""
+
+    attribute: str
+    categories: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Interval(Operators):
+    """The binned attribute lies in [`low`, `high`); both are edges of its bins, or infinite."""
+
+    attribute: str
+    low: Edge
+    high: Edge
+
+
+@dataclass(frozen=True)
+class AllOf(Operators):
+    """Every condition holds."""
+
+    conditions: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True)
+class AnyOf(Operators):
+    """At least one condition holds."""
+
+    conditions: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True)
+class Not(Operators):
+    """The condition does not hold."""
+
+    condition: Predicate
+
+
+Predicate = Among | Interval | AllOf | AnyOf | Not
+Edge = float
+"""An edge of a binned attribute; infinite for none."""
+
+
+@dataclass(frozen=True)
+class AttributeName:
+    """An attribute, from which predicates are made by comparison."""
+
+    name: str
+
+    def isin(self, categories: Iterable[str]) -> Among:
+        """The category is one of these labels. Raises `InvalidArgument` for a bare string."""
+        check_names("isin", categories)
+        return Among(self.name, tuple(categories))
+
+    def between(self, low: float, high: float) -> Interval:
+        """The value lies in [`low`, `high`); both must be edges of the attribute's bins, or infinite."""
+        return Interval(self.name, float(low), float(high))
+
+    def __eq__(self, category: object) -> Among:  # type: ignore[override]
+        return Among(self.name, (_label(category),))
+
+    def __ne__(self, category: object) -> Not:  # type: ignore[override]
+        return Not(Among(self.name, (_label(category),)))
+
+    def __lt__(self, edge: float) -> Interval:
+        return Interval(self.name, -math.inf, float(edge))
+
+    def __ge__(self, edge: float) -> Interval:
+        return Interval(self.name, float(edge), math.inf)
+
+    def __gt__(self, edge: float) -> NoReturn:
+        raise self._between_bins(">", ">=", edge)
+
+    def __le__(self, edge: float) -> NoReturn:
+        raise self._between_bins("<=", "<", edge)
+
+    def _between_bins(self, operator: str, answered: str, edge: float) -> InvalidArgument:
+        problem = f"`{operator} {edge!r}` would part a bin: bins are half-open, [low, high)"
+        return InvalidArgument(self.name, f"{problem}; write `{answered}` and an edge of the attribute's bins")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def attribute(name: str) -> AttributeName:
+    """The attribute `name`, to be compared: `attribute("origin") == "JFK"`."""
+    return AttributeName(name)
+
+
+def check_names(field: str, names: object) -> None:
+    """Raises `InvalidArgument` for a bare string, which would be read as one name a letter."""
+    if isinstance(names, str):
+        raise InvalidArgument(field, f"must be several names, such as ({names!r},), not the bare string {names!r}")
+
+
+def _label(category: object) -> str:
+    if not isinstance(category, str):
+        raise TypeError(f"a category is compared as its label, a string, not {category!r}")
+    return category
+
+
+def _parts(predicate: Predicate, kind: type[AllOf] | type[AnyOf]) -> tuple[Predicate, ...]:
+    """The conditions of a chain of the same operator, so that `a & b & c` is flat and stays shallow."""
+    return predicate.conditions if isinstance(predicate, kind) else (predicate,)

@@ -1,0 +1,67 @@
+"""The variance of a binned attribute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.queries.fixed_point import GRID_BITS
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements.kind import JsonForm, StatisticKind
+from equipoise.queries.statistics import (
+    HALF_BITS,
+    CompiledStatistic,
+    Databases,
+    binned,
+    exact_sums,
+    places_of,
+    widest,
+)
+
+
+@dataclass(frozen=True)
+class Variance:
+    """The variance of a binned attribute's values."""
+
+    attribute: str
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledVariance(CompiledStatistic):
+    """The variance of the places, mean p^2 - (mean p)^2.
+
+    Theorem: Delta = (n - 1) r^2 / n^2. Proof: the variance is sum_{i<j} (p_i - p_j)^2 / n^2. Replacing one record
+    changes n - 1 of these terms, each from one number in [0, r^2] to another. Equality: all others at one end of
+    the places, and this one moved from there to the other end.
+    """
+
+    axis: int
+    places: NDArray[np.int64]
+
+    def sensitivity(self, records: int) -> Fraction:
+        """(n - 1) r^2 / n^2."""
+        return Fraction(records - 1, records**2) * widest(self.places) ** 2
+
+    def values(self, databases: Databases) -> NDArray[np.int64]:
+        """The variance, rounded down."""
+        places = self.places[databases.categories(self.axis)]
+        high, low = places >> HALF_BITS, places & (1 << HALF_BITS) - 1
+        first, highs, mixed, lows = (
+            exact_sums(databases, databases.counts, each) for each in (places, high * high, high * low, low * low)
+        )
+        found = []
+        for place, records in enumerate(databases.records.tolist()):
+            second = (highs[place] << 2 * HALF_BITS) + (mixed[place] << HALF_BITS + 1) + lows[place]
+            found.append((records * second - first[place] ** 2) // (records**2 << GRID_BITS))
+        return np.array(found, dtype=np.int64)
+
+
+def _compile(variance: Variance, schema: Schema, path: str) -> CompiledVariance:
+    axis = binned(schema, variance.attribute, path)
+    return CompiledVariance(axis, places_of(schema.attributes[axis]))
+
+
+VARIANCE: StatisticKind[Variance] = StatisticKind({Variance: JsonForm("variance")}, _compile)

@@ -1,0 +1,175 @@
+"""The statements file: what an analyst asks, as JSON.
+
+    {"version": 1, "statements": [
+      {"marginal": ["origin", "month"]},
+      {"marginal": ["month"], "where": {"among": {"attribute": "carrier", "categories": ["AA"]}}},
+      {"among": {"attribute": "carrier", "categories": ["AA", "UA"]}},
+      {"interval": {"attribute": "dep_delay", "low": 15, "high": null}},
+      {"all": [{"among": {"attribute": "origin", "categories": ["JFK"]}},
+               {"not": {"interval": {"attribute": "distance", "low": null, "high": 400}}}]},
+      {"any": [{"among": {"attribute": "origin", "categories": ["JFK"]}},
+               {"among": {"attribute": "month", "categories": ["6", "7"]}}]},
+      {"quantile": {"attribute": "dep_delay", "level": 0.5, "window": 0.05}},
+      {"variance": {"attribute": "dep_delay"}},
+      {"count_distinct": ["origin", "carrier"]},
+      {"capped_sum": {"attribute": "dep_delay", "cap": 60}}
+    ]}
+
+A statement is a marginal, a condition or, in sessions of `low_sensitivity`, one of the last four. Intervals are
+half-open, [low, high); null is infinite on that side. Whether attributes and categories exist is not looked at
+here: that needs a schema, and the server says it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, cast
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.predicate_compiler import MAX_DEPTH
+from equipoise.queries.statements import KINDS, Statement
+from equipoise.queries.statements.condition import CONDITION
+
+VERSION = 1
+_FORMS = {each: form for kind in KINDS for each, form in kind.forms.items()}
+_CLASSES = {form.key: each for each, form in _FORMS.items()}
+_CONDITIONS = ", ".join(sorted(form.key for form in CONDITION.forms.values()))
+_OTHERS = ", ".join(key for key, each in _CLASSES.items() if each not in CONDITION.forms)
+_INFINITE = {"low": -math.inf, "high": math.inf}
+
+
+def statements_from_json(text: str) -> tuple[Statement, ...]:
+    """Reads a statements file. Raises `InvalidArgument` naming, for example, `statements[3].all[1].among`."""
+    document = _check_keys(_parsed(text, "statements", "are"), {"version", "statements"}, "statements file")
+    version = document["version"]
+    if isinstance(version, bool) or version != VERSION:
+        raise InvalidArgument("version", f"must be {VERSION}")
+    statements = document["statements"]
+    if not isinstance(statements, list) or not statements:
+        raise InvalidArgument("statements", "must be a list, and not empty")
+    return tuple(_read_statement(each, f"statements[{i}]") for i, each in enumerate(statements))
+
+
+def statement_from_json(text: str) -> Statement:
+    """Reads one statement, as a file lists them. Raises `InvalidArgument` naming, say, `statement.among`."""
+    return _read_statement(_parsed(text, "statement", "is"), "statement")
+
+
+def statements_to_json(statements: Sequence[Statement]) -> str:
+    """The file of some statements, one a line; `statements_from_json` reads it back to equal ones."""
+    lines = ",\n".join("  " + json.dumps(_write(each), ensure_ascii=False, allow_nan=False) for each in statements)
+    return f'{{"version": {VERSION}, "statements": [\n{lines}\n]}}\n'
+
+
+def _parsed(text: str, field: str, verb: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(field, f"{verb} not JSON: {error}") from None
+
+
+def _write(statement: Any) -> dict[str, object]:
+    """A statement, or a condition within one, by its fields: what they hold is written by their types."""
+    form = _FORMS[type(statement)]
+    content: dict[str, object] = {}
+    for each in fields(statement):
+        value = getattr(statement, each.name)
+        match each.type:
+            case "Predicate":
+                content[each.name] = _write(value)
+            case "tuple[Predicate, ...]":
+                content[each.name] = [_write(condition) for condition in value]
+            case "tuple[str, ...]":
+                content[each.name] = list(value)
+            case "Predicate | None":
+                content |= {} if value is None else {each.name: _write(value)}
+            case "Edge":
+                content[each.name] = None if math.isinf(value) else value
+            case _:
+                content[each.name] = value
+    if not form.flat:
+        return {form.key: content}
+    first, *others = content
+    return {form.key: content[first]} | {name: content[name] for name in others}
+
+
+def _read_statement(document: object, field: str) -> Statement:
+    return cast(Statement, _read(document, field, 1, conditions_only=False))
+
+
+def _read(document: object, field: str, depth: int, *, conditions_only: bool) -> object:
+    """A statement, or a condition within one, `depth` levels deep."""
+    if depth > MAX_DEPTH:
+        raise InvalidArgument(field, f"is nested deeper than {MAX_DEPTH} levels")
+    keys = list(document) if isinstance(document, dict) else []
+    known = [key for key in keys if key in _CLASSES]
+    if not isinstance(document, dict) or len(known or keys) != 1:
+        raise InvalidArgument(field, f"must be an object with one of the keys {_CONDITIONS}, {_OTHERS}")
+    if not known:
+        problem = f"is not known; conditions are {_CONDITIONS}; other statements are {_OTHERS}"
+        raise InvalidArgument(f"{field}.{keys[0]}", problem)
+    (key,) = known
+    each = _CLASSES[key]
+    if conditions_only and each not in CONDITION.forms:
+        raise InvalidArgument(f"{field}.{key}", "is a statement of its own, not a condition")
+    types = {part.name: str(part.type) for part in fields(each)}
+    first, *others = types
+    if _FORMS[each].flat:
+        others = [name for name in others if name in document or not types[name].endswith("| None")]
+        _check_keys(document, {key, *others}, field)
+        content = {first: document[key]} | {name: document[name] for name in others}
+        paths = {first: f"{field}.{key}"} | {name: f"{field}.{name}" for name in others}
+    else:
+        _check_keys(document, {key}, field)
+        content = _check_keys(document[key], {first, *others}, f"{field}.{key}")
+        paths = {name: f"{field}.{key}.{name}" for name in content}
+    return each(**{name: _read_part(content[name], types[name], paths[name], depth) for name in content})
+
+
+def _read_part(content: object, kind: str, field: str, depth: int) -> object:
+    match kind:
+        case "str":
+            return _text(content, field)
+        case "tuple[str, ...]":
+            return tuple(_text(each, f"{field}[{i}]") for i, each in enumerate(_list(content, field)))
+        case "Predicate":
+            return _read(content, field, depth + 1, conditions_only=True)
+        case "Predicate | None":
+            return _read(content, field, depth, conditions_only=True)
+        case "tuple[Predicate, ...]":
+            return tuple(
+                _read(each, f"{field}[{i}]", depth + 1, conditions_only=True)
+                for i, each in enumerate(_list(content, field))
+            )
+        case "Edge" if content is None:
+            return _INFINITE[field.rpartition(".")[2]]
+        case _:
+            return _number(content, field, "must be a number" + ", or null for infinite" * (kind == "Edge"))
+
+
+def _check_keys(document: object, keys: set[str], field: str) -> dict[str, object]:
+    if not isinstance(document, dict) or document.keys() != keys:
+        raise InvalidArgument(field, f"must be an object with the keys {', '.join(sorted(keys))}")
+    return document
+
+
+def _list(content: object, field: str) -> list[object]:
+    if not isinstance(content, list) or not content:
+        raise InvalidArgument(field, "must be a list, and not empty")
+    return content
+
+
+def _text(content: object, field: str) -> str:
+    if not isinstance(content, str):
+        raise InvalidArgument(field, "must be a string")
+    return content
+
+
+def _number(content: object, field: str, problem: str) -> float:
+    # abs also refuses NaN, which json reads without complaint.
+    if isinstance(content, bool) or not isinstance(content, int | float) or not abs(content) < 1e300:
+        raise InvalidArgument(field, problem)
+    return float(content)

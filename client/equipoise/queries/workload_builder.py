@@ -1,0 +1,241 @@
+"""Builds compiled workloads: from statements one by one, from several workloads, from some statements of one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.box_terms import Terms, Vectors
+from equipoise.queries.compiled_workload import MAX_WEIGHT, CompiledWorkload, MarginalRange
+from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.predicate_compiler import EVERYTHING, Boxes
+from equipoise.queries.restricted_tables import RestrictedTables
+
+MAX_QUERIES = 1 << 24  # of one workload
+MAX_VECTOR_BITS = 1 << 31  # of all different vectors of a workload: 256 MB
+
+
+class WorkloadBuilder:
+    """Collects the queries of statements over a universe of attributes of some `sizes`, for one workload."""
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        """A workload of no statements."""
+        self._sizes = sizes
+        self._queries = 0
+        self._offsets = [0]
+        self._sensitivities: list[int] = []
+        self._marginals: list[MarginalRange] = []
+        self._numbers: tuple[dict[int, int], ...] = tuple({} for _ in sizes)
+        self._groups: dict[Axes, tuple[list[int], list[int], list[int]]] = {}
+        self._restricted: dict[tuple[Axes, Axes], tuple[list[int], list[int], list[int]]] = {}
+        self._vector_bits = 0
+
+    def add_table(self, axes: Axes) -> None:
+        """Adds a query for each cell of the table over `axes`, the last of which varies fastest."""
+        self._marginals.append(MarginalRange(self._queries, axes))
+        self._queries += math.prod(self._sizes[axis] for axis in axes)
+
+    def add_restricted_table(self, axes: Axes, boxes: Boxes, path: str) -> None:
+        """Adds the queries of `add_table`, each of them times a sum of boxes. Raises as `add_boxes`."""
+        if boxes == EVERYTHING:
+            self.add_table(axes)
+            return
+        check_weight(boxes, path)
+        for box, coefficient in boxes.items():
+            key = axes, tuple([axis for axis, _ in box])
+            first_queries, coefficients, vectors = self._restricted.setdefault(key, ([], [], []))
+            first_queries.append(self._queries)
+            coefficients.append(coefficient)
+            vectors.extend(self._numbers_of(box))
+        self._queries += math.prod(self._sizes[axis] for axis in axes)
+
+    def add_boxes(self, boxes: Boxes, path: str) -> None:
+        """Adds one query, a sum of boxes. Raises `InvalidArgument`, for `path` where the sum is too long."""
+        check_weight(boxes, path)
+        for box, coefficient in boxes.items():
+            queries, coefficients, vectors = self._groups.setdefault(tuple([axis for axis, _ in box]), ([], [], []))
+            queries.append(self._queries)
+            coefficients.append(coefficient)
+            vectors.extend(self._numbers_of(box))
+        self._queries += 1
+
+    def end_statement(self, l1_sensitivity: int) -> None:
+        """Makes one statement of what was added since the last one; its counts move by `l1_sensitivity` at most."""
+        if self._queries > MAX_QUERIES:
+            raise InvalidArgument("statements", f"hold more than {MAX_QUERIES:,} queries together")
+        self._offsets.append(self._queries)
+        self._sensitivities.append(l1_sensitivity)
+
+    def build(self) -> CompiledWorkload:
+        """All statements as one workload."""
+        vectors = []
+        for size, numbers in zip(self._sizes, self._numbers, strict=True):
+            width = (size + 7) // 8
+            packed = b"".join(mask.to_bytes(width, "little") for mask in numbers)
+            vectors.append(Vectors(size, np.frombuffer(packed, dtype=np.uint8).reshape(-1, width)))
+        groups = tuple(
+            Terms(
+                axes,
+                np.array(queries, dtype=np.int64),
+                np.array(coefficients, dtype=np.int64),
+                np.array(numbers, dtype=np.int32).reshape(len(queries), len(axes)),
+            )
+            for axes, (queries, coefficients, numbers) in self._groups.items()
+        )
+        return CompiledWorkload(
+            self._sizes,
+            np.array(self._offsets, dtype=np.int64),
+            np.array(self._sensitivities, dtype=np.int64),
+            tuple(self._marginals),
+            groups,
+            tuple(vectors),
+            tuple(
+                RestrictedTables(
+                    self._sizes,
+                    axes,
+                    box_axes,
+                    np.array(queries, dtype=np.int64),
+                    np.array(coefficients, dtype=np.int64),
+                    np.array(numbers, dtype=np.int32).reshape(len(queries), len(box_axes)),
+                )
+                for (axes, box_axes), (queries, coefficients, numbers) in self._restricted.items()
+            ),
+        )
+
+    def _numbers_of(self, box: Sequence[tuple[int, int]]) -> list[int]:
+        """The number of each of the box's vectors, among all vectors over its axis."""
+        found = []
+        for axis, mask in box:
+            numbers = self._numbers[axis]
+            number = numbers.get(mask)
+            if number is None:
+                number = numbers[mask] = len(numbers)
+                self._vector_bits += self._sizes[axis]
+                if self._vector_bits > MAX_VECTOR_BITS:
+                    raise InvalidArgument("statements", "hold too many conditions; send them in several workloads")
+            found.append(number)
+        return found
+
+
+def check_weight(boxes: Boxes, path: str) -> None:
+    """Raises `InvalidArgument` where sums over the boxes might not be exact."""
+    if sum(map(abs, boxes.values())) > MAX_WEIGHT:
+        raise InvalidArgument(path, "is too complex; split it into several statements")
+
+
+def concatenate(workloads: Sequence[CompiledWorkload]) -> CompiledWorkload:
+    """The statements of several workloads over the same schema, in order, as one workload."""
+    if not workloads or any(each.schema_sizes != workloads[0].schema_sizes for each in workloads):
+        raise ValueError("there must be workloads, all over the same schema")
+    vectors, renumberings = zip(
+        *(_joined([each.vectors[axis] for each in workloads]) for axis in range(len(workloads[0].schema_sizes))),
+        strict=True,
+    )
+    shifts = np.concatenate([[0], np.cumsum([each.query_count for each in workloads])])
+    found: dict[Axes, list[Terms]] = {}
+    restricted: dict[tuple[Axes, Axes], list[RestrictedTables]] = {}
+    marginals: list[MarginalRange] = []
+    for i, each in enumerate(workloads):
+        shift = int(shifts[i])
+        marginals.extend(MarginalRange(shift + part.first_query, part.axes) for part in each.marginals)
+        for group in each.groups:
+            numbers = _renumbered(group.vectors, group.axes, renumberings, i)
+            found.setdefault(group.axes, []).append(
+                Terms(group.axes, group.queries + shift, group.coefficients, numbers)
+            )
+        for table in each.restricted:
+            numbers = _renumbered(table.vectors, table.box_axes, renumberings, i)
+            restricted.setdefault((table.axes, table.box_axes), []).append(
+                replace(table, first_queries=table.first_queries + shift, vectors=numbers)
+            )
+    offsets = [each.statement_offsets[1:] + shift for each, shift in zip(workloads, shifts[:-1], strict=True)]
+    return CompiledWorkload(
+        workloads[0].schema_sizes,
+        np.concatenate([np.zeros(1, dtype=np.int64), *offsets]),
+        np.concatenate([each.statement_sensitivities for each in workloads]),
+        tuple(marginals),
+        tuple(_one_group(groups) for groups in found.values()),
+        vectors,
+        tuple(
+            replace(
+                tables[0],
+                first_queries=np.concatenate([each.first_queries for each in tables]),
+                coefficients=np.concatenate([each.coefficients for each in tables]),
+                vectors=np.concatenate([each.vectors for each in tables]),
+            )
+            for tables in restricted.values()
+        ),
+    )
+
+
+def some_statements(workload: CompiledWorkload, chosen: Sequence[int]) -> CompiledWorkload:
+    """The workload of some of the statements, in the order given, which ascends."""
+    sizes = np.diff(workload.statement_offsets)[list(chosen)]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    number = np.full(workload.query_count, -1, dtype=np.int64)
+    for start, statement in zip(offsets.tolist(), chosen, strict=False):
+        first, last = workload.statement_offsets[statement : statement + 2].tolist()
+        number[first:last] = np.arange(start, start + last - first)
+    groups = []
+    for group in workload.groups:
+        rows = np.flatnonzero(number[group.queries] >= 0)
+        if rows.size:
+            queries = number[group.queries[rows]]
+            groups.append(Terms(group.axes, queries, group.coefficients[rows], group.vectors[rows]))
+    restricted = []
+    for table in workload.restricted:
+        rows = np.flatnonzero(number[table.first_queries] >= 0)
+        if rows.size:
+            restricted.append(
+                replace(
+                    table,
+                    first_queries=number[table.first_queries[rows]],
+                    coefficients=table.coefficients[rows],
+                    vectors=table.vectors[rows],
+                )
+            )
+    return CompiledWorkload(
+        workload.schema_sizes,
+        offsets,
+        workload.statement_sensitivities[list(chosen)],
+        tuple(
+            MarginalRange(int(number[each.first_query]), each.axes)
+            for each in workload.marginals
+            if number[each.first_query] >= 0
+        ),
+        tuple(groups),
+        workload.vectors,
+        tuple(restricted),
+    )
+
+
+def _renumbered(
+    vectors: NDArray[np.int32], axes: Axes, renumberings: Sequence[list[NDArray[np.int64]]], part: int
+) -> NDArray[np.int32]:
+    numbers = np.empty_like(vectors)
+    for place, axis in enumerate(axes):
+        numbers[:, place] = renumberings[axis][part][vectors[:, place]]
+    return numbers
+
+
+def _joined(parts: list[Vectors]) -> tuple[Vectors, list[NDArray[np.int64]]]:
+    """The different vectors of all parts, and for each part the new numbers of its vectors."""
+    stacked = np.concatenate([part.bits for part in parts])
+    if not len(stacked):
+        return parts[0], [np.zeros(0, dtype=np.int64) for _ in parts]
+    bits, numbers = np.unique(stacked, axis=0, return_inverse=True)
+    return Vectors(parts[0].size, bits), np.split(numbers.reshape(-1), np.cumsum([len(p.bits) for p in parts])[:-1])
+
+
+def _one_group(groups: list[Terms]) -> Terms:
+    return Terms(
+        groups[0].axes,
+        np.concatenate([group.queries for group in groups]),
+        np.concatenate([group.coefficients for group in groups]),
+        np.concatenate([group.vectors for group in groups]),
+    )

@@ -1,0 +1,88 @@
+"""Compiles statements to a workload: linear queries over a schema's universe, for both sides of the wire.
+
+>>> from equipoise import Attribute, Marginal, Schema, attribute
+>>> schema = Schema((Attribute("sex", ("f", "m")), Attribute("smokes", ("no", "yes"))))
+>>> workload = compile_workload([attribute("sex") == "f", Marginal(("smokes",))], schema)
+>>> workload.counts(np.array([10, 20, 30, 40]))
+array([30, 40, 60])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.compiled_workload import CompiledWorkload
+from equipoise.queries.predicate_compiler import PredicateCompiler
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import LinearKind, Statement, Statistic, StatisticKind, kind_of
+from equipoise.queries.statistics import CompiledStatistic
+from equipoise.queries.workload_builder import WorkloadBuilder
+
+__all__ = [
+    "CompiledStatement",
+    "CompiledWorkload",
+    "compile_alone",
+    "compile_statement",
+    "compile_statistic",
+    "compile_workload",
+]
+
+CompiledStatement = CompiledWorkload | CompiledStatistic
+"""One statement as a session answers it: a workload of exactly one, or a statistic."""
+
+
+def compile_workload(statements: Sequence[Statement], schema: Schema) -> CompiledWorkload:
+    """Compiles statements against a schema.
+
+    Raises `InvalidArgument` naming what is wrong, such as `statements[3].conditions[0].attribute`, and for
+    statistics, which are no linear queries (`equipoise.queries.statistics`).
+    """
+    predicates, workload = PredicateCompiler(schema), WorkloadBuilder(schema.sizes)
+    for i, statement in enumerate(statements):
+        path = f"statements[{i}]"
+        _add(statement, _linear(statement, path), workload, predicates, path)
+    return workload.build()
+
+
+def compile_alone(statement: Statement, schema: Schema, path: str = "statement") -> CompiledWorkload:
+    """Compiles one statement as a workload of its own. Raises `InvalidArgument` naming what is below `path`."""
+    workload = WorkloadBuilder(schema.sizes)
+    _add(statement, _linear(statement, path), workload, PredicateCompiler(schema), path)
+    return workload.build()
+
+
+def compile_statement(statement: Statement, schema: Schema, path: str = "statement") -> CompiledStatement:
+    """Compiles one statement as a session takes it. Raises `InvalidArgument` naming what is below `path`."""
+    kind = kind_of(statement)
+    if isinstance(kind, StatisticKind):
+        return kind.compile(statement, schema, path)
+    return compile_alone(statement, schema, path)
+
+
+def compile_statistic(statistic: Statistic, schema: Schema, path: str = "statement") -> CompiledStatistic:
+    """Compiles a statistic. Raises `InvalidArgument` naming what is below `path`, also for any other statement."""
+    kind = kind_of(statistic)
+    if not isinstance(kind, StatisticKind):
+        raise InvalidArgument(path, "is not a statistic")
+    return kind.compile(statistic, schema, path)
+
+
+def _linear(statement: Statement, path: str) -> LinearKind[Statement]:
+    kind = kind_of(statement)
+    if kind is None:
+        raise InvalidArgument(path, "is not a statement")
+    if isinstance(kind, StatisticKind):
+        raise InvalidArgument(path, "is a statistic; only sessions of low_sensitivity answer those")
+    return kind
+
+
+def _add(
+    statement: Statement,
+    kind: LinearKind[Statement],
+    workload: WorkloadBuilder,
+    predicates: PredicateCompiler,
+    path: str,
+) -> None:
+    kind.add(statement, workload, predicates, path)
+    workload.end_statement(kind.l1_sensitivity)

@@ -1,0 +1,1 @@
+"""The verifiable formats: bytes that are hashed or signed, and read strictly."""

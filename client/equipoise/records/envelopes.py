@@ -1,0 +1,101 @@
+"""Signed payloads: the JSON envelopes of DSSE (secure-systems-lab/dsse), with the keys of signed notes.
+
+What is signed are a payload's exact bytes and its type, so that nothing is parsed before it is verified, and no
+payload passes for one of another type. An envelope is one line of canonical JSON:
+
+    {"payload": base64, "payloadType": TYPE, "signatures": [{"keyid": LABEL, "sig": base64}, ...]}
+
+A key's label is its name and id, as in its verifier key line. Signatures are read as strictly as those of notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from equipoise.errors import VerificationFailed
+from equipoise.records.canonical import from_hex
+from equipoise.records.codec import BASE64, TEXT, Codec, canonical_object, codec_of, converted, key, list_of
+from equipoise.records.signed_notes import ID_BYTES, Signature, SigningKey, VerifierKey, verify_signatures
+
+_WHAT = "a signed envelope"
+
+
+@canonical_object
+class _Signed:
+    """A signature as an envelope has it: the label of its key, and its bytes."""
+
+    label: str = key("keyid", TEXT)
+    signature: bytes = key("sig", BASE64)
+
+
+def _labelled(signature: Signature) -> _Signed:
+    return _Signed(f"{signature.name}+{signature.id.hex()}", signature.signature)
+
+
+def _signature(signed: _Signed) -> Signature:
+    name, _, hashed = signed.label.partition("+")
+    return Signature(name, from_hex(hashed, ID_BYTES, "the id in an envelope's signature"), signed.signature)
+
+
+@canonical_object
+class Envelope:
+    """A payload, its type, and its signatures. Nothing of it is verified."""
+
+    payload: bytes = key("payload", BASE64)
+    payload_type: str = key("payloadType", TEXT)
+    signatures: tuple[Signature, ...] = key(
+        "signatures", list_of(converted(codec_of(_Signed), _labelled, _signature))
+    )
+
+
+ENVELOPE: Codec[Envelope] = codec_of(Envelope)
+
+
+def signed_bytes(payload_type: str, payload: bytes) -> bytes:
+    """The message that a signature covers: DSSE's pre-authentication encoding of type and payload."""
+    kind = payload_type.encode()
+    return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+
+
+def sign(payload_type: str, payload: bytes, keys: Iterable[SigningKey]) -> bytes:
+    """The envelope of the payload, with one signature by each of the keys."""
+    message = signed_bytes(payload_type, payload)
+    signatures = tuple(Signature(each.verifier.name, each.verifier.id, each.private.sign(message)) for each in keys)
+    return ENVELOPE.to_bytes(Envelope(payload, payload_type, signatures))
+
+
+def open_envelope(
+    envelope: bytes, payload_type: str, trusted: Sequence[VerifierKey], told: Sequence[VerifierKey] = ()
+) -> bytes:
+    """The payload of an envelope of this type that is signed as `equipoise.records.signed_notes.open_note` asks.
+
+    Raises `VerificationFailed` for anything else, also for bytes that `sign` does not write.
+    """
+    payload, signatures = _parts(envelope, payload_type)
+    verify_signatures(signed_bytes(payload_type, payload), signatures, trusted, told, _WHAT)
+    return payload
+
+
+def open_cosigned(envelope: bytes, payload_type: str, trusted: Sequence[VerifierKey]) -> bytes:
+    """The payload of an envelope of this type that a trusted key has signed, whoever has besides.
+
+    For what comes from a custodian who may be exchanging its key: the next one is not known here yet. Raises
+    `VerificationFailed` for anything else.
+    """
+    payload, signatures = _parts(envelope, payload_type)
+    known = {(key.name, key.id) for key in trusted}
+    own = [each for each in signatures if (each.name, each.id) in known]
+    verify_signatures(signed_bytes(payload_type, payload), own, trusted, (), _WHAT)
+    return payload
+
+
+def claimed_type(envelope: bytes) -> str:
+    """The type that an envelope says it is of, whoever has signed it. Raises `VerificationFailed`."""
+    return ENVELOPE.from_bytes(envelope, _WHAT).payload_type
+
+
+def _parts(envelope: bytes, payload_type: str) -> tuple[bytes, tuple[Signature, ...]]:
+    read = ENVELOPE.from_bytes(envelope, _WHAT)
+    if read.payload_type != payload_type:
+        raise VerificationFailed(f"{_WHAT} is not of the type {payload_type}")
+    return read.payload, read.signatures

@@ -1,0 +1,380 @@
+"""The items of records: one class for each, whose keys are written out. `docs/formats.md` explains them.
+
+An item is a canonical JSON object with its name, its version and these keys. Times are microseconds since 1970,
+costs are in whole units (`equipoise.accounting.Cost`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from equipoise.accounting import Cost
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Ending, Share
+from equipoise.records.codec import (
+    COUNT,
+    HASH,
+    OBJECT,
+    REAL,
+    TEXT,
+    Codec,
+    canonical_object,
+    codec_of,
+    hex_of,
+    key,
+    list_of,
+    name_of,
+    one_of,
+    optional,
+)
+from equipoise.records.public_facts import (
+    BUDGET,
+    COST,
+    PLAN,
+    SHARE,
+    TERMS,
+    RecordedPlan,
+    RecordedTerms,
+)
+from equipoise.records.record import SALT_BYTES, VERSION, Audience, Item, Kind
+
+KEY_ID_BYTES = 8
+CHARGED = ("spent", "released")  # what has become of the charges of a round that has ended
+NOTHING_CHARGED = "none"  # of a round that was aborted before anything was reserved
+AnyItem = TypeVar("AnyItem")
+
+
+@canonical_object
+class JournalHead:
+    """The budget journal's last entry, the step's own included."""
+
+    sequence: int = key("sequence", COUNT)
+    digest: bytes = key("digest", HASH)
+
+
+@canonical_object
+class AccountCharge:
+    """What one account is charged for a round."""
+
+    account: str = key("account", TEXT)
+    cost: Cost = key("cost", COST)
+
+
+@canonical_object
+class SettledCharge:
+    """What one account was charged for a round, and what has become of it: "spent" or "released"."""
+
+    account: str = key("account", TEXT)
+    cost: Cost = key("cost", COST)
+    state: str = key("state", one_of(*CHARGED))
+
+
+@canonical_object
+class RecordedStream:
+    """One analyst's results: their digest, how many messages they are, and how many answers."""
+
+    digest: bytes = key("digest", HASH)
+    messages: int = key("messages", COUNT)
+    queries: int = key("queries", COUNT)
+
+
+@canonical_object
+class RecordedSynopsis:
+    """The released synopsis: its digest, and how many records it has."""
+
+    digest: bytes = key("digest", HASH)
+    records: int = key("records", COUNT)
+
+
+@canonical_object
+class RecordedSession:
+    """What makes a round a session. `length` counts turns where `turn_seconds` is not 0, and else statements."""
+
+    ending: Ending = key("ending", name_of(Ending))
+    length: int = key("length", COUNT)
+    shares: int = key("shares", COUNT)
+    turn_seconds: int = key("turn_seconds", COUNT)
+
+
+HEAD: Codec[JournalHead] = codec_of(JournalHead)
+STREAM: Codec[RecordedStream] = codec_of(RecordedStream)
+SYNOPSIS: Codec[RecordedSynopsis] = codec_of(RecordedSynopsis)
+SESSION: Codec[RecordedSession] = codec_of(RecordedSession)
+CHARGES: Codec[tuple[AccountCharge, ...]] = list_of(codec_of(AccountCharge))
+
+
+@canonical_object
+class KeyItem:
+    """A key in force, or retired. `purpose` is "log" or "auditor"."""
+
+    purpose: str = key("purpose", one_of("log", "auditor"))
+    public: bytes = key("public", HASH)
+    id: bytes = key("id", hex_of(KEY_ID_BYTES))
+    time: int = key("time", COUNT)
+
+
+@canonical_object
+class RestorationItem:
+    """The log as it was known before the store was restored."""
+
+    lost_size: int = key("lost_size", COUNT)
+    lost_root: bytes = key("lost_root", HASH)
+    time: int = key("time", COUNT)
+
+
+@canonical_object
+class DatasetItem:
+    """A registered table. `schema` is the schema file's object."""
+
+    dataset: str = key("dataset", TEXT)
+    schema: Mapping[str, Any] = key("schema", OBJECT)
+    records: int = key("records", COUNT)
+    create_time: int = key("create_time", COUNT)
+
+
+@canonical_object
+class DataItem:
+    """The digest of a registered table's contents."""
+
+    dataset: str = key("dataset", TEXT)
+    digest: bytes = key("digest", HASH)
+    journal: JournalHead = key("journal", HEAD)
+
+
+@canonical_object
+class RoundItem:
+    """A round's public parameters.
+
+    `analyst_events` is what `accounting.events_to_json` writes, as an object. `analyst_budget` and `analyst_cost`
+    are None in a session that does not protect its analysts; `session` is None where the round is none.
+    """
+
+    round_id: str = key("round", TEXT)
+    dataset: str = key("dataset", TEXT)
+    dataset_root: bytes = key("dataset_root", HASH)
+    unit: str = key("unit", one_of("query", "analyst"))
+    data_budget: Budget = key("data_budget", BUDGET)
+    analyst_budget: Budget | None = key("analyst_budget", optional(BUDGET))
+    beta: float = key("beta", REAL)
+    mechanism: str = key("mechanism", TEXT)
+    error_bound: float = key("error_bound", REAL)
+    max_uncertified: int = key("max_uncertified", COUNT)
+    analyst_cost: Cost | None = key("analyst_cost", optional(COST))
+    analyst_events: Mapping[str, Any] = key("analyst_events", OBJECT)
+    analyst_order: float | None = key("analyst_order", optional(REAL))
+    seed_commitment: bytes = key("seed_commitment", HASH)
+    open_time: int = key("open_time", COUNT)
+    close_time: int | None = key("close_time", optional(COUNT))
+    release_grid_seconds: int = key("release_grid_seconds", COUNT)
+    records: int = key("records", COUNT)
+    universe_size: int = key("universe_size", COUNT)
+    session: RecordedSession | None = key("session", optional(SESSION))
+
+
+@canonical_object
+class PlanItem:
+    """A round's terms, its shares in their order, and its plan."""
+
+    round_id: str = key("round", TEXT)
+    terms: RecordedTerms = key("terms", TERMS)
+    shares: tuple[Share, ...] = key("shares", list_of(SHARE))
+    plan: RecordedPlan = key("plan", PLAN)
+    journal: JournalHead = key("journal", HEAD)
+
+
+@canonical_object
+class ShareItem:
+    """What one analyst may ask in a round."""
+
+    round_id: str = key("round", TEXT)
+    analyst: str = key("analyst", TEXT)
+    statements: int = key("statements", COUNT)
+    queries: int = key("queries", COUNT)
+    sensitivity: int = key("sensitivity", COUNT)
+    support: int = key("support", COUNT)
+
+    @property
+    def share(self) -> Share:
+        """The share."""
+        return Share(self.analyst, self.statements, self.queries, self.sensitivity, self.support)
+
+
+@canonical_object
+class SealItem:
+    """That a round takes nothing more. `nonce` is an auditor's, None without one."""
+
+    round_id: str = key("round", TEXT)
+    opened_root: bytes = key("opened_root", HASH)
+    nonce: bytes | None = key("nonce", optional(HASH))
+
+
+@canonical_object
+class ReservationItem:
+    """What was reserved for a round until it was sealed."""
+
+    round_id: str = key("round", TEXT)
+    charges: tuple[AccountCharge, ...] = key("charges", CHARGES)
+    journal: JournalHead = key("journal", HEAD)
+    seal_time: int = key("seal_time", COUNT)
+
+
+@canonical_object
+class WorkloadItem:
+    """The commitment to the workload of one analyst that was in force; None without one."""
+
+    round_id: str = key("round", TEXT)
+    analyst: str = key("analyst", TEXT)
+    commitment: bytes | None = key("commitment", optional(HASH))
+
+
+@canonical_object
+class ReleaseItem:
+    """The release of a round; `synopsis` is None where none was released."""
+
+    round_id: str = key("round", TEXT)
+    sealed_root: bytes = key("sealed_root", HASH)
+    release_time: int = key("release_time", COUNT)
+    synopsis: RecordedSynopsis | None = key("synopsis", optional(SYNOPSIS))
+
+
+@canonical_object
+class SpendingItem:
+    """What a released round has spent, when, and on which data."""
+
+    round_id: str = key("round", TEXT)
+    charges: tuple[AccountCharge, ...] = key("charges", CHARGES)
+    journal: JournalHead = key("journal", HEAD)
+    commit_time: int = key("commit_time", COUNT)
+    data_digest: bytes = key("data_digest", HASH)
+
+
+@canonical_object
+class ResultItem:
+    """One analyst's results, None where nothing was asked, and what they cost."""
+
+    round_id: str = key("round", TEXT)
+    analyst: str = key("analyst", TEXT)
+    stream: RecordedStream | None = key("stream", optional(STREAM))
+    charge: Cost = key("charge", COST)
+
+
+@canonical_object
+class AbortItem:
+    """The end of a round without a release. `previous_root`: of its sealing, or of its opening."""
+
+    round_id: str = key("round", TEXT)
+    previous_root: bytes = key("previous_root", HASH)
+    reason: str = key("reason", TEXT)
+    abort_time: int = key("abort_time", COUNT)
+
+
+@canonical_object
+class SettlementItem:
+    """What has become of the charges of a round that was aborted."""
+
+    round_id: str = key("round", TEXT)
+    charges: tuple[SettledCharge, ...] = key("charges", list_of(codec_of(SettledCharge)))
+    journal: JournalHead = key("journal", HEAD)
+
+
+@canonical_object
+class ChargeItem:
+    """What has become of one analyst's charge in a round that was aborted; "none" where it was never charged."""
+
+    round_id: str = key("round", TEXT)
+    analyst: str = key("analyst", TEXT)
+    charge: Cost = key("charge", COST)
+    state: str = key("state", one_of(*CHARGED, NOTHING_CHARGED))
+
+
+@canonical_object
+class AccessItem:
+    """That an auditor was given a round's sealed seed."""
+
+    round_id: str = key("round", TEXT)
+    auditor: str = key("auditor", TEXT)
+    time: int = key("time", COUNT)
+
+
+@canonical_object
+class DestructionItem:
+    """That nobody can be given a round's seed any more."""
+
+    round_id: str = key("round", TEXT)
+    time: int = key("time", COUNT)
+
+
+NAMES: Mapping[type, str] = MappingProxyType(
+    {
+        KeyItem: "key",
+        RestorationItem: "restoration",
+        DatasetItem: "dataset",
+        DataItem: "data",
+        RoundItem: "round",
+        PlanItem: "plan",
+        ShareItem: "share",
+        SealItem: "seal",
+        ReservationItem: "reservation",
+        WorkloadItem: "workload",
+        ReleaseItem: "release",
+        SpendingItem: "spending",
+        ResultItem: "result",
+        AbortItem: "abort",
+        SettlementItem: "settlement",
+        ChargeItem: "charge",
+        AccessItem: "access",
+        DestructionItem: "destruction",
+    }
+)
+ITEMS: Mapping[type, Codec[Any]] = MappingProxyType(
+    {cls: codec_of(cls, {"item": name, "version": VERSION}) for cls, name in NAMES.items()}
+)
+
+
+def read_item(content: bytes, cls: type[AnyItem]) -> AnyItem:
+    """Read an item of this class. Raises `VerificationFailed`, naming the key, for all other bytes."""
+    item: AnyItem = ITEMS[cls].from_bytes(content, f"the item {NAMES[cls]}")
+    return item
+
+
+def make_item(value: object, audience: Audience, analyst: str = "") -> Item:
+    """Write an item, under a fresh salt; `analyst` names whom it is about where the audience is that analyst."""
+    return Item(ITEMS[type(value)].to_bytes(value), secrets.token_bytes(SALT_BYTES), audience, analyst)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a record consists of: `first`, items at its beginning; then one `each` of every share, or of every key.
+
+    The first of all speaks to everybody in the round, and a second one to auditors only.
+    """
+
+    first: tuple[type, ...]
+    each: type | None = None
+
+
+LAYOUTS: Mapping[Kind, Layout] = MappingProxyType(
+    {
+        Kind.LOG_STARTED: Layout((), KeyItem),
+        Kind.LOG_RESTORED: Layout((RestorationItem,)),
+        Kind.KEY_ADDED: Layout((KeyItem,)),
+        Kind.KEY_RETIRED: Layout((KeyItem,)),
+        Kind.DATASET_REGISTERED: Layout((DatasetItem, DataItem)),
+        Kind.ROUND_OPENED: Layout((RoundItem, PlanItem), ShareItem),
+        Kind.ROUND_SEALED: Layout((SealItem, ReservationItem), WorkloadItem),
+        Kind.ROUND_RELEASED: Layout((ReleaseItem, SpendingItem), ResultItem),
+        Kind.ROUND_ABORTED: Layout((AbortItem, SettlementItem), ChargeItem),
+        Kind.SEED_READ: Layout((AccessItem,)),
+        Kind.SEED_DESTROYED: Layout((DestructionItem,)),
+    }
+)
+OF_ANALYSTS: tuple[type, ...] = (
+    ShareItem,
+    WorkloadItem,
+    ResultItem,
+    ChargeItem,
+)  # removed together with the analyst

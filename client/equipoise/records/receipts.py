@@ -1,0 +1,112 @@
+"""What a custodian signs for analysts: receipts of the workloads of rounds, and of the answers of sessions.
+
+A round's receipt says which workload of an analyst is in force from then on. Its commitment is
+`equipoise.records.record.workload_commitment`, under the salt that the analyst has drawn. The newest one counts.
+
+A session's receipt comes with each answer and stands for all that its analyst has asked and been answered so far. A
+chain of hashes goes over the exact bytes of every statement, its slot and its answers, under the analyst's salt. So
+an answer given while the session was open cannot differ from what is released at its end:
+`equipoise.verification.checks` computes the chain again from the two. `docs/formats.md` has all byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.errors import VerificationFailed
+from equipoise.records.canonical import canonical_json
+from equipoise.records.codec import COUNT, HASH, POSITIVE, TEXT, Codec, canonical_object, codec_of, key, optional
+from equipoise.records.record import SALT_BYTES
+
+RECEIPT_TYPE = "application/vnd.equipoise.receipt+json"
+SESSION_RECEIPT_TYPE = "application/vnd.equipoise.session-receipt+json"
+VERSION = 1
+
+
+@canonical_object
+class ReceiptPayload:
+    """The payload of a round's receipt. `commitment` is None, and both numbers are 0, for a workload withdrawn.
+
+    `accept_time`: microseconds since 1970, UTC.
+    """
+
+    deployment: str = key("deployment", TEXT)
+    round_id: str = key("round", TEXT)
+    analyst: str = key("analyst", TEXT)
+    commitment: bytes | None = key("commitment", optional(HASH))
+    statements: int = key("statements", COUNT)
+    queries: int = key("queries", COUNT)
+    accept_time: int = key("accept_time", COUNT)
+
+    def to_bytes(self) -> bytes:
+        """The exact bytes that are signed: canonical JSON."""
+        return RECEIPT.to_bytes(self)
+
+    @classmethod
+    def from_bytes(cls, payload: bytes) -> ReceiptPayload:
+        """The inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
+        receipt = RECEIPT.from_bytes(payload, "a receipt")
+        if receipt.commitment is None and (receipt.statements or receipt.queries):
+            raise VerificationFailed("a receipt for nothing counts statements or queries")
+        return receipt
+
+
+@canonical_object
+class SessionReceiptPayload:
+    """The payload of a session's receipt: `chain` after the analyst's `sequence`-th answer, counted from 1.
+
+    `time`: microseconds since 1970, UTC.
+    """
+
+    deployment: str = key("deployment", TEXT)
+    session: str = key("session", TEXT)
+    analyst: str = key("analyst", TEXT)
+    sequence: int = key("sequence", POSITIVE)
+    chain: bytes = key("chain", HASH)
+    time: int = key("time", COUNT)
+
+    def to_bytes(self) -> bytes:
+        """The exact bytes that are signed: canonical JSON."""
+        return SESSION_RECEIPT.to_bytes(self)
+
+    @classmethod
+    def from_bytes(cls, payload: bytes) -> SessionReceiptPayload:
+        """The inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
+        return SESSION_RECEIPT.from_bytes(payload, "a session's receipt")
+
+
+RECEIPT: Codec[ReceiptPayload] = codec_of(ReceiptPayload, {"version": VERSION})
+SESSION_RECEIPT: Codec[SessionReceiptPayload] = codec_of(SessionReceiptPayload, {"version": VERSION})
+
+
+def chain_start(deployment: str, session: str, analyst: str, salt: bytes) -> bytes:
+    """The chain of which nothing was asked yet, 32 bytes; `salt`: the analyst's, 32 bytes."""
+    if len(salt) != SALT_BYTES:
+        raise ValueError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
+    names = canonical_json({"deployment": deployment, "session": session, "analyst": analyst})
+    return hashlib.sha256(b"equipoise session v1\n" + salt + names).digest()
+
+
+def chain_step(
+    chain: bytes,
+    sequence: int,
+    slot: int,
+    statement: bytes,
+    values: NDArray[np.int64],
+    methods: NDArray[np.uint8],
+    bounds: NDArray[np.int64],
+) -> bytes:
+    """The chain after the analyst's next statement, its `sequence`-th from 1, and the answers to its cells.
+
+    `statement`: its exact bytes; `values`, `methods` and `bounds`, each [cells], as `equipoise.wire.workloads`
+    reads them.
+    """
+    if not len(values) == len(methods) == len(bounds):
+        raise ValueError(f"{len(values)} values, {len(methods)} methods and {len(bounds)} bounds are no answers")
+    # All parts but the columns have a fixed length, and the number of cells gives those: so nothing is ambiguous.
+    numbers = b"".join(number.to_bytes(8, "little") for number in (sequence, slot, len(values)))
+    columns = values.astype("<i8").tobytes() + methods.astype("u1").tobytes() + bounds.astype("<i8").tobytes()
+    return hashlib.sha256(chain + numbers + hashlib.sha256(statement).digest() + columns).digest()

@@ -1,0 +1,1 @@
+"""Offline verification of one analyst's part in a round."""

@@ -1,0 +1,165 @@
+"""The checks of what was delivered and charged, against what a round's records say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, charge_of, events_from_json
+from equipoise.errors import VerificationFailed
+from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.queries.fixed_point import GRID_BITS, on_grid
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.bundle import synopsis_from_bytes
+from equipoise.records.items import NOTHING_CHARGED
+from equipoise.records.proven_round import ProvenRound
+from equipoise.records.record import CELL_BYTES, stream_digest, synopsis_digest
+from equipoise.results import Results
+from equipoise.verification.pairs import pairs_hold
+from equipoise.wire.results import chunk_from_bytes
+
+# Ways of answering that only sessions have, and those that none has.
+OF_SESSIONS = (AnswerMethod.HYPOTHESIS,)
+IN_SESSIONS = (*OF_SESSIONS, AnswerMethod.GAUSSIAN, AnswerMethod.LAPLACE, AnswerMethod.UNCERTIFIED)
+OF_ROUNDS = tuple(set(AnswerMethod) - set(IN_SESSIONS))
+
+
+def read_stream(stream: Sequence[bytes], proven: ProvenRound) -> Results | None:
+    """The results, None where there are none by the records. Raises `DataLoss` for any other stream than theirs."""
+    told = None if proven.result is None else proven.result.stream
+    if proven.result is not None and (told is None) != (proven.commitment is None):
+        raise VerificationFailed("there is a workload without results, or there are results without a workload")
+    if told is None:
+        if stream:
+            raise VerificationFailed("there are results where none are committed to")
+        return None
+    if len(stream) != told.messages:
+        raise VerificationFailed(f"there are {len(stream):,} of {told.messages:,} messages")
+    round_id = proven.round.round_id
+    if stream_digest(round_id, stream) != told.digest:
+        raise VerificationFailed("the messages are not those that are committed to, or in another order")
+    results = Results.collect(round_id, map(chunk_from_bytes, stream))
+    if len(results) != told.queries:
+        raise VerificationFailed(f"there are {len(results):,} answers of {told.queries:,}")
+    return results
+
+
+def check_bounds(results: Results, queries: int, proven: ProvenRound) -> str:
+    """Raises `VerificationFailed` unless each of the queries has an answer and every answer what was promised."""
+    if len(results) != queries:
+        raise VerificationFailed(f"there are {len(results):,} answers to {queries:,} queries")
+    foreign = np.flatnonzero(np.isin(results.methods, OF_SESSIONS if proven.round.session is None else OF_ROUNDS))
+    if len(foreign):
+        way = AnswerMethod(int(results.methods[foreign[0]])).label
+        kind = "round" if proven.round.session is None else "session"
+        raise VerificationFailed(f"query {foreign[0]} is answered by {way}, which no {kind} does")
+    uncertified = results.methods == AnswerMethod.UNCERTIFIED
+    unbounded = results.raw_bounds >= NO_BOUND
+    if (uncertified != unbounded).any():
+        query = int(np.flatnonzero(uncertified != unbounded)[0])
+        raise VerificationFailed(f"query {query} is uncertified with a bound, or certified without one")
+    # A float times a power of two is exact, and Python compares it with integers exactly.
+    promised = proven.round.error_bound
+    most = promised * 2.0**GRID_BITS
+    largest = int(results.raw_bounds[~uncertified].max(initial=0))
+    if largest > most:
+        query = int(np.flatnonzero(~uncertified & (results.raw_bounds == largest))[0])
+        raise VerificationFailed(f"query {query} has a larger bound than the {promised:.6g} promised")
+    count, allowed = int(np.count_nonzero(uncertified)), proven.round.max_uncertified
+    if count > allowed:
+        raise VerificationFailed(f"{count:,} answers have no bound, of {allowed:,} that may have none")
+    return f"at most {largest / 2.0**GRID_BITS:.6g}, {promised:.6g} promised; {count:,} without"
+
+
+def read_synopsis(synopsis: bytes | None, proven: ProvenRound) -> NDArray[np.int64] | None:
+    """The universe cells of the released synopsis, int64[records]; None where none is by the records.
+
+    Raises `VerificationFailed` for other bytes than those that are committed to.
+    """
+    told = None if proven.release is None else proven.release.synopsis
+    if told is None:
+        if synopsis is not None:
+            raise VerificationFailed("there is a synopsis where none is committed to")
+        return None
+    if synopsis is None:
+        raise VerificationFailed("a synopsis is committed to, but it is not there")
+    if synopsis_digest(synopsis) != told.digest or len(synopsis) != CELL_BYTES * told.records:
+        raise VerificationFailed("the synopsis is not the one that is committed to")
+    return synopsis_from_bytes(synopsis, proven.schema.universe_size)
+
+
+def check_recomputed(
+    results: Results, workload: CompiledWorkload | None, synopsis: NDArray[np.int64] | None
+) -> str:
+    """Raises `VerificationFailed` unless the synopsis, universe cells, gives exactly the answers said to be its."""
+    chosen = np.flatnonzero(results.methods == AnswerMethod.SYNOPSIS)
+    said = f"{len(chosen):,} of {len(results):,} answers"
+    if not len(chosen):
+        return said
+    if workload is None or synopsis is None or not len(synopsis):
+        raise VerificationFailed(f"query {chosen[0]} is said to be answered by a synopsis, but there is none")
+    expected = on_grid(workload.record_counts(synopsis), len(synopsis))
+    wrong = chosen[results.raw_values[chosen] != expected[chosen]]
+    if len(wrong):
+        query, scale = wrong[0], 2.0**GRID_BITS
+        told, right = results.raw_values[query] / scale, expected[query] / scale
+        raise VerificationFailed(
+            f"query {query} was answered {told} where the synopsis says {right}; {len(wrong) - 1:,} more are wrong"
+        )
+    return said
+
+
+def check_charge(proven: ProvenRound) -> str:
+    """Raises `VerificationFailed` unless the analyst is charged what was announced, part by part."""
+    expected, state = _expected_charge(proven), "spent"
+    if proven.result is not None:
+        charged = proven.result.charge
+    elif proven.charge is not None:
+        charged, state = proven.charge.charge, proven.charge.state
+    else:
+        raise VerificationFailed("no charge is told")
+    unprotected = proven.round.analyst_cost is None
+    if proven.round.session is not None:
+        # It has answered from the table since it was opened. Without a budget there is nothing to give back.
+        allowed = ("spent", NOTHING_CHARGED) if unprotected else ("spent",)
+        if state not in allowed:
+            raise VerificationFailed(f"the charge of a session is {state}, and not spent")
+    elif (state == NOTHING_CHARGED) != (proven.seal is None):
+        raise VerificationFailed("a round that was not sealed is charged, or one that was is not")
+    if state == NOTHING_CHARGED:
+        expected = Cost()
+    if charged != expected:
+        raise VerificationFailed(f"{_shown(charged)} is charged where {_shown(expected)} was announced")
+    if unprotected:
+        return "nothing: the session does not protect its analysts from one another"
+    return "nothing: the round was not sealed" if state == NOTHING_CHARGED else f"{_shown(charged)}, {state}"
+
+
+def _expected_charge(proven: ProvenRound) -> Cost:
+    """Compute what the analyst's account must count, from the announced parts.
+
+    Raises `VerificationFailed` where these are not what was announced, or not what their account counts.
+    """
+    announced, parts = proven.round.analyst_cost or Cost(), events_from_json(proven.announced_parts)
+    if proven.round.analyst_events.get("mechanism") != proven.round.mechanism or charge_of(parts) != announced:
+        raise VerificationFailed(f"the announced cost, {_shown(announced)}, is not the sum of the announced parts")
+    if not pairs_hold(parts):
+        raise VerificationFailed("the pair of an announced part does not follow from what the part is made of")
+    if (proven.round.analyst_cost is None) != (proven.round.analyst_budget is None):
+        raise VerificationFailed("a session that does not protect its analysts has a budget for them, or a cost")
+    order = proven.round.analyst_order
+    if (order is None) is not (proven.round.unit == "query"):
+        raise VerificationFailed("rounds add on accounts of unit = analyst, at an order, and on no others")
+    return announced if order is None else charge_at(parts, order)
+
+
+def _shown(cost: Cost) -> str:
+    amounts = (
+        ("rho", cost.rho / RHO_UNIT),
+        ("epsilon", cost.epsilon / RHO_UNIT),
+        ("divergence", cost.divergence / RHO_UNIT),
+        ("delta", cost.delta / DELTA_UNIT),
+    )
+    return ", ".join(f"{name} {amount:.6g}" for name, amount in amounts if amount) or "nothing"

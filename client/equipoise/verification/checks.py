@@ -1,0 +1,219 @@
+"""The checks of a bundle, numbered once. Needs no network, no server and no private data; trusts the custodian's
+public key, and what the analyst kept, where it is given.
+
+A verification returns nothing: it tells of each check that holds, in order, and raises `CheckFailed` at the first
+that does not. `docs/verification.md` says for each number what it means and what it does not prove.
+
+Formal guarantee: a bundle that passes does not pass with any bit changed, unless a hash collides or a signature is
+forged. Every part is signed, or hashed into what is signed, or has to be what another part says, and each has one
+encoding.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, VerificationFailed
+from equipoise.queries.statements import Statement
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.bundle import Bundle
+from equipoise.records.evidence import Evidence, explained, log_origin, needed_keys
+from equipoise.records.proven_round import ProvenRound, check_inclusion, check_openings, proven_round
+from equipoise.records.signed_notes import Checkpoint, VerifierKey, open_checkpoint
+from equipoise.verification.answer_checks import (
+    check_bounds,
+    check_charge,
+    check_recomputed,
+    read_stream,
+    read_synopsis,
+)
+from equipoise.verification.log_history import EarlierCheckpoint, check_history
+from equipoise.verification.session_checks import (
+    AskedInSession,
+    SessionReceipts,
+    check_asked,
+    check_live_answers,
+    check_session_receipts,
+)
+from equipoise.verification.workload_checks import check_receipt, check_workload
+
+
+class Check(IntEnum):
+    """The checks, in the order in which they are made. Numbers are never used again for another."""
+
+    FORMAT = 1
+    CHECKPOINT = 2
+    LOG = 3
+    ITEMS = 4
+    ROUND = 5
+    RECEIPT = 6
+    WORKLOAD = 7
+    STREAM = 8
+    BOUNDS = 9
+    SYNOPSIS = 10
+    ANSWERS = 11
+    CHARGE = 12
+    HISTORY = 13
+
+    @property
+    def title(self) -> str:
+        """What is checked, for people."""
+        return _TITLES[self]
+
+
+_TITLES = {
+    Check.FORMAT: "the file is whole and in its one form",
+    Check.CHECKPOINT: "the log's checkpoint is signed by the custodian",
+    Check.LOG: "the round's records are in the log, in order",
+    Check.ITEMS: "every statement opens to its record, at its place",
+    Check.ROUND: "the records are of one dataset, one round and one analyst",
+    Check.RECEIPT: "the receipt is signed, and for the workload that was sealed",
+    Check.WORKLOAD: "the workload is the one committed to, and within the share",
+    Check.STREAM: "the results are complete and unaltered",
+    Check.BOUNDS: "every answer carries the promised bound",
+    Check.SYNOPSIS: "the synopsis is the one committed to",
+    Check.ANSWERS: "the synopsis gives the answers that are said to come from it",
+    Check.CHARGE: "the charge is the announced cost, and that is the sum of its parts",
+    Check.HISTORY: "the log has only grown since the checkpoint held before",
+}
+
+
+class CheckFailed(VerificationFailed):
+    """A check that does not hold. `check` says which, `problem` what was found."""
+
+    def __init__(self, check: Check, problem: str) -> None:
+        super().__init__(f"{check.value} FAILED {check.title}: {problem}")
+        self.check = check
+        self.problem = problem
+
+
+@dataclass(frozen=True)
+class VerifierInputs:
+    """What the verifier brings: the keys that it trusts, and whatever it kept of its own.
+
+    `receipt`: the newest envelope that the analyst got, in a session with an answer; `statements`: what it
+    remembers to have asked; `checkpoint`: one that it saw at another time.
+    """
+
+    keys: Sequence[VerifierKey]
+    receipt: bytes | None = None
+    statements: Sequence[Statement] | None = None
+    checkpoint: EarlierCheckpoint | None = None
+
+
+NO_ANSWERS = "none: the round was aborted, or no workload of the analyst's was in it"
+
+Passed = Callable[[Check, str], None]
+Found = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A bundle whose records are proven to be the log's. `told`: the keys that it names."""
+
+    bundle: Bundle
+    told: Sequence[VerifierKey]
+    checkpoint: Checkpoint
+    proven: ProvenRound
+
+
+def verify(data: bytes, papers: VerifierInputs, passed: Passed) -> None:
+    """Makes all checks of a bundle's bytes. `passed` is told the number of each that holds, and what was found.
+
+    Raises `CheckFailed` for the first that does not hold.
+    """
+    opened = _open(data, papers, passed)
+    _compare(opened, papers, passed)
+    with _numbered(Check.HISTORY, passed) as found:
+        evidence = opened.bundle.evidence
+        found(check_history(evidence, opened.checkpoint, papers.checkpoint, papers.keys, opened.told))
+        _check_signers(evidence, opened.told)
+
+
+def _open(data: bytes, papers: VerifierInputs, passed: Passed) -> _Opened:
+    """Whether the records are the log's, and one round's."""
+    with _numbered(Check.FORMAT, passed) as found:
+        bundle = Bundle.from_bytes(data)
+        evidence = bundle.evidence
+        found(f"{len(data):,} bytes")
+    with _numbered(Check.CHECKPOINT, passed) as found:
+        told = [VerifierKey.from_text(line) for line in evidence.keys]
+        if list(evidence.keys) != sorted(set(evidence.keys)):
+            raise VerificationFailed("the keys that signed are not in order, or are told twice")
+        checkpoint = open_checkpoint(evidence.checkpoint, papers.keys, told)
+        if checkpoint.origin != log_origin(evidence.deployment):
+            raise VerificationFailed(f"the log is {checkpoint.origin}, not that of {evidence.deployment}")
+        found(f"{checkpoint.origin}, {checkpoint.size:,} leaves")
+    with _numbered(Check.LOG, passed) as found:
+        check_inclusion(evidence.records, checkpoint)
+        found(f"leaves {', '.join(str(record.index) for record in evidence.records)}")
+    with _numbered(Check.ITEMS, passed) as found:
+        check_openings(evidence.records)
+        found(f"{sum(len(record.items) for record in evidence.records)} statements")
+    with _numbered(Check.ROUND, passed) as found:
+        proven = proven_round(evidence)
+        found(f"{evidence.analyst} in round {evidence.round_id} on {proven.dataset.dataset}")
+    return _Opened(bundle, told, checkpoint, proven)
+
+
+def _compare(opened: _Opened, papers: VerifierInputs, passed: Passed) -> None:
+    """Whether what was asked, delivered and charged is what the records say."""
+    bundle, proven = opened.bundle, opened.proven
+    given = (bundle.evidence, proven, papers.receipt, papers.keys, opened.told)
+    receipts: SessionReceipts | None = None
+    workload: CompiledWorkload | None = None
+    asked: AskedInSession | None = None
+    with _numbered(Check.RECEIPT, passed) as found:
+        if proven.round.session is None:
+            receipt, said = check_receipt(*given)
+        else:
+            receipts, said = check_session_receipts(*given)
+        found(said)
+    with _numbered(Check.WORKLOAD, passed) as found:
+        if receipts is None:
+            workload, said = check_workload(bundle, receipt, proven, papers.statements)
+        else:
+            asked, said = check_asked(bundle, receipts, proven, papers.statements)
+        found(said)
+    queries = sum(each.query_count for each in (workload, asked) if each is not None)
+    with _numbered(Check.STREAM, passed) as found:
+        answers = read_stream(bundle.stream, proven)
+        found(NO_ANSWERS if answers is None else f"{len(bundle.stream):,} messages, {len(answers):,} answers")
+        if receipts is not None and asked is not None:
+            found(check_live_answers(bundle.evidence, receipts, asked, answers))
+    with _numbered(Check.BOUNDS, passed) as found:
+        found(NO_ANSWERS if answers is None else check_bounds(answers, queries, proven))
+    with _numbered(Check.SYNOPSIS, passed) as found:
+        cells = read_synopsis(bundle.synopsis, proven)
+        found("none was released" if cells is None else f"{len(cells):,} records")
+    with _numbered(Check.ANSWERS, passed) as found:
+        found(NO_ANSWERS if answers is None else check_recomputed(answers, workload, cells))
+    with _numbered(Check.CHARGE, passed) as found:
+        found(check_charge(proven))
+
+
+@contextlib.contextmanager
+def _numbered(check: Check, passed: Passed) -> Iterator[Found]:
+    """Everything that goes wrong within is this check's failure; else what was found last is told."""
+    findings: list[str] = []
+    try:
+        yield findings.append
+    except (DataLoss, InvalidArgument, BudgetExhausted) as error:
+        raise CheckFailed(check, error.message) from None
+    except (ValueError, ArithmeticError) as error:
+        raise CheckFailed(check, str(error)) from None
+    passed(check, "; ".join(findings))
+
+
+def _check_signers(evidence: Evidence, told: Sequence[VerifierKey]) -> None:
+    """Raises `VerificationFailed` unless the keys told are those that signed, each of them rightly, as is known."""
+    notes = [evidence.checkpoint, *([] if evidence.earlier is None else [evidence.earlier.checkpoint])]
+    needed = needed_keys(told, notes, evidence.receipt)
+    if not explained(told, notes, evidence.receipt):
+        raise VerificationFailed("a key that has signed a part of the file is not told in it")
+    for key in told:
+        if key not in needed:
+            raise VerificationFailed(f"the key {key.label} is told, but signed nothing")

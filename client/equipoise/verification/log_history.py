@@ -1,0 +1,88 @@
+"""Whether two checkpoints are of one log that has only grown: a custodian who shows two logs is found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from equipoise.errors import VerificationFailed
+from equipoise.records.bundle import Bundle
+from equipoise.records.evidence import Earlier, Evidence
+from equipoise.records.merkle import verify_consistency
+from equipoise.records.signed_notes import Checkpoint, VerifierKey, open_checkpoint
+
+
+@dataclass(frozen=True)
+class EarlierCheckpoint:
+    """A checkpoint that was seen at another time: a signed note; and what came with it, where it came in a bundle.
+
+    `earlier`: the bundle's proof that the log had grown from another checkpoint to this one; `keys`: who signed.
+    """
+
+    checkpoint: bytes
+    earlier: Earlier | None = None
+    keys: tuple[str, ...] = ()
+
+    @classmethod
+    def from_file(cls, data: bytes) -> EarlierCheckpoint:
+        """Of a bundle, or of a file with a note only. Raises `VerificationFailed` for a bundle that is damaged."""
+        if not data.startswith(b"{"):
+            return cls(data)
+        evidence = Bundle.from_bytes(data).evidence
+        return cls(evidence.checkpoint, evidence.earlier, evidence.keys)
+
+
+def check_history(
+    evidence: Evidence,
+    checkpoint: Checkpoint,
+    held: EarlierCheckpoint | None,
+    trusted: Sequence[VerifierKey],
+    told: Sequence[VerifierKey],
+) -> str:
+    """Says what the evidence's `checkpoint` was compared with. `trusted`, `told`: as `open_checkpoint` has them.
+
+    Raises `VerificationFailed` where the log did not only grow, and where nothing connects the two.
+    """
+    roots = {checkpoint.size: checkpoint.root}
+    compared = []
+    if evidence.earlier is not None:
+        earlier = open_checkpoint(evidence.earlier.checkpoint, trusted, told)
+        _check_growth(earlier, checkpoint, evidence.earlier)
+        roots[earlier.size] = earlier.root
+        compared.append(f"{earlier.size:,} leaves, told in the bundle")
+    if held is not None:
+        known = [*told, *map(VerifierKey.from_text, held.keys)]
+        other = open_checkpoint(held.checkpoint, trusted, known)
+        _check_origin(other, checkpoint)
+        if other.size not in roots and held.earlier is not None:
+            between = open_checkpoint(held.earlier.checkpoint, trusted, known)
+            if between.size == checkpoint.size:
+                _check_growth(between, other, held.earlier)
+                _check_same(between, checkpoint.root)
+                roots[other.size] = other.root
+        if other.size not in roots:
+            raise VerificationFailed(
+                f"nothing connects the checkpoint of {checkpoint.size:,} leaves with yours of {other.size:,}: the "
+                "custodian has lost or changed a part of its log, unless the later bundle was made where the "
+                "earlier checkpoint was not kept; then make it again there"
+            )
+        _check_same(other, roots[other.size])
+        compared.append(f"{other.size:,} leaves, held by you")
+    return " and ".join(compared) or "nothing to compare with: no other checkpoint was given"
+
+
+def _check_growth(earlier: Checkpoint, later: Checkpoint, proof: Earlier) -> None:
+    _check_origin(earlier, later)
+    verify_consistency(earlier.size, earlier.root, later.size, later.root, proof.path)
+
+
+def _check_origin(one: Checkpoint, other: Checkpoint) -> None:
+    if one.origin != other.origin:
+        raise VerificationFailed(f"the checkpoints are of two logs, {one.origin} and {other.origin}")
+
+
+def _check_same(checkpoint: Checkpoint, root: bytes) -> None:
+    if checkpoint.root != root:
+        raise VerificationFailed(
+            f"there are two different checkpoints of {checkpoint.size:,} leaves, both signed: the log was forked"
+        )

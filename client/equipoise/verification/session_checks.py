@@ -1,0 +1,169 @@
+"""The checks of what was asked in a session: its receipts, its slots, and that what was told live is released.
+
+Every answer came with a receipt of all answers so far (`equipoise.records.receipts`). The custodian's copy
+is the last one, the analyst's own the newest that it has kept, which may be older: each must be on the chain of
+what is released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from equipoise.errors import BudgetExhausted, VerificationFailed
+from equipoise.queries.statements import Statement
+from equipoise.records.bundle import Bundle
+from equipoise.records.envelopes import open_envelope
+from equipoise.records.evidence import Evidence
+from equipoise.records.proven_round import ProvenRound
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
+from equipoise.records.record import workload_commitment
+from equipoise.records.signed_notes import VerifierKey
+from equipoise.results import Results
+from equipoise.wire.outline import asked_from_bytes
+from equipoise.wire.session_workload import compile_asked
+from equipoise.wire.statements import statement_from_bytes, statement_to_bytes
+
+
+@dataclass(frozen=True)
+class SessionReceipts:
+    """The custodian's copy of the last receipt, None where nothing was answered; and the analyst's own, if any."""
+
+    last: SessionReceiptPayload | None
+    own: SessionReceiptPayload | None
+
+
+@dataclass(frozen=True)
+class AskedInSession:
+    """What one analyst asked: each statement's exact bytes, its slot, and how many queries it is."""
+
+    statements: tuple[bytes, ...]
+    slots: tuple[int, ...]
+    queries: tuple[int, ...]
+    salt: bytes
+
+    @property
+    def query_count(self) -> int:
+        """Of all statements together."""
+        return sum(self.queries)
+
+
+def check_session_receipts(
+    evidence: Evidence,
+    proven: ProvenRound,
+    kept: bytes | None,
+    trusted: Sequence[VerifierKey],
+    told: Sequence[VerifierKey],
+) -> tuple[SessionReceipts, str]:
+    """The receipts, and what they are, for people. `kept`: the newest envelope that the analyst got itself.
+
+    Raises `VerificationFailed`.
+    """
+    last = None if evidence.receipt is None else _read(evidence.receipt, evidence, trusted, told)
+    own = None if kept is None else _read(kept, evidence, trusted, told)
+    answered = 0 if last is None else last.sequence
+    if own is not None and own.sequence > answered:
+        raise VerificationFailed(
+            f"you kept the receipt of answer {own.sequence}, the bundle has {answered} answers"
+        )
+    if last is not None and own is not None and last.sequence == own.sequence and last.chain != own.chain:
+        raise VerificationFailed(f"the bundle has another receipt of answer {own.sequence} than you kept")
+    if proven.seal is not None and (proven.commitment is None) != (last is None):
+        raise VerificationFailed("what was sealed is not what the receipt says")
+    whose = "the custodian's copy, none of your own was given"
+    if own is not None:
+        whose = f"your own is that of answer {own.sequence}"
+    return SessionReceipts(last, own), f"{f'of {answered:,} answers' if answered else 'none'}; {whose}"
+
+
+def check_asked(
+    bundle: Bundle, receipts: SessionReceipts, proven: ProvenRound, own: Sequence[Statement] | None
+) -> tuple[AskedInSession | None, str]:
+    """What was asked, None where nothing was; and what it is, for people.
+
+    `own`: what the analyst remembers to have asked. Raises `VerificationFailed`, `InvalidArgument` for what cannot
+    be compiled, `BudgetExhausted` for more than the share.
+    """
+    salt, workload = bundle.evidence.salt, bundle.workload
+    if receipts.last is None:
+        if salt is not None or workload is not None:
+            raise VerificationFailed("nothing was answered, but there are statements")
+        if own is not None:
+            raise VerificationFailed("nothing of yours was answered, but you say that you asked")
+        return None, "none"
+    if salt is None or workload is None:
+        raise VerificationFailed("there are answers, but not the statements, or not their salt")
+    if proven.seal is not None and workload_commitment(salt, workload) != proven.commitment:
+        raise VerificationFailed("the statements are others than those committed to")
+    share, answered = proven.share.share, receipts.last.sequence
+    compiled = compile_asked(workload, proven.schema, share.statements)
+    statements, slots = asked_from_bytes(workload)
+    if len(statements) != answered:
+        raise VerificationFailed(f"there are {len(statements):,} statements, and a receipt of {answered:,} answers")
+    if compiled.query_count > share.queries:
+        raise BudgetExhausted(f"{compiled.query_count:,} queries were asked, your share allows {share.queries:,}")
+    if own is not None and _encoded(own) != _encoded(map(statement_from_bytes, statements)):
+        raise VerificationFailed("the statements are others than yours")
+    _check_slots(slots, proven)
+    asked = AskedInSession(statements, slots, tuple(each.query_count for each in compiled.statements), salt)
+    whose = "not compared with statements of your own" if own is None else "the same as your own"
+    return asked, f"{answered:,} statements, {asked.query_count:,} queries; {whose}"
+
+
+def check_live_answers(
+    evidence: Evidence, receipts: SessionReceipts, asked: AskedInSession, results: Results | None
+) -> str:
+    """Raises `VerificationFailed` unless the receipts are of just what is released. Says what was compared.
+
+    An answer that was told live and is another one now, or that has another slot, breaks the chain from there on.
+    """
+    if results is None:
+        return "not compared with what was told live: nothing was released"
+    if len(results) != asked.query_count:
+        raise VerificationFailed(f"there are {len(results):,} answers to {asked.query_count:,} queries")
+    given = [
+        (receipt, whose)
+        for receipt, whose in ((receipts.own, "your own receipt"), (receipts.last, "the receipt in the bundle"))
+        if receipt is not None
+    ]
+    chain = chain_start(evidence.deployment, evidence.round_id, evidence.analyst, asked.salt)
+    first = 0
+    for i, (statement, slot, count) in enumerate(
+        zip(asked.statements, asked.slots, asked.queries, strict=True), start=1
+    ):
+        cells = slice(first, first := first + count)
+        columns = (results.raw_values[cells], results.methods[cells], results.raw_bounds[cells])
+        chain = chain_step(chain, i, slot, statement, *columns)
+        for receipt, whose in given:
+            if receipt.sequence == i and receipt.chain != chain:
+                problem = f"{whose} of answer {i} is of other statements, slots or answers than are released"
+                raise VerificationFailed(f"{problem}: you were told something else when you asked")
+    return f"the first {given[0][0].sequence:,} are what was told live, by {given[0][1]}"
+
+
+def _check_slots(slots: Sequence[int], proven: ProvenRound) -> None:
+    """Slots ascend (`compile_asked`), are within the session's length, and are of the analyst's own share."""
+    session = proven.round.session
+    assert session is not None
+    length, shares, slotted = session.length, session.shares, session.turn_seconds > 0
+    if proven.place >= shares:
+        raise VerificationFailed(f"the session has {shares} shares, but yours is number {proven.place + 1}")
+    if slots[-1] >= length * (shares if slotted else 1):
+        raise VerificationFailed(f"the slot {slots[-1]} is beyond the session's length")
+    for slot in slots if slotted else ():
+        if slot % shares != proven.place:
+            raise VerificationFailed(f"the slot {slot} is another share's")
+
+
+def _encoded(statements: Iterable[Statement]) -> list[bytes]:
+    return [statement_to_bytes(each) for each in statements]
+
+
+def _read(
+    envelope: bytes, evidence: Evidence, trusted: Sequence[VerifierKey], told: Sequence[VerifierKey]
+) -> SessionReceiptPayload:
+    receipt = SessionReceiptPayload.from_bytes(open_envelope(envelope, SESSION_RECEIPT_TYPE, trusted, told))
+    about = (receipt.deployment, receipt.session, receipt.analyst)
+    if about != (evidence.deployment, evidence.round_id, evidence.analyst):
+        raise VerificationFailed(f"a receipt is of {receipt.analyst} in session {receipt.session}")
+    return receipt

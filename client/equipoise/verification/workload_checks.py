@@ -1,0 +1,88 @@
+"""The checks of what was asked: the receipt, and the workload that was used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from equipoise.errors import VerificationFailed
+from equipoise.model.share_limits import check_allowance
+from equipoise.model.times import from_microseconds
+from equipoise.queries.statements import Statement
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise.records.bundle import Bundle
+from equipoise.records.envelopes import open_envelope
+from equipoise.records.evidence import Evidence
+from equipoise.records.proven_round import ProvenRound
+from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.records.record import workload_commitment
+from equipoise.records.signed_notes import VerifierKey
+from equipoise.wire.workloads import workload_from_bytes, workload_to_bytes
+
+
+def check_receipt(
+    evidence: Evidence,
+    proven: ProvenRound,
+    kept: bytes | None,
+    trusted: Sequence[VerifierKey],
+    told: Sequence[VerifierKey],
+) -> tuple[ReceiptPayload | None, str]:
+    """The receipt of the workload that was in force, None where none was; and what it is, for people.
+
+    `kept`: the newest envelope that the analyst got itself. Raises `VerificationFailed`.
+    """
+    receipt = None if evidence.receipt is None else _read(evidence.receipt, evidence, trusted, told)
+    own = None if kept is None else _read(kept, evidence, trusted, told)
+    if receipt is not None and own is not None and evidence.receipt != kept:
+        problem = f"the bundle has the receipt of {_shown(receipt)}, you kept that of {_shown(own)}"
+        raise VerificationFailed(f"{problem}: another workload was used than the one in your receipt")
+    if receipt is None and own is not None and own.commitment is not None:
+        raise VerificationFailed(f"you kept a receipt of {_shown(own)}, but the bundle has none")
+    committed = None if receipt is None else receipt.commitment
+    if proven.seal is not None and committed != proven.commitment:
+        raise VerificationFailed("what was sealed is not what the receipt says")
+    whose = "the custodian's copy, none of your own was given" if own is None else "the same as your own"
+    return receipt, f"{'none' if receipt is None else _shown(receipt)}; {whose}"
+
+
+def check_workload(
+    bundle: Bundle, receipt: ReceiptPayload | None, proven: ProvenRound, own: Sequence[Statement] | None
+) -> tuple[CompiledWorkload | None, str]:
+    """The workload of the receipt, None where there is none; and what it is, for people.
+
+    `own`: what the analyst remembers to have asked. Raises `VerificationFailed`, `InvalidArgument` for a workload
+    that cannot be compiled, `BudgetExhausted` for one beyond the share.
+    """
+    salt, workload = bundle.evidence.salt, bundle.workload
+    if receipt is None or receipt.commitment is None:
+        if salt is not None or workload is not None:
+            raise VerificationFailed("no workload is committed to, but there is one")
+        if own is not None:
+            raise VerificationFailed("no workload of yours was in the round, but you say that you asked")
+        return None, "none"
+    if salt is None or workload is None:
+        raise VerificationFailed("a workload is committed to, but it is not there, or not its salt")
+    if workload_commitment(salt, workload) != receipt.commitment:
+        raise VerificationFailed("the workload is another than the one committed to")
+    statements = workload_from_bytes(workload)
+    if own is not None and workload_to_bytes(own) != workload_to_bytes(statements):
+        raise VerificationFailed("the workload is another than your statements")
+    compiled = compile_workload(statements, proven.schema)
+    check_allowance(compiled, proven.share.share)
+    if (compiled.statement_count, compiled.query_count) != (receipt.statements, receipt.queries):
+        raise VerificationFailed("the receipt counts other statements or queries than the workload has")
+    whose = "not compared with statements of your own" if own is None else "the same as your own"
+    return compiled, f"{compiled.statement_count:,} statements, {compiled.query_count:,} queries; {whose}"
+
+
+def _read(
+    envelope: bytes, evidence: Evidence, trusted: Sequence[VerifierKey], told: Sequence[VerifierKey]
+) -> ReceiptPayload:
+    receipt = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted, told))
+    about = (receipt.deployment, receipt.round_id, receipt.analyst)
+    if about != (evidence.deployment, evidence.round_id, evidence.analyst):
+        raise VerificationFailed(f"a receipt is of {receipt.analyst} in round {receipt.round_id}")
+    return receipt
+
+
+def _shown(receipt: ReceiptPayload) -> str:
+    return f"{from_microseconds(receipt.accept_time):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,1 @@
+"""Protobuf messages to values and back: the only place that knows equipoise.v1, with the clients."""

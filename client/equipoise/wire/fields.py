@@ -1,0 +1,74 @@
+"""What single fields of statements must hold, checked as they are written to messages and as they are read.
+
+A field's place is given as `path` and `name`, which are joined only for an error: there may be millions of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from equipoise.errors import InvalidArgument
+
+
+def checked_text(value: object, path: str, name: str) -> str:
+    """A string that UTF-8 can hold, and not an empty one."""
+    if not isinstance(value, str) or not value:
+        raise InvalidArgument(path + name, "must be a string, and not empty")
+    if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise InvalidArgument(path + name, "holds half of a surrogate pair")
+    return value
+
+
+def checked_texts(values: object, path: str, name: str) -> tuple[str, ...]:
+    """At least one of them."""
+    if not isinstance(values, tuple | list) or not values:
+        raise InvalidArgument(path + name, "must be at least one")
+    if all(isinstance(each, str) and each and each.isascii() for each in values):
+        return tuple(values)
+    return tuple(checked_text(each, path, f"{name}[{i}]") for i, each in enumerate(values))
+
+
+def checked_number(value: object, path: str, name: str) -> float:
+    """A number that is none of the NaNs."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidArgument(path + name, "is not a number")
+    try:
+        found = float(value)
+    except OverflowError:
+        found = math.nan
+    if math.isnan(found):
+        raise InvalidArgument(path + name, "is not a number, or too large for one")
+    return found
+
+
+def refuse_unknown_fields(message: Message, path: str) -> None:
+    """Raises `InvalidArgument` for fields of a message that protobuf does not know, naming the first one's place.
+
+    Protobuf keeps such fields; here they would be signed and stored without being understood.
+    """
+    size = message.ByteSize()
+    known = type(message)()
+    known.CopyFrom(message)
+    known.DiscardUnknownFields()
+    if known.ByteSize() != size:
+        where, number = next(_unknown_fields(message, path))
+        raise InvalidArgument(where, f"has an unknown field with number {number}")
+
+
+def _unknown_fields(message: Message, path: str) -> Iterator[tuple[str, int]]:
+    unknown = UnknownFieldSet(message)
+    for i in range(len(unknown)):
+        yield path, unknown[i].field_number
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is None:
+            continue
+        name = f"{path}.{descriptor.name}"
+        if isinstance(value, Message):
+            yield from _unknown_fields(value, name)
+        else:
+            for i, each in enumerate(value):
+                yield from _unknown_fields(each, f"{name}[{i}]")

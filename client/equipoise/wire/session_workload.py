@@ -1,0 +1,32 @@
+"""Compiles what was asked in a session from its bytes, for both sides of the wire."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from equipoise.queries import workload_compiler
+from equipoise.queries.schema import Schema
+from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise.wire.outline import asked_from_bytes
+from equipoise.wire.statements import statement_from_bytes
+
+
+def compile_statement(data: bytes, schema: Schema, path: str = "statement") -> CompiledStatement:
+    """Compiles one Statement message. Raises `InvalidArgument` naming what is below `path`."""
+    return workload_compiler.compile_statement(statement_from_bytes(data, path), schema, path)
+
+
+def compile_asked(data: bytes, schema: Schema, most_statements: int | None = None) -> SessionWorkload:
+    """Compiles the workload of a session, as `asked_to_bytes` writes it.
+
+    Raises `InvalidArgument` for any other, naming for example `statements[3].predicate.among`, and
+    `BudgetExhausted` for more than `most_statements`.
+    """
+    pieces, slots = asked_from_bytes(data, most_statements)
+    # Much is asked again and again: it is compiled once.
+    compiled: dict[bytes, CompiledStatement] = {}
+    for i, piece in enumerate(pieces):
+        if piece not in compiled:
+            compiled[piece] = compile_statement(piece, schema, f"statements[{i}]")
+    return SessionWorkload(np.array(slots, dtype=np.int64), tuple(compiled[piece] for piece in pieces))

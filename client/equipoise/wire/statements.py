@@ -1,0 +1,179 @@
+"""Statements to messages and back: the one place that knows the message of every kind.
+
+What comes from the other side is checked completely: unknown fields, unset choices, NaN. A malformed message raises
+`InvalidArgument` naming the field as the message calls it. Whether attributes exist and numbers are in range is
+seen when a statement is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from google.protobuf.message import DecodeError
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.predicate_compiler import MAX_DEPTH
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
+from equipoise.queries.statements import (
+    CappedSum,
+    CountDistinct,
+    Marginal,
+    Quantile,
+    Statement,
+    Statistic,
+    Variance,
+)
+from equipoise.v1 import types_pb2
+from equipoise.wire.fields import checked_number, checked_text, checked_texts, refuse_unknown_fields
+
+MAX_STATEMENT_BYTES = 1 << 20  # far beyond any that compiles, but for one that lists very many categories
+
+
+def statement_to_bytes(statement: Statement) -> bytes:
+    """The bytes of one Statement message, the same for equal statements. Raises `InvalidArgument`."""
+    message = types_pb2.Statement()
+    write_statement(statement, message, "statement")
+    return message.SerializeToString(deterministic=True)
+
+
+def statement_from_bytes(data: bytes, path: str = "statement") -> Statement:
+    """Reads one Statement message. Raises `InvalidArgument`, naming what is below `path`."""
+    if len(data) > MAX_STATEMENT_BYTES:
+        raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
+    return read_statement(data, path)
+
+
+def write_statement(statement: Statement, target: types_pb2.Statement, path: str) -> None:
+    """Fills a message. Raises `InvalidArgument` naming what is below `path`."""
+    if isinstance(statement, Marginal):
+        target.marginal.SetInParent()
+        target.marginal.attributes.extend(checked_texts(statement.attributes, path, ".marginal.attributes"))
+        if statement.where is not None:
+            _write_predicate(statement.where, target.marginal.where, f"{path}.marginal.where", 1)
+    elif isinstance(statement, Statistic):
+        _write_statistic(statement, target.statistic, f"{path}.statistic")
+    else:
+        _write_predicate(statement, target.predicate, f"{path}.predicate", 1)
+
+
+def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: str, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise InvalidArgument(path, f"is nested deeper than {MAX_DEPTH} levels")
+    match predicate:
+        case Among(attribute, categories):
+            target.among.attribute = checked_text(attribute, path, ".among.attribute")
+            target.among.categories.extend(checked_texts(categories, path, ".among.categories"))
+        case Interval(attribute, low, high):
+            target.interval.attribute = checked_text(attribute, path, ".interval.attribute")
+            target.interval.low = checked_number(low, path, ".interval.low")
+            target.interval.high = checked_number(high, path, ".interval.high")
+        case AllOf(conditions) | AnyOf(conditions):
+            kind = "all" if isinstance(predicate, AllOf) else "any"
+            if not isinstance(conditions, tuple | list) or not conditions:
+                raise InvalidArgument(f"{path}.{kind}.conditions", "must be at least one")
+            parts = target.all.conditions if isinstance(predicate, AllOf) else target.any.conditions
+            for i, condition in enumerate(conditions):
+                _write_predicate(condition, parts.add(), f"{path}.{kind}.conditions[{i}]", depth + 1)
+        case Not(condition):
+            _write_predicate(condition, target.negation, f"{path}.negation", depth + 1)
+        case _:
+            raise InvalidArgument(path, "is not a predicate")
+
+
+def read_statement(data: bytes, path: str) -> Statement:
+    """Reads one Statement message of any size. Raises `InvalidArgument` naming what is below `path`."""
+    message = types_pb2.Statement()
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        raise InvalidArgument(path, "is not a serialized Statement, or is nested too deeply") from None
+    try:
+        return _statement_of(message)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{path}{error.field}", error.problem) from None
+
+
+def _statement_of(message: types_pb2.Statement) -> Statement:
+    """The statement; errors name what is within it, `.predicate.among` for example."""
+    refuse_unknown_fields(message, "")
+    match message.WhichOneof("statement"):
+        case "predicate":
+            return _read_predicate(message.predicate, ".predicate", 1)
+        case "marginal":
+            marginal = message.marginal
+            attributes = checked_texts(tuple(marginal.attributes), ".marginal", ".attributes")
+            where = marginal.HasField("where")
+            return Marginal(attributes, _read_predicate(marginal.where, ".marginal.where", 1) if where else None)
+        case "statistic":
+            return _read_statistic(message.statistic, ".statistic")
+        case _:
+            raise InvalidArgument("", "is neither a predicate nor a marginal nor a statistic")
+
+
+def _read_predicate(message: types_pb2.Predicate, path: str, depth: int) -> Predicate:
+    if depth > MAX_DEPTH:
+        raise InvalidArgument(path, f"is nested deeper than {MAX_DEPTH} levels")
+    match message.WhichOneof("condition"):
+        case "among":
+            among = message.among
+            attribute = checked_text(among.attribute, path, ".among.attribute")
+            return Among(attribute, checked_texts(tuple(among.categories), path, ".among.categories"))
+        case "interval":
+            interval = message.interval
+            return Interval(
+                checked_text(interval.attribute, path, ".interval.attribute"),
+                checked_number(interval.low, path, ".interval.low"),
+                checked_number(interval.high, path, ".interval.high"),
+            )
+        case "all":
+            return AllOf(_read_conditions(message.all.conditions, f"{path}.all.conditions", depth))
+        case "any":
+            return AnyOf(_read_conditions(message.any.conditions, f"{path}.any.conditions", depth))
+        case "negation":
+            return Not(_read_predicate(message.negation, f"{path}.negation", depth + 1))
+        case _:
+            raise InvalidArgument(path, "holds no condition")
+
+
+def _read_conditions(messages: Sequence[types_pb2.Predicate], path: str, depth: int) -> tuple[Predicate, ...]:
+    if not messages:
+        raise InvalidArgument(path, "must be at least one")
+    return tuple(_read_predicate(each, f"{path}[{i}]", depth + 1) for i, each in enumerate(messages))
+
+
+def _write_statistic(statistic: Statistic, target: types_pb2.Statistic, path: str) -> None:
+    match statistic:
+        case Quantile(attribute, level, window):
+            target.quantile.attribute = checked_text(attribute, path, ".quantile.attribute")
+            target.quantile.level = checked_number(level, path, ".quantile.level")
+            target.quantile.window = checked_number(window, path, ".quantile.window")
+        case Variance(attribute):
+            target.variance.attribute = checked_text(attribute, path, ".variance.attribute")
+        case CountDistinct(attributes):
+            target.count_distinct.attributes.extend(checked_texts(attributes, path, ".count_distinct.attributes"))
+        case CappedSum(attribute, cap):
+            target.capped_sum.attribute = checked_text(attribute, path, ".capped_sum.attribute")
+            target.capped_sum.cap = checked_number(cap, path, ".capped_sum.cap")
+
+
+def _read_statistic(message: types_pb2.Statistic, path: str) -> Statistic:
+    match message.WhichOneof("statistic"):
+        case "quantile":
+            quantile = message.quantile
+            return Quantile(
+                checked_text(quantile.attribute, path, ".quantile.attribute"),
+                checked_number(quantile.level, path, ".quantile.level"),
+                checked_number(quantile.window, path, ".quantile.window"),
+            )
+        case "variance":
+            return Variance(checked_text(message.variance.attribute, path, ".variance.attribute"))
+        case "count_distinct":
+            attributes = tuple(message.count_distinct.attributes)
+            return CountDistinct(checked_texts(attributes, path, ".count_distinct.attributes"))
+        case "capped_sum":
+            return CappedSum(
+                checked_text(message.capped_sum.attribute, path, ".capped_sum.attribute"),
+                checked_number(message.capped_sum.cap, path, ".capped_sum.cap"),
+            )
+        case _:
+            raise InvalidArgument(path, "holds no statistic")

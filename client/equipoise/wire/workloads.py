@@ -1,0 +1,94 @@
+"""Schemas and workloads to messages and back.
+
+What comes from the other side is checked completely: versions, unknown fields, unset choices, NaN. A malformed
+workload raises `InvalidArgument` naming the field as the message calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.schema import Schema, make_attribute
+from equipoise.queries.statements import Statement
+from equipoise.v1 import types_pb2
+from equipoise.wire.fields import refuse_unknown_fields
+from equipoise.wire.outline import VERSION, outline
+from equipoise.wire.statements import read_statement, write_statement
+
+MAX_REMEMBERED = 1 << 16  # statements of one workload that are not read again where they are repeated
+
+
+def schema_to_message(schema: Schema) -> types_pb2.Schema:
+    """The message of a schema."""
+    return types_pb2.Schema(
+        attributes=[
+            types_pb2.Attribute(
+                name=each.name,
+                categories=each.categories,
+                edges=each.edges,
+                missing=each.missing,
+                unknown=each.unknown,
+                clamp=each.clamp,
+            )
+            for each in schema.attributes
+        ]
+    )
+
+
+def schema_from_message(message: types_pb2.Schema) -> Schema:
+    """Reads a schema. Raises `InvalidArgument`, naming for example `schema.attributes[2].edges`."""
+    refuse_unknown_fields(message, "schema")
+    return Schema(
+        tuple(
+            make_attribute(
+                f"schema.attributes[{i}]",
+                each.name,
+                tuple(each.categories),
+                tuple(each.edges),
+                each.missing,
+                each.unknown,
+                each.clamp,
+            )
+            for i, each in enumerate(message.attributes)
+        )
+    )
+
+
+def workload_to_bytes(statements: Sequence[Statement]) -> bytes:
+    """The bytes of a Workload message, the same for equal statements. Raises `InvalidArgument`."""
+    message = types_pb2.Workload(version=VERSION)
+    for i, statement in enumerate(statements):
+        write_statement(statement, message.statements.add(), f"statements[{i}]")
+    if not statements:
+        raise InvalidArgument("statements", "are empty; a workload asks for something")
+    return message.SerializeToString(deterministic=True)
+
+
+def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tuple[Statement, ...]:
+    """Reads a Workload message. Raises `InvalidArgument`, naming for example `statements[3].predicate.among`.
+
+    Statements take many times their bytes once they are read, so they are counted and measured before, and read
+    one at a time: raises `BudgetExhausted` for more than `most_statements`.
+    """
+    found = outline(data, most_statements)
+    if found.version != VERSION:
+        raise InvalidArgument("version", f"is {found.version}, but must be {VERSION}")
+    if found.unknown_field is not None:
+        raise InvalidArgument("workload", f"has an unknown field with number {found.unknown_field}")
+    if found.slots is not None:
+        raise InvalidArgument("slots", "belong to sessions; a workload that is submitted has none")
+    if not found.statements:
+        raise InvalidArgument("statements", "are empty; a workload asks for something")
+    # Large workloads ask many things more than once: those are read once, and then compiled once, too.
+    read: dict[bytes, Statement] = {}
+    statements = []
+    for i, (start, stop) in enumerate(found.statements):
+        piece = data[start:stop]
+        statement = read.get(piece)
+        if statement is None:
+            statement = read_statement(piece, f"statements[{i}]")
+            if len(read) < MAX_REMEMBERED:
+                read[piece] = statement
+        statements.append(statement)
+    return tuple(statements)

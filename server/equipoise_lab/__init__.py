@@ -1,0 +1,1 @@
+"""Planning, simulation, empirical audits and the demo: what needs no deployment."""

@@ -1,0 +1,179 @@
+"""A certified lower bound on the epsilon that a mechanism really has, from its outcomes on two neighbouring inputs.
+
+A mechanism is (epsilon, delta)-DP only if `P(S) <= e^epsilon P'(S) + delta` for every event `S`. One half of the
+runs chooses the event, the other half alone bounds both probabilities (Clopper & Pearson 1934), so the choice
+needs no correction however many events were looked at. Pure statistics: any two samplers of outcomes will do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta, binom
+
+# The parts of one outcome. Parts are weighed one by one, so what tells only together belongs in one part.
+Outcome = tuple[Hashable, ...]
+# The outcome of the run with this number; runs must be independent of one another.
+Sampler = Callable[[int], Outcome]
+
+MAX_EPSILON = 500.0  # whose exponential is far from the largest double
+SMOOTHING = 0.5  # added to every count, so that a part seen once does not decide
+
+
+@dataclass(frozen=True)
+class Event:
+    """The outcomes whose parts' weights, times `sign`, sum to at least `threshold`; unknown parts weigh 0."""
+
+    weights: tuple[Mapping[Hashable, float], ...]
+    sign: int
+    threshold: float
+
+    def contains(self, outcome: Outcome) -> bool:
+        """Whether the outcome is in the event."""
+        return self.sign * weight_of(self.weights, outcome) >= self.threshold
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """With confidence `1 - level` the mechanism is not (`e`, `delta`)-DP for any `e` below `epsilon`.
+
+    The event was hit in `hits` of `runs` runs on the one input, and in `other_hits` on the other.
+    """
+
+    epsilon: float
+    hits: int
+    other_hits: int
+    runs: int
+
+
+def certify(first: Sampler, second: Sampler, runs: int, delta: float, level: float) -> Certificate:
+    """Run each sampler `2 runs` times: with numbers below `runs` to choose the event, with the others to test it.
+
+    The certified epsilon exceeds the true one with probability at most `level`, whatever the mechanism.
+    Raises `ValueError` unless `runs >= 1`, `0 <= delta < 1` and `0 < level < 1`.
+    """
+    check(runs, delta, level)
+    training = [[sampler(run) for run in range(runs)] for sampler in (first, second)]
+    event = most_telling_event(training[0], training[1], delta, level)
+    hits, other_hits = (
+        sum(event.contains(sampler(run)) for run in range(runs, 2 * runs)) for sampler in (first, second)
+    )
+    if event.sign < 0:
+        hits, other_hits = other_hits, hits
+    epsilon = float(certified_epsilon(np.array([hits]), np.array([other_hits]), runs, delta, level)[0])
+    return Certificate(epsilon, hits, other_hits, runs)
+
+
+def certified_epsilon(
+    hits: NDArray[np.int64], other_hits: NDArray[np.int64], runs: int, delta: float, level: float
+) -> NDArray[np.float64]:
+    """The lower bound on epsilon that these numbers of hits, of `runs` on either side, certify. Never below 0.
+
+    Each of the two one-sided bounds `p >= low`, `q <= high` fails with probability at most `level / 2`; where both
+    hold, `p <= e^epsilon q + delta` gives `epsilon >= log((low - delta) / high)`.
+    """
+    low = np.where(hits > 0, beta.ppf(level / 2, np.maximum(hits, 1), runs - hits + 1), 0.0)
+    high = np.where(other_hits < runs, beta.isf(level / 2, other_hits + 1, np.maximum(runs - other_hits, 1)), 1.0)
+    ratio = np.maximum(low - delta, 0.0) / high
+    return np.asarray(np.log(np.maximum(ratio, 1.0)))
+
+
+def power(chance: float, other: float, runs: int, delta: float, level: float, claim: float) -> float:
+    """The exact probability that an event of these two probabilities refutes `claim`: certifies more than it."""
+    check(runs, delta, level)
+    counts = np.arange(runs + 1)
+    low = np.where(counts > 0, beta.ppf(level / 2, np.maximum(counts, 1), runs - counts + 1), 0.0)
+    high = np.where(counts < runs, beta.isf(level / 2, counts + 1, np.maximum(runs - counts, 1)), 1.0)
+    # `high` grows with its count, so for each number of hits the refuting numbers of other hits are the first ones.
+    refuting = np.searchsorted(high, np.maximum(low - delta, 0.0) * math.exp(-claim), side="left")
+    return float(np.dot(binom.pmf(counts, runs, chance), binom.cdf(refuting - 1, runs, other)))
+
+
+def detectable_epsilon(runs: int, delta: float, level: float, claim: float, chance: float) -> float | None:
+    """The smallest true epsilon that refutes `claim` with at least this chance, where the best event is found.
+
+    Of all mechanisms with an epsilon, at a delta, randomised response with that delta tells most (Kairouz, Oh &
+    Viswanath 2015): its event has the chances `(e^epsilon + delta) / (1 + e^epsilon)` and `(1 - delta) / (1 +
+    e^epsilon)`. So no mechanism with a smaller epsilon is found out as reliably. None where so few runs certify no
+    epsilon above the claim, whatever they show. Right to 10^-3.
+    """
+    if largest_certified(runs, delta, level) <= claim:
+        return None
+
+    def found(epsilon: float) -> bool:
+        odds = math.exp(epsilon)
+        return power((odds + delta) / (1 + odds), (1 - delta) / (1 + odds), runs, delta, level, claim) >= chance
+
+    low, high = claim, claim + 1
+    while not found(high):
+        low, high = high, 2 * high
+        if high > MAX_EPSILON:
+            return None
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high
+
+
+def largest_certified(runs: int, delta: float, level: float) -> float:
+    """The most that can be certified: every run on the one input hits the event, and none on the other."""
+    return float(certified_epsilon(np.array([runs]), np.array([0]), runs, delta, level)[0])
+
+
+def most_telling_event(first: Sequence[Outcome], second: Sequence[Outcome], delta: float, level: float) -> Event:
+    """The event with the largest certified epsilon on these outcomes, among thresholds of likelihood ratios.
+
+    The ratios are that of all parts as if they were independent, and that of each part alone: beside many parts
+    that tell nothing, one that tells is lost in a sample. Either side may be the likelier one: `sign` -1 is an
+    event that `second` hits more often.
+    """
+    every = tuple(
+        log_ratios([outcome[part] for outcome in first], [outcome[part] for outcome in second])
+        for part in range(len(first[0]))
+    )
+    alone = [tuple(table if own == part else {} for own, table in enumerate(every)) for part in range(len(every))]
+    best, telling = -1.0, Event(every, 1, math.inf)
+    for weights in [every, *(alone if len(every) > 1 else ())]:
+        scores = [np.sort([weight_of(weights, outcome) for outcome in side]) for side in (first, second)]
+        for sign, (ours, theirs) in ((1, scores), (-1, scores[::-1])):
+            thresholds = np.unique(sign * ours)
+            hits, other_hits = (at_least(np.sort(sign * side), thresholds) for side in (ours, theirs))
+            certified = certified_epsilon(hits, other_hits, len(first), delta, level)
+            place = int(np.argmax(certified))
+            if certified[place] > best:
+                best, telling = float(certified[place]), Event(weights, sign, float(thresholds[place]))
+    return telling
+
+
+def log_ratios(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> dict[Hashable, float]:
+    """The smoothed log-likelihood ratio of every value of one part."""
+    counts, others = Counter(ours), Counter(theirs)
+    return {
+        value: math.log((counts[value] + SMOOTHING) / (others[value] + SMOOTHING))
+        for value in counts.keys() | others.keys()
+    }
+
+
+def weight_of(weights: Sequence[Mapping[Hashable, float]], outcome: Outcome) -> float:
+    """The summed weight of an outcome's parts."""
+    return math.fsum(table.get(value, 0.0) for table, value in zip(weights, outcome, strict=True))
+
+
+def at_least(ascending: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many of the sorted numbers reach each threshold."""
+    return np.asarray(len(ascending) - np.searchsorted(ascending, thresholds, side="left"))
+
+
+def check(runs: int, delta: float, level: float) -> None:
+    """Raises `ValueError`, naming the number, where an audit could certify nothing or anything."""
+    if runs < 1:
+        raise ValueError(f"runs: {runs} is below 1")
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta: {delta} is not between 0 and 1")
+    if not 0 < level < 1:
+        raise ValueError(f"level: {level} is not between 0 and 1")

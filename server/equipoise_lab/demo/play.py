@@ -1,0 +1,142 @@
+"""The demo's round, played by the operator and the airlines through a real server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.clients.analyst import Client
+from equipoise.clients.operator import Operator
+from equipoise.errors import WrongState
+from equipoise.model.accounts import Account, Budget
+from equipoise.model.rounds import RoundDetail, RoundState, Share, Terms
+from equipoise.queries.statements import Statement
+from equipoise.results import Results
+from equipoise_lab.demo.table import RECORDS, SCHEMA
+from equipoise_lab.demo.workloads import query_count
+
+DATASET = "flights"
+TABLE_FILE = "flights.csv"
+DATA_BUDGET = Budget(1.0, 1 / RECORDS**2)
+ANALYST_BUDGET = Budget(1.0, 1e-6)
+BETA = 0.05
+CAP_EPSILON = 3.0  # of both ledgers: something is left to try things with
+CUT_AFTER = 1  # messages that arrive before one airline's connection is cut
+
+Workloads = Mapping[str, tuple[Statement, ...]]
+AnswerChain = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Played:
+    """What came of the round, as those who took part saw it.
+
+    `synopsis` int64[records, attributes]; `seconds` from sealing until results could be read; `cut` is the airline
+    whose connection was closed after `CUT_AFTER` messages and whose stream another connection resumed.
+    """
+
+    detail: RoundDetail
+    results: Mapping[str, Results]
+    synopsis: NDArray[np.int64]
+    data_account: Account
+    analyst_accounts: Mapping[str, Account]
+    seconds: float
+    cut: str
+
+
+def play(
+    operator: Operator,
+    profiles: Path,
+    workloads: Workloads,
+    told: AnswerChain,
+    follow: Callable[[RoundDetail], None],
+) -> Played:
+    """From registering the table to the last result. `told` hears of the steps, `follow` of the run's progress."""
+    told("The operator registers the table and admits the airlines.")
+    operator.register_dataset(
+        DATASET,
+        TABLE_FILE,
+        SCHEMA,
+        Budget(CAP_EPSILON, DATA_BUDGET.delta),
+        Budget(CAP_EPSILON, ANALYST_BUDGET.delta),
+    )
+    for airline in workloads:
+        operator.add_analyst(airline, profiles / airline)
+    opened = operator.open(_terms(workloads))
+    round_id = opened.round.id
+    told(f"Round {round_id} is open; promised error {opened.plan.promised_error:.3f}, before any question is seen.")
+    with ThreadPoolExecutor(len(workloads)) as airlines:
+        list(airlines.map(lambda airline: _submit(profiles / airline, round_id, workloads[airline]), workloads))
+        told(f"{len(workloads)} airlines have submitted {sum(map(query_count, workloads.values())):,} queries.")
+        start = time.monotonic()
+        operator.seal(round_id)
+        told("Sealed: both budgets are reserved. The worker process starts.")
+        ran = operator.run_to_completion(round_id, follow)
+        operator.release(round_id)
+        for ended in airlines.map(lambda airline: _wait(profiles / airline, round_id), workloads):
+            if ended is not RoundState.RELEASED:
+                raise WrongState("the round was not released")
+        seconds = time.monotonic() - start
+        told("Released: every airline's stream opens at the same moment.")
+        cut = next(iter(workloads))
+        streams = {
+            airline: airlines.submit(_read_cut if airline == cut else _read, profiles / airline, round_id)
+            for airline in workloads
+        }
+        results = {airline: stream.result() for airline, stream in streams.items()}
+        told(f"All results are in. {cut}'s connection was cut in the middle and its stream resumed.")
+    with Client.from_profile(profiles / cut) as client:
+        synopsis = client.synopsis(round_id)
+    accounts = {account.name: account for account in operator.accounts(DATASET)}
+    return Played(
+        detail=ran,
+        results=results,
+        synopsis=synopsis,
+        data_account=accounts[f"data/{DATASET}"],
+        analyst_accounts={airline: accounts[f"analyst/{DATASET}/query/{airline}"] for airline in workloads},
+        seconds=seconds,
+        cut=cut,
+    )
+
+
+def _terms(workloads: Workloads) -> Terms:
+    return Terms(
+        dataset=DATASET,
+        shares=tuple(Share(name, len(asked), query_count(asked)) for name, asked in workloads.items()),
+        data_budget=DATA_BUDGET,
+        analyst_budget=ANALYST_BUDGET,
+        unit="query",
+        beta=BETA,
+        mechanism="equilibrium",
+    )
+
+
+def _submit(profile: Path, round_id: str, statements: tuple[Statement, ...]) -> None:
+    with Client.from_profile(profile) as client:
+        client.submit(round_id, statements)
+
+
+def _wait(profile: Path, round_id: str) -> RoundState:
+    with Client.from_profile(profile) as client:
+        return client.wait(round_id).state
+
+
+def _read(profile: Path, round_id: str) -> Results:
+    with Client.from_profile(profile) as client:
+        return client.results(round_id)
+
+
+def _read_cut(profile: Path, round_id: str) -> Results:
+    """Reads the first messages, closes the connection under the stream, and resumes over another connection."""
+    with Client.from_profile(profile) as client:
+        stream = client.stream(round_id)
+        first = [next(stream) for _ in range(CUT_AFTER)]
+    with Client.from_profile(profile) as client:
+        rest = client.stream(round_id, after=first[-1].sequence)
+        return Results.collect(round_id, [*first, *rest])

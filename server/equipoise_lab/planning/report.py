@@ -1,0 +1,146 @@
+"""A comparison of the mechanisms, as it is printed: to people, or as one JSON object."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from equipoise.model.accounts import Budget
+from equipoise_lab.planning.request import in_words
+from equipoise_lab.simulation.simulate import analyst_pair
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.planner import Candidate, Comparison
+
+RULE = (
+    "smallest alpha (within 5 % counts as equal, 1/2 or more as saying nothing), then smallest promise to "
+    "certified answers, then nothing charged to analysts, then alpha and seconds; plans beyond the limits last"
+)
+COLUMNS = ("alpha", "promise", "no bound", "eps_A", "time", "memory")
+MAX_PARAMETERS = 400  # characters shown to people; JSON has all
+
+
+def as_json(setting: PublicParameters, comparison: Comparison) -> dict[str, object]:
+    """The object that `--json` prints. Errors are fractions of the records; what is infinite or nothing is null."""
+    return {
+        "records": setting.records,
+        "universe_size": setting.universe_size,
+        "attributes": list(setting.attributes),
+        "analysts": len(setting.shares),
+        "statements": setting.statements,
+        "queries": setting.queries,
+        "sensitivity": sum(share.moved for share in setting.shares),
+        "support": setting.largest_support,
+        "unit": setting.unit,
+        "beta": setting.beta,
+        "data_budget": asdict(setting.data_budget),
+        "analyst_budget": asdict(setting.analyst_budget) if setting.protects_analysts else None,
+        "mechanisms": [_fields(each, setting) for each in comparison.candidates],
+        "choice": None if comparison.chosen is None else comparison.chosen.mechanism,
+        "rule": RULE,
+    }
+
+
+def _fields(each: Candidate, setting: PublicParameters) -> dict[str, object]:
+    plan = each.plan
+    fields: dict[str, object] = {
+        "mechanism": each.mechanism,
+        "feasible": plan is not None,
+        "why_not": _why_not(each) or None,
+        "beyond_limits": each.beyond or None,
+    }
+    if plan is None:
+        return fields
+    on_data, on_analysts = data_pair(plan, setting), analyst_pair(plan, setting)
+    return fields | {
+        "alpha": each.alpha,
+        "promised_error": plan.promised_error,
+        "uncertified_at_most": plan.uncertified_at_most,
+        "seconds": plan.seconds,
+        "memory_bytes": plan.memory_bytes,
+        "data_cost": asdict(on_data),
+        "analyst_cost": None if on_analysts is None else asdict(on_analysts),
+        "parameters": json.loads(plan.parameters),
+    }
+
+
+def data_pair(plan: Plan, setting: PublicParameters) -> Budget:
+    """What the people in the table lose, at the budget's delta."""
+    return Budget(epsilon_for(plan.data_cost, setting.data_budget.delta), setting.data_budget.delta)
+
+
+def print_comparison(console: Console, setting: PublicParameters, comparison: Comparison) -> None:
+    """A row for each mechanism that can serve, a line for each that cannot, and the choice."""
+    shown = Table(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+    shown.add_column("mechanism", no_wrap=True)
+    for column in COLUMNS:
+        shown.add_column(column, justify="right", no_wrap=True)
+    for each in comparison.candidates:
+        if each.plan is not None:
+            marked = "> " if each is comparison.chosen else "  "
+            shown.add_row(marked + each.mechanism, *_cells(each, each.plan, setting))
+    if shown.row_count:
+        console.print(shown)
+    for name, text in _lines(setting, comparison):
+        console.print(f"{name:<13}{text}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _cells(each: Candidate, plan: Plan, setting: PublicParameters) -> Iterator[str]:
+    on_analysts = analyst_pair(plan, setting)
+    yield _error(each.alpha)
+    yield _error(plan.promised_error)
+    yield f"{min(1.0, plan.uncertified_at_most / setting.queries):.2%}" if plan.uncertified_at_most else "none"
+    yield "-" if on_analysts is None else f"{on_analysts.epsilon:.3g}"
+    yield _duration(plan.seconds)
+    yield f"{plan.memory_bytes / 2**30:,.1f} GiB"
+
+
+def _lines(setting: PublicParameters, comparison: Comparison) -> Iterator[tuple[str, str]]:
+    yield (
+        "round",
+        f"{setting.queries:,} queries in {setting.statements:,} statements by {len(setting.shares):,} analysts, "
+        f"about {setting.records:,} records of {setting.universe_size:,} possible ones; unit {setting.unit}",
+    )
+    for each in comparison.candidates:
+        if each.plan is None:
+            yield "cannot", f"{each.mechanism}: {_why_not(each)}"
+        elif each.beyond:
+            yield "beyond", f"{each.mechanism}: {each.beyond}"
+    yield "alpha", "what an answer is said to err by at most, on average; one without a bound counts as 1"
+    yield "promise", "the largest bound of an answer that has one"
+    yield "no bound", "the part of the answers that may end uncertified, at most"
+    if setting.protects_analysts:
+        yield "eps_A", f"what the round costs an analyst, of {setting.analyst_budget.epsilon:g}"
+    else:
+        yield "eps_A", "the analysts are not protected from one another"
+    if comparison.chosen is None or comparison.chosen.plan is None:
+        yield "chosen", "none: no mechanism can serve this round"
+        return
+    parameters = comparison.chosen.plan.parameters
+    if len(parameters) > MAX_PARAMETERS:
+        parameters = f"{parameters[:MAX_PARAMETERS]}... (all of them with --json)"
+    yield "chosen", comparison.chosen.mechanism
+    yield "by", RULE
+    yield "parameters", parameters
+
+
+def _why_not(each: Candidate) -> str:
+    return "" if each.refusal is None else in_words(each.refusal).message
+
+
+def _error(error: float) -> str:
+    return f"{error:.4f}" if error < 1 else "1"
+
+
+def _duration(seconds: float) -> str:
+    if not math.isfinite(seconds) or seconds >= 1e7:
+        return "months"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:,.0f} min" if seconds < 6000 else f"{seconds / 3600:,.0f} h"

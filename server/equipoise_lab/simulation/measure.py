@@ -1,0 +1,102 @@
+"""How wrong the answers of one run are: of the synopsis, after repair, and of the certified ones only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The largest, the 99th percentile and the mean of |answer - truth|, as fractions of the records."""
+
+    max: float
+    p99: float
+    mean: float
+
+    @staticmethod
+    def between(answers: NDArray[np.float64], truth: NDArray[np.float64]) -> Errors | None:
+        """None where there is no answer."""
+        if answers.size == 0:
+            return None
+        distances = np.abs(answers - truth)
+        return Errors(float(distances.max()), float(np.quantile(distances, 0.99)), float(distances.mean()))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run. `synopsis` is None for mechanisms without one, `certified` where nothing is certified.
+
+    `answered_by` counts the queries by how they were answered, `analysts_with` the analysts of whose answers at
+    least one was given so; `outside_bound` counts certified answers further from the truth than their own bound:
+    with any, the run broke the promise that `beta` is about. `seconds` of the mechanism alone.
+    """
+
+    seed: int
+    synopsis: Errors | None
+    delivered: Errors
+    certified: Errors | None
+    answered_by: Mapping[str, int]
+    analysts_with: Mapping[str, int]
+    uncertified: int
+    outside_bound: int
+    seconds: float
+
+
+def measure_run(
+    workload: CompiledWorkload, truth: NDArray[np.float64], outcome: Outcome, seed: int, seconds: float
+) -> Run:
+    """Compares an outcome with `truth` float64[k]; the outcome's analysts are in the workload's order."""
+    answers = _joined(list(outcome.answers.values()))
+    values = answers.values / 2.0**GRID_BITS
+    certified = answers.bounds != NO_BOUND
+    delivered = Errors.between(values, truth)
+    if delivered is None:
+        raise ValueError("there is no query to measure")
+    synopsis = None
+    if len(outcome.synopsis):
+        synopsis = Errors.between(workload.record_counts(outcome.synopsis) / len(outcome.synopsis), truth)
+    bounds = answers.bounds / 2.0**GRID_BITS
+    return Run(
+        seed=seed,
+        synopsis=synopsis,
+        delivered=delivered,
+        certified=Errors.between(values[certified], truth[certified]),
+        answered_by=_by_method(answers.methods),
+        analysts_with=_by_method(np.concatenate([np.unique(own.methods) for own in outcome.answers.values()])),
+        uncertified=int(np.count_nonzero(~certified)),
+        outside_bound=int(np.count_nonzero(np.abs(values - truth)[certified] > bounds[certified])),
+        seconds=seconds,
+    )
+
+
+def mean_errors(errors: list[Errors | None]) -> Errors | None:
+    """The mean over runs of each number; None where a run has none."""
+    present = [each for each in errors if each is not None]
+    if not present or len(present) < len(errors):
+        return None
+    return Errors(
+        *(float(np.mean([getattr(each, name) for each in present])) for name in ("max", "p99", "mean")),
+    )
+
+
+def _by_method(methods: NDArray[np.uint8]) -> dict[str, int]:
+    numbers, counts = np.unique(methods, return_counts=True)
+    return {
+        AnswerMethod(number).label: count for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
+    }
+
+
+def _joined(answers: list[Answers]) -> Answers:
+    return Answers(
+        np.concatenate([each.values for each in answers]),
+        np.concatenate([each.methods for each in answers]),
+        np.concatenate([each.bounds for each in answers]),
+    )

@@ -1,0 +1,168 @@
+"""What a simulation says at the end: to people, or as one JSON object."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from equipoise.model.accounts import Budget
+from equipoise_lab.simulation.measure import Errors, Run, mean_errors
+from equipoise_lab.simulation.simulate import Report
+from equipoise_server.mechanisms.interface import Plan
+
+METHOD_NAMES = {"uncertified": "left uncertified", "synopsis": "from the synopsis"}
+
+
+def as_json(report: Report) -> dict[str, object]:
+    """The object that `--json` prints. Errors are fractions of the records; what is infinite or nothing is null."""
+    setting, plan, game = report.setting, report.plan, report.game
+    return {
+        "records": setting.records,
+        "universe_size": setting.universe_size,
+        "analysts": len(setting.shares),
+        "statements": sum(share.statements for share in setting.shares),
+        "queries": report.queries,
+        "unit": setting.unit,
+        "beta": setting.beta,
+        "mechanism": plan.mechanism,
+        "parameters": json.loads(plan.parameters),
+        "data_cost": asdict(report.data_cost),
+        "analyst_cost": None if report.analyst_cost is None else asdict(report.analyst_cost),
+        "predicted": {
+            "promised_error": plan.promised_error,
+            "uncertified_at_most": plan.uncertified_at_most,
+            "game_bound": None if game is None else _finite(game.error),
+            "game_mishandles_fewer_than": None if game is None else game.mishandled,
+            "seconds": plan.seconds,
+            "memory_bytes": plan.memory_bytes,
+        },
+        "uniform": asdict(report.uniform),
+        "gaussian": None if report.gaussian is None else asdict(report.gaussian),
+        "mean_over_runs": means(report),
+        "runs": [asdict(run) for run in report.runs],
+        "peak_memory_bytes": report.peak_memory_bytes,
+    }
+
+
+def means(report: Report) -> dict[str, object]:
+    """The mean over the runs of every number that each of them has."""
+    runs, count = report.runs, len(report.runs)
+    errors = {
+        "synopsis": mean_errors([run.synopsis for run in runs]),
+        "delivered": mean_errors([run.delivered for run in runs]),
+        "certified": mean_errors([run.certified for run in runs]),
+    }
+    return {
+        **{name: None if each is None else asdict(each) for name, each in errors.items()},
+        "answered_by": mean_counts([run.answered_by for run in runs]),
+        "analysts_with": mean_counts([run.analysts_with for run in runs]),
+        "uncertified": sum(run.uncertified for run in runs) / count,
+        "outside_bound": sum(run.outside_bound for run in runs) / count,
+        "broken": sum(run.outside_bound > 0 for run in runs) / count,
+        "seconds": sum(run.seconds for run in runs) / count,
+    }
+
+
+def mean_counts(counts: Sequence[Mapping[str, int]]) -> Mapping[str, float]:
+    """The mean over the runs of every count; what a run does not count is 0 there."""
+    names = sorted({name for each in counts for name in each})
+    return {name: sum(each.get(name, 0) for each in counts) / len(counts) for name in names}
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def print_report(console: Console, report: Report) -> None:
+    """A table of errors, then a line each on what was asked, how it was answered, what it cost and promised."""
+    runs = report.runs
+    title = f"Errors, as fractions of {report.setting.records:,} records"
+    shown = Table(
+        "answers of", box=box.SIMPLE, title=title if len(runs) == 1 else f"{title}: mean of {len(runs)} runs"
+    )
+    for column in ("largest", "99th percentile", "mean"):
+        shown.add_column(column, justify="right")
+    error_row(shown, "the uniform guess", report.uniform)
+    error_row(shown, "Gaussian noise on each (expected)", report.gaussian)
+    error_row(shown, "the synopsis, before repair", mean_errors([run.synopsis for run in runs]))
+    error_row(shown, f"{report.plan.mechanism}, all it delivered", mean_errors([run.delivered for run in runs]))
+    error_row(shown, f"{report.plan.mechanism}, certified ones", mean_errors([run.certified for run in runs]))
+    console.print(shown)
+    for name, text in _lines(report):
+        console.print(f"{name:<12}{text}", markup=False, highlight=False, soft_wrap=True)
+
+
+def error_row(table: Table, name: str, errors: Errors | None) -> None:
+    """A row of three errors, or of none."""
+    if errors is None:
+        table.add_row(name, "none", "", "")
+    else:
+        table.add_row(name, f"{errors.max:.4f}", f"{errors.p99:.4f}", f"{errors.mean:.5f}")
+
+
+def _lines(report: Report) -> Iterator[tuple[str, str]]:
+    setting, runs, plan = report.setting, report.runs, report.plan
+    statements = sum(share.statements for share in setting.shares)
+    yield (
+        "asked",
+        f"{report.queries:,} queries in {statements:,} statements by {len(setting.shares):,} analysts, "
+        f"over {setting.universe_size:,} possible records",
+    )
+    yield "answered", _answered(runs)
+    yield "costs", f"{pair(report.data_cost)} the people in the table, of {pair(setting.data_budget)}"
+    if report.analyst_cost is None:
+        yield "", "the analysts are not protected from one another"
+    else:
+        unit = "one statement of an analyst" if setting.unit == "query" else "all that one analyst asks"
+        budget = pair(setting.analyst_budget)
+        yield "", f"{pair(report.analyst_cost)} {unit}, against all other analysts, of {budget}"
+    yield "promised", _promised(plan, report.queries)
+    game = report.game
+    if game is not None and game.error < 1:
+        yield "", f"the synopsis errs by {game.error:.3f} for all but fewer than {game.mishandled:g} units"
+    broken = sum(run.outside_bound > 0 for run in runs)
+    if all(run.certified is None for run in runs):
+        yield "kept", "nothing was certified"
+    else:
+        yield (
+            "kept",
+            f"in {len(runs) - broken:,} of {len(runs):,} runs all certified answers were within their bounds "
+            f"(beta {setting.beta:g} is the part of runs that may fail)",
+        )
+    seconds = sum(run.seconds for run in runs) / len(runs)
+    predicted = f"{plan.seconds:.3g} s predicted for full shares"
+    yield "took", f"{seconds:.3g} s a run ({predicted}), {report.peak_memory_bytes / 2**20:,.0f} MB at most"
+    yield "parameters", plan.parameters
+
+
+def _answered(runs: tuple[Run, ...]) -> str:
+    """How the queries were answered, and of how many analysts: means over the runs."""
+    analysts = mean_counts([run.analysts_with for run in runs])
+    parts = []
+    for method, count in mean_counts([run.answered_by for run in runs]).items():
+        name = METHOD_NAMES.get(method, f"by {method.replace('_', ' ')}")
+        parts.append(f"{count:,.10g} {name} ({analysts[method]:,.10g} analysts)")
+    return ", ".join(parts)
+
+
+def _promised(plan: Plan, queries: int) -> str:
+    if plan.promised_error >= 1:
+        bounds = "nothing of any answer"
+    else:
+        bounds = f"certified answers err by at most {plan.promised_error:.4f}"
+    if plan.uncertified_at_most >= queries:
+        return f"{bounds}; all may stay uncertified"
+    if plan.uncertified_at_most == 0:
+        return f"{bounds}; none stays uncertified"
+    return f"{bounds}; at most {plan.uncertified_at_most:,} stay uncertified"
+
+
+def pair(budget: Budget) -> str:
+    """An (epsilon, delta) pair, for people."""
+    return f"({budget.epsilon:.4g}, {budget.delta:.3g})"

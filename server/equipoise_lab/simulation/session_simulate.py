@@ -1,0 +1,183 @@
+"""A session's mechanism, run on statements in their order as a session would run it, and compared to the truth."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.accounting import RHO_UNIT
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.queries.statistics import CompiledStatistic
+from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise_lab.simulation.baselines import GAUSSIAN, LAPLACE, noise_errors
+from equipoise_lab.simulation.measure import Errors
+from equipoise_lab.simulation.request import Request, in_words_of_options
+from equipoise_lab.simulation.session_task import SessionTask
+from equipoise_lab.simulation.simulate import Begun, analyst_pair
+from equipoise_lab.simulation.task import seed_bytes
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.budget_rounding import usable_rho
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
+from equipoise_server.mechanisms.online.interface import joined, play
+from equipoise_server.mechanisms.registry import session_mechanism
+
+# How statements end: answered from the hypothesis by a test, afresh with noise, or from the hypothesis without one.
+CERTIFIED, AFRESH, UNCERTIFIED = "certified", "afresh", "uncertified"
+WAYS = {
+    AnswerMethod.HYPOTHESIS: CERTIFIED,
+    AnswerMethod.GAUSSIAN: AFRESH,
+    AnswerMethod.LAPLACE: AFRESH,
+    AnswerMethod.UNCERTIFIED: UNCERTIFIED,
+}
+
+
+@dataclass(frozen=True)
+class SessionRun:
+    """One run. `certified`: errors of all answers with a bound, None where there are none.
+
+    `statements` counts them by `WAYS`: those that were answered afresh are what the hypothesis has learnt from.
+    `outside_bound` counts cells further from the truth than their own bound. `seconds` of the mechanism alone.
+    """
+
+    seed: int
+    delivered: Errors
+    certified: Errors | None
+    statements: Mapping[str, int]
+    outside_bound: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SessionReport:
+    """A plan, its costs as (epsilon, delta), and what came of it.
+
+    `alone`: what answering each statement alone with Laplace and with Gaussian noise, for the same data budget in
+    equal parts, would be expected to err by; None where the budget allows no noise of that kind.
+    """
+
+    setting: PublicParameters
+    plan: Plan
+    data_cost: Budget
+    analyst_cost: Budget | None
+    alone: Mapping[str, Errors | None]
+    runs: tuple[SessionRun, ...]
+
+
+def simulate_session(task: SessionTask, request: Request, begun: Begun, length: int | None = None) -> SessionReport:
+    """Plans once and plays as often as asked, each time with a seed of its own, one more than the last.
+
+    `length`: turns, or statements in all; None: as many as are needed. Raises `InvalidArgument` and
+    `BudgetExhausted` naming options.
+    """
+    try:
+        mechanism = session_mechanism(request.mechanism)
+        setting = session_setting(task, request, mechanism.slotted, length)
+        plan = mechanism.plan(setting)
+        asked = task.asked(mechanism.slotted)
+        for own in asked.values():
+            for statement in own.statements:
+                mechanism.check_statement(plan, statement)
+    except (InvalidArgument, BudgetExhausted) as error:
+        raise in_words_of_options(error, {**request.option_of_field, **OPTION_OF_FIELD}) from None
+    truth = task.truth()
+    runs = []
+    for number in range(request.repeat):
+        seed = request.seed + number
+        progress = begun(number)
+        start = time.perf_counter()
+        outcome = play(mechanism, setting, plan, task.histogram, asked, seed_bytes(seed), progress)
+        seconds = time.perf_counter() - start
+        runs.append(_measured(task, truth, [outcome.answers[analyst] for analyst in asked], seed, seconds))
+    return SessionReport(
+        setting=setting,
+        plan=plan,
+        data_cost=Budget(epsilon_for(plan.data_cost, setting.data_budget.delta), setting.data_budget.delta),
+        analyst_cost=analyst_pair(plan, setting),
+        alone=alone(task, setting, truth),
+        runs=tuple(runs),
+    )
+
+
+OPTION_OF_FIELD = {"session.length": "--length", "statement": "--workload"}
+
+
+def session_setting(task: SessionTask, request: Request, slotted: bool, length: int | None) -> PublicParameters:
+    """What the mechanism plans from. Without slots several analysts are not protected from one another."""
+    needed = task.length(slotted)
+    if length is not None and length < needed:
+        kind = "turns" if slotted else "statements in all"
+        raise InvalidArgument("session.length", f"is {length:,}, but {needed:,} {kind} are asked")
+    return of_session(request.setting(task), slotted, length)
+
+
+def of_session(setting: PublicParameters, slotted: bool, length: int | None) -> PublicParameters:
+    """The setting of a session with these shares and this length; None: as long as the shares allow.
+
+    Several analysts who are not given slots are not protected from one another.
+    """
+    statements = [share.statements for share in setting.shares]
+    needed = max(statements) if slotted else sum(statements)
+    options = {**setting.options, "length": needed if length is None else length}
+    if slotted or len(statements) == 1:
+        return replace(setting, options=options)
+    return replace(setting, options=options, analyst_budget=Budget(math.inf, 0.0))
+
+
+def alone(task: SessionTask, setting: PublicParameters, truth: NDArray[np.float64]) -> dict[str, Errors | None]:
+    """Expected errors of independent noise on each of N statements, with an N-th of the budget for each.
+
+    Gaussian: deviation `L2 sqrt(N / (2 rho))` for the statement's sensitivity L2 (Bun & Steinke 2016, Proposition
+    1.6). Laplace: scale `L1 / e` with the larger epsilon of `epsilon / N` (basic composition) and
+    `sqrt(2 rho / N)` (ibid., Proposition 1.4).
+    """
+    statements = [each for own in task.statements.values() for each in own]
+    cells = [each.query_count for each in statements]
+    count, rho = len(statements), usable_rho(setting.data_budget) / RHO_UNIT
+    if rho == 0:
+        return {"laplace": None, "gaussian": None}
+    first, second = np.array([sensitivities(each, setting.records) for each in statements]).T
+    epsilon = max(setting.data_budget.epsilon / count, math.sqrt(2 * rho / count))
+    deviation = math.sqrt(count / (2 * rho))
+    return {
+        "laplace": noise_errors(LAPLACE, np.repeat(first / epsilon, cells), truth),
+        "gaussian": noise_errors(GAUSSIAN, np.repeat(second * deviation, cells), truth),
+    }
+
+
+def sensitivities(statement: CompiledStatement, records: int) -> tuple[float, float]:
+    """By how much its answers move when a record is replaced, as fractions: in sum, and the root of the squares."""
+    if isinstance(statement, CompiledStatistic):
+        delta = float(statement.sensitivity(records))
+        return delta, delta
+    moved = statement.statement_sensitivity(0)
+    return moved / records, math.sqrt(moved) / records
+
+
+def _measured(
+    task: SessionTask, truth: NDArray[np.float64], answers: list[Answers], seed: int, seconds: float
+) -> SessionRun:
+    whole = joined(answers)
+    values, bounded = whole.values / 2.0**GRID_BITS, whole.bounds != NO_BOUND
+    delivered = Errors.between(values, truth)
+    assert delivered is not None  # there is a statement, and each has a cell
+    statements = Counter(dict.fromkeys((CERTIFIED, AFRESH, UNCERTIFIED), 0))
+    for own, given in zip(task.statements.values(), answers, strict=True):
+        firsts = np.cumsum([0, *(each.query_count for each in own[:-1])])
+        statements.update(WAYS[AnswerMethod(number)] for number in given.methods[firsts].tolist())
+    beyond = np.abs(values - truth)[bounded] > whole.bounds[bounded] / 2.0**GRID_BITS
+    return SessionRun(
+        seed=seed,
+        delivered=delivered,
+        certified=Errors.between(values[bounded], truth[bounded]),
+        statements=dict(statements),
+        outside_bound=int(np.count_nonzero(beyond)),
+        seconds=seconds,
+    )

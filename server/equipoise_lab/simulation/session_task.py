@@ -1,0 +1,103 @@
+"""What a session is simulated on: a table, and what each analyst asks, one statement after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.errors import InvalidArgument
+from equipoise.model.rounds import Share
+from equipoise.queries.schema import Schema
+from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.statements import Statement
+from equipoise.queries.statistics import CompiledStatistic, Databases
+from equipoise.queries.workload_compiler import CompiledStatement, compile_statement
+from equipoise_lab.simulation.task import in_option, read_statements, read_text
+from equipoise_server.datasets.source import load_histogram
+from equipoise_server.mechanisms.interface import GRID_BITS
+
+
+@dataclass(frozen=True)
+class SessionTask:
+    """A table as counts over the universe, int64[|X|], and every analyst's statements in the order of asking.
+
+    Analysts ask by turns: the first statement of each, then the second of each who has one, and so on.
+    """
+
+    schema: Schema
+    histogram: NDArray[np.int64]
+    statements: Mapping[str, tuple[CompiledStatement, ...]]
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return int(self.histogram.sum())
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """Just what each analyst asks."""
+        return tuple(
+            Share(analyst, len(own), sum(each.query_count for each in own))
+            for analyst, own in self.statements.items()
+        )
+
+    def length(self, slotted: bool) -> int:
+        """The turns, or statements in all, that are needed."""
+        counts = [len(own) for own in self.statements.values()]
+        return max(counts) if slotted else sum(counts)
+
+    def asked(self, slotted: bool) -> dict[str, SessionWorkload]:
+        """Every analyst's statements in their slots: those of its turns, or by the order of asking."""
+        slots: dict[str, list[int]] = {analyst: [] for analyst in self.statements}
+        for place, (analyst, turn) in enumerate(self._by_turns()):
+            slots[analyst].append(turn * len(slots) + list(slots).index(analyst) if slotted else place)
+        return {
+            analyst: SessionWorkload(np.array(slots[analyst], dtype=np.int64), own)
+            for analyst, own in self.statements.items()
+        }
+
+    def truth(self) -> NDArray[np.float64]:
+        """The true answers of all cells, float64[k], one analyst's after another's."""
+        cells = [self._truth(each) for own in self.statements.values() for each in own]
+        return np.concatenate(cells)
+
+    def _by_turns(self) -> Iterator[tuple[str, int]]:
+        for turn in range(self.length(slotted=True)):
+            yield from ((analyst, turn) for analyst, own in self.statements.items() if turn < len(own))
+
+    def _truth(self, statement: CompiledStatement) -> NDArray[np.float64]:
+        if isinstance(statement, CompiledStatistic):
+            return statement.values(Databases.of(self.schema.sizes, self.histogram)) / 2.0**GRID_BITS
+        return statement.counts(self.histogram) / self.records
+
+
+def load_session_task(table: Path, schema_file: Path, workloads: Sequence[str]) -> SessionTask:
+    """Reads everything; each workload is one analyst's. Raises `InvalidArgument` naming the option."""
+    schema = in_option("--schema", lambda: Schema.from_json(read_text(schema_file)))
+    statements = in_option(
+        "--workload",
+        lambda: {
+            f"analyst-{place}": compiled(read_statements(each, schema), schema)
+            for place, each in enumerate(workloads, start=1)
+        },
+    )
+    loaded = in_option("--table", lambda: load_histogram(table, schema))
+    return SessionTask(schema, loaded.histogram, statements)
+
+
+def compiled(statements: Sequence[Statement], schema: Schema) -> tuple[CompiledStatement, ...]:
+    """Each statement alone, as a session takes it; what is asked again is compiled once.
+
+    Raises `InvalidArgument` naming the statement.
+    """
+    if not statements:
+        raise InvalidArgument("statements", "are empty; a session is simulated on at least one")
+    known: dict[Statement, CompiledStatement] = {}
+    for number, statement in enumerate(statements):
+        if statement not in known:
+            known[statement] = compile_statement(statement, schema, f"statements[{number}]")
+    return tuple(known[statement] for statement in statements)

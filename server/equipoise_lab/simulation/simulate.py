@@ -1,0 +1,108 @@
+"""A mechanism, run as a round would run it, and compared with the truth."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors, uniform_guess
+from equipoise_lab.simulation.measure import Errors, Run, measure_run
+from equipoise_lab.simulation.request import Request, in_words_of_options
+from equipoise_lab.simulation.task import Task, seed_bytes
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.equilibrium.cost_model import Size, game_bound
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.interface import Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.registry import mechanism
+from equipoise_server.rounds.worker import peak_memory_bytes
+
+Begun = Callable[[int], Progress]  # is told that a run begins, and gives what follows it
+
+
+@dataclass(frozen=True)
+class GamePromise:
+    """Fewer than `mishandled` units have a query whose synopsis error exceeds `error`; above 1 it says nothing."""
+
+    error: float
+    mishandled: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """A plan, its costs as (epsilon, delta), and what came of it.
+
+    `analyst_cost` is None where analysts are not protected. `gaussian` is what independent Gaussian
+    noise on every answer would be expected to err by for the same data budget and shares: a table that several
+    analysts ask for is paid for by each, and so it protects the analysts from one another, too.
+    """
+
+    setting: PublicParameters
+    plan: Plan
+    queries: int
+    data_cost: Budget
+    analyst_cost: Budget | None
+    game: GamePromise | None
+    uniform: Errors
+    gaussian: Errors | None
+    runs: tuple[Run, ...]
+    peak_memory_bytes: int
+
+
+def simulate(task: Task, request: Request, begun: Begun) -> Report:
+    """Plans once and runs as often as asked, each time with a seed of its own, one more than the last.
+
+    Raises `InvalidArgument` and `BudgetExhausted` naming options.
+    """
+    setting = request.setting(task)
+    try:
+        plan = mechanism(request.mechanism).plan(setting)
+    except (InvalidArgument, BudgetExhausted) as error:
+        raise in_words_of_options(error, request.option_of_field) from None
+    run = mechanism(plan.mechanism).run
+    together = task.together
+    truth = together.counts(task.histogram) / task.records
+    runs = []
+    for number in range(request.repeat):
+        seed = request.seed + number
+        progress = begun(number)
+        start = time.perf_counter()
+        outcome = run(setting, plan, task.histogram, task.workloads, seed_bytes(seed), progress)
+        seconds = time.perf_counter() - start
+        outcome = replace(outcome, answers={analyst: outcome.answers[analyst] for analyst in task.workloads})
+        runs.append(measure_run(together, truth, outcome, seed, seconds))
+    uniform = Errors.between(uniform_guess(together), truth)
+    if uniform is None:
+        raise InvalidArgument("--workload", "holds no query")
+    moved = sum(share.moved for share in setting.shares)
+    deviation = gaussian_deviation(moved, setting.records, setting.data_budget)
+    return Report(
+        setting=setting,
+        plan=plan,
+        queries=together.query_count,
+        data_cost=Budget(epsilon_for(plan.data_cost, setting.data_budget.delta), setting.data_budget.delta),
+        analyst_cost=analyst_pair(plan, setting),
+        game=game_promise(plan, setting),
+        uniform=uniform,
+        gaussian=None if math.isinf(deviation) else gaussian_errors(deviation, truth),
+        runs=tuple(runs),
+        peak_memory_bytes=peak_memory_bytes(),
+    )
+
+
+def analyst_pair(plan: Plan, setting: PublicParameters) -> Budget | None:
+    """What one unit of the analysts loses, at the budget's delta."""
+    if plan.analyst_cost is None:
+        return None
+    return Budget(epsilon_for(plan.analyst_cost, setting.analyst_budget.delta), setting.analyst_budget.delta)
+
+
+def game_promise(plan: Plan, setting: PublicParameters) -> GamePromise | None:
+    """The proven bound on the synopsis before repair, where the mechanism plays a game."""
+    if plan.mechanism != "equilibrium":
+        return None
+    game = EquilibriumParameters.from_json(plan.parameters).game
+    return GamePromise(game_bound(game, Size.of(setting), setting.beta / 4), game.density)

@@ -1,0 +1,168 @@
+"""What a simulation works on: a table, and statements dealt to analysts, or drawn by them."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.errors import InvalidArgument
+from equipoise.model.rounds import Share
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.statements_file import statements_from_json
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise_lab.simulation.demand import draw_demand
+from equipoise_server.datasets.source import load_histogram
+
+MARGINALS = "marginals:"
+DEFAULT_ANALYSTS = 10
+MAX_STATEMENTS = 1 << 20
+MAX_DRAWN_QUERIES = 1 << 25  # of all analysts together: their answers and errors take some 100 bytes a query
+MAX_NUMBER = 9  # digits: longer ones are not converted
+
+MAX_SHOWN = 40  # characters of a workload that is none
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A table as counts over the universe, int64[|X|], and the workload and the public share of every analyst."""
+
+    schema: Schema
+    histogram: NDArray[np.int64]
+    workloads: Mapping[str, CompiledWorkload]
+    shares: tuple[Share, ...]
+
+    @classmethod
+    def filling_shares(
+        cls, schema: Schema, histogram: NDArray[np.int64], workloads: Mapping[str, CompiledWorkload]
+    ) -> Task:
+        """A task whose analysts use up what they may ask, with what their workloads come to declared."""
+        shares = (
+            Share(analyst, own.statement_count, own.query_count, own.l1_sensitivity, own.support)
+            for analyst, own in workloads.items()
+        )
+        return cls(schema, histogram, workloads, tuple(shares))
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return int(self.histogram.sum())
+
+    @property
+    def together(self) -> CompiledWorkload:
+        """All workloads, one analyst's after another's."""
+        return concatenate(list(self.workloads.values()))
+
+
+@dataclass(frozen=True)
+class Analysts:
+    """How many analysts ask, and for what: each statement dealt to one of them, or some drawn by each."""
+
+    count: int | None
+    tables_each: int | None
+    seed: int
+
+
+def seed_bytes(seed: int) -> bytes:
+    """The 32 bytes that a simulation is derived from. A number anybody may repeat: simulations hold no secrets."""
+    return hashlib.sha256(f"equipoise simulation {seed}".encode()).digest()
+
+
+def load_task(table: Path, schema_file: Path, workload: str, analysts: Analysts) -> Task:
+    """Reads everything. Raises `InvalidArgument` naming the option that is wrong."""
+    schema = in_option("--schema", lambda: Schema.from_json(read_text(schema_file)))
+    statements = in_option("--workload", lambda: read_statements(workload, schema))
+    loaded = in_option("--table", lambda: load_histogram(table, schema))
+    if analysts.tables_each is None:
+        dealt = deal(statements, analysts.count)
+        own = in_option(
+            "--workload", lambda: {name: compile_workload(asked, schema) for name, asked in dealt.items()}
+        )
+        return Task.filling_shares(schema, loaded.histogram, own)
+    whole = in_option("--workload", lambda: compile_workload(statements, schema))
+    share = share_of_each(whole, analysts)
+    count = DEFAULT_ANALYSTS if analysts.count is None else analysts.count
+    numbers = draw_demand(len(statements), count, share.statements, seed_bytes(analysts.seed))
+    drawn = {
+        f"analyst-{place}": compile_workload([statements[number] for number in each], schema)
+        for place, each in enumerate(numbers, start=1)
+    }
+    return Task(schema, loaded.histogram, drawn, tuple(replace(share, analyst=name) for name in drawn))
+
+
+def share_of_each(whole: CompiledWorkload, analysts: Analysts) -> Share:
+    """The same share for all: room for any `tables_each` statements, so that it does not tell which are drawn.
+
+    Raises `InvalidArgument` naming the option.
+    """
+    each, count = analysts.tables_each or 0, DEFAULT_ANALYSTS if analysts.count is None else analysts.count
+    if not 1 <= each <= whole.statement_count:
+        problem = f"must lie between 1 and the {whole.statement_count:,} statements, not {each:,}"
+        raise InvalidArgument("--tables-per-analyst", problem)
+    if not 1 <= count * each <= MAX_STATEMENTS:
+        problem = f"must be at least 1, and with {each:,} tables each at most {MAX_STATEMENTS // each:,}"
+        raise InvalidArgument("--analysts", f"{problem}, not {count:,}")
+    queries = int(np.sort(np.diff(whole.statement_offsets))[-each:].sum())
+    if count * queries > MAX_DRAWN_QUERIES:
+        problem = f"would be up to {count * queries:,} queries in all, at most {MAX_DRAWN_QUERIES:,} are simulated"
+        raise InvalidArgument("--analysts, --tables-per-analyst", problem)
+    moved = sorted(whole.statement_sensitivity(number) for number in range(whole.statement_count))
+    return Share("", each, queries, sum(moved[-each:]), whole.support)
+
+
+def read_statements(workload: str, schema: Schema) -> tuple[Statement, ...]:
+    """`marginals:R`: all tables of R different attributes; anything else names a statements file."""
+    if not workload.startswith(MARGINALS):
+        return statements_from_json(read_text(Path(workload)))
+    ways, attributes = workload.removeprefix(MARGINALS), len(schema.names)
+    if not ways.isdecimal() or len(ways) > MAX_NUMBER or not 1 <= int(ways) <= attributes:
+        raise InvalidArgument(
+            workload[:MAX_SHOWN], f"needs a number from 1 to the {attributes} attributes, such as {MARGINALS}2"
+        )
+    chosen = itertools.islice(itertools.combinations(schema.names, int(ways)), MAX_STATEMENTS + 1)
+    statements = tuple(Marginal(names) for names in chosen)
+    if len(statements) > MAX_STATEMENTS:
+        raise InvalidArgument(workload, f"would be more than {MAX_STATEMENTS:,} tables")
+    return statements
+
+
+def deal(statements: Sequence[Statement], analysts: int | None) -> dict[str, list[Statement]]:
+    """Deals the statements round-robin; without a number to ten analysts, or one a statement if there are fewer."""
+    count = min(DEFAULT_ANALYSTS, len(statements)) if analysts is None else analysts
+    if not 1 <= count <= len(statements):
+        raise InvalidArgument(
+            "--analysts",
+            f"must lie between 1 and the {len(statements)} statements, not {count}: each statement goes to one of "
+            "them; with --tables-per-analyst several may ask for the same",
+        )
+    return {f"analyst-{number + 1}": list(statements[number::count]) for number in range(count)}
+
+
+def in_option(option: str, read: Callable[[], T]) -> T:
+    """What is read. Raises `InvalidArgument` naming the option for whatever is wrong with it."""
+    try:
+        return read()
+    except InvalidArgument as error:
+        # What is wrong with the table as a whole need not be said to be wrong with the table twice.
+        own = error.field == option.removeprefix("--")
+        raise InvalidArgument(option, error.problem if own else error.message) from None
+
+
+def read_text(path: Path) -> str:
+    """A file's text. Raises `InvalidArgument` naming it."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgument(str(path), f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidArgument(str(path), "is not UTF-8 text") from None

@@ -1,0 +1,1 @@
+"""Commands of the holder of the state directory, which run without the server."""

@@ -1,0 +1,88 @@
+"""What a custodian can look at without serving: whether a server would start, and what a table would be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from sqlalchemy import func, select
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.schema import Schema
+from equipoise_server.admin.state_directory import open_deployment
+from equipoise_server.clock import Clock, system_clock
+from equipoise_server.datasets.source import load_histogram
+from equipoise_server.ledger.replay import check_accounts
+from equipoise_server.storage.tables import datasets, identities, rounds
+from equipoise_server.transparency.log import check_log
+from equipoise_server.transparency.record_writer import check_records
+
+
+@dataclass(frozen=True)
+class TableCounts:
+    """An exact count of a table: `counts[attribute][category]` in records. Private."""
+
+    universe_size: int
+    records: int
+    counts: Mapping[str, Mapping[str, int]]
+
+
+def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int]:
+    """Reads everything a server reads at start, and the whole journal; says what is there.
+
+    Raises `InvalidArgument` naming the file and `DataLoss` for a damaged store, journal or log, or an older copy.
+    """
+    deployment = open_deployment(state, clock())
+    store = deployment.open_store()
+    try:
+        with store.read() as connection:
+            deployment.guard.check(connection)
+            check_accounts(connection)
+            check_log(connection)
+            check_records(connection)
+            deployment.signer.check(connection)
+            found = {
+                table.name: int(connection.execute(select(func.count()).select_from(table)).scalar_one())
+                for table in (identities, datasets, rounds)
+            }
+    finally:
+        store.close()
+    warnings = deployment.expiring(clock())
+    return {
+        "deployment": deployment.config.deployment,
+        "listen": deployment.config.listen,
+        "data_directory": str(deployment.config.data_path(deployment.state)),
+        "server_certificate_until": deployment.server_certificate.not_valid_after_utc.isoformat(),
+        "authority_until": deployment.authority.certificate.not_valid_after_utc.isoformat(),
+        **found,
+        **({"warning": "; ".join(warnings)} if warnings else {}),
+    }
+
+
+def count_table(table: Path, schema_file: Path) -> TableCounts:
+    """Reads a table as registering it would. Raises `InvalidArgument` with the counts of what is refused."""
+    try:
+        text = schema_file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgument(str(schema_file), f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidArgument(str(schema_file), "is not UTF-8 text") from None
+    schema = Schema.from_json(text)
+    if not table.is_file():
+        raise InvalidArgument(str(table), "there is no such file")
+    loaded = load_histogram(table, schema)
+    cube = loaded.histogram.reshape(schema.sizes)
+    axes = range(len(schema.sizes))
+    counts = {
+        attribute.name: dict(
+            zip(
+                attribute.categories,
+                np.sum(cube, axis=tuple(axis for axis in axes if axis != own)).tolist(),
+                strict=True,
+            )
+        )
+        for own, attribute in enumerate(schema.attributes)
+    }
+    return TableCounts(schema.universe_size, loaded.records, counts)

@@ -1,0 +1,128 @@
+"""What only the holder of the state directory can do about who gets in: operators, auditors, the server itself.
+
+Operators admit analysts over the network; nobody admits operators but here. All of it may be done while servers
+run: they look identities up on every call. The server's own certificate is read when a server starts.
+
+A store that was restored from an older copy is refused with `DataLoss` before anything is changed (`ledger.guard`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from cryptography import x509
+
+from equipoise.model.identities import Identity, Role
+from equipoise.profile.enrolment import Bundle, default_request_id
+from equipoise_server.admin.state_directory import Deployment, default_target, open_deployment
+from equipoise_server.clock import Clock, system_clock
+from equipoise_server.config import load_config
+from equipoise_server.identity.admission import HOLDER, Admission
+from equipoise_server.identity.authority import (
+    Authority,
+    certificate_to_pem,
+    key_to_pem,
+    load_certificate,
+    new_key,
+    server_names,
+)
+from equipoise_server.identity.keyfiles import write_private
+from equipoise_server.storage.durable import sync_directory, sync_tree
+
+EVERYBODY = frozenset(Role)
+
+
+def add_identity(
+    state: Path,
+    name: str,
+    role: Role,
+    signing_request: bytes,
+    target: str | None = None,
+    clock: Clock = system_clock,
+) -> Bundle:
+    """Admits an operator, auditor or analyst who sent a request; the same request again gets the first answer.
+
+    Raises `AlreadyExists` for a name that is taken, `InvalidArgument`.
+    """
+    request_id = default_request_id("add", signing_request)
+    with _admission(state, clock) as (deployment, admission):
+        certificate = admission.admit(name, role, signing_request, request_id, HOLDER)
+        return _bundle(deployment, admission, name, certificate, target)
+
+
+def renew_identity(
+    state: Path, name: str, signing_request: bytes, target: str | None = None, clock: Clock = system_clock
+) -> Bundle:
+    """Gives anybody another certificate, also after a revocation. Raises `NotFound`, `InvalidArgument`."""
+    request_id = default_request_id("renew", signing_request)
+    with _admission(state, clock) as (deployment, admission):
+        certificate = admission.renew(name, EVERYBODY, signing_request, request_id, HOLDER)
+        return _bundle(deployment, admission, name, certificate, target)
+
+
+def revoke_identity(state: Path, name: str, clock: Clock = system_clock) -> None:
+    """Revokes every certificate of anybody; open calls end within a minute. Raises `NotFound`."""
+    with _admission(state, clock) as (_, admission):
+        admission.revoke(name, EVERYBODY, secrets.token_hex(16), HOLDER)
+
+
+def list_identities(state: Path, clock: Clock = system_clock) -> list[Identity]:
+    """Everybody by name, but analysts who were deleted."""
+    found: list[Identity] = []
+    token = ""
+    with _admission(state, clock) as (_, admission):
+        while True:
+            page, token = admission.registry.list(EVERYBODY, 0, token)
+            found += page
+            if not token:
+                return found
+
+
+def renew_server_certificate(
+    state: Path, hosts: Sequence[str] = (), clock: Clock = system_clock
+) -> x509.Certificate:
+    """Gives the server a new key and certificate, for `hosts` or else for the names of the one it has.
+
+    A crash between the two files leaves a key that is not the certificate's: no server starts, and this done again
+    repairs it. Raises `InvalidArgument`, also for an authority that has expired.
+    """
+    state = state.absolute()
+    now = clock()
+    authority = Authority.load(state / "ca", load_config(state).deployment)
+    key_path, certificate_path = state / "keys" / "server.key", state / "keys" / "server.pem"
+    names = list(hosts) or server_names(load_certificate(certificate_path))
+    key = new_key()
+    certificate = authority.issue_server(names, key.public_key(), now)
+    prepared = {path: path.with_name(f"{path.name}.new") for path in (key_path, certificate_path)}
+    prepared[key_path].unlink(missing_ok=True)
+    write_private(prepared[key_path], key_to_pem(key))
+    prepared[certificate_path].write_bytes(certificate_to_pem(certificate))
+    sync_tree(key_path.parent)
+    for path, written in prepared.items():
+        written.replace(path)
+    sync_directory(key_path.parent)
+    return certificate
+
+
+@contextmanager
+def _admission(state: Path, clock: Clock) -> Iterator[tuple[Deployment, Admission]]:
+    deployment = open_deployment(state, clock())
+    store = deployment.open_store()
+    try:
+        # Before anything is written: requests are counted, and one more could stand in for one that is missing.
+        deployment.guard.advance(store)
+        yield deployment, deployment.admission(store, clock)
+    finally:
+        store.close()
+
+
+def _bundle(
+    deployment: Deployment, admission: Admission, name: str, certificate: bytes, target: str | None
+) -> Bundle:
+    reached = target or default_target(deployment.config, server_names(deployment.server_certificate))
+    with admission.registry.operations.store.read() as connection:
+        log_keys = deployment.signer.lines(connection)
+    return Bundle(name, reached, certificate, deployment.authority.pem, log_keys)

@@ -1,0 +1,75 @@
+"""From raw codes to a histogram over the universe: the schema's rules, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.schema import Attribute, Schema
+
+MISSING = -1  # null, or not a number where DuckDB says so (NaN)
+UNKNOWN = -2  # a label that is not a category; text that is no number
+BELOW = -3  # a number below the first edge; one at or above the last edge has the number of bins as its code
+
+MAX_UNIVERSE = 1 << 26
+
+
+def check_universe(schema: Schema) -> None:
+    """Refuses universes whose histogram would not fit in memory. Raises `InvalidArgument`."""
+    if schema.universe_size > MAX_UNIVERSE:
+        size = f"{schema.universe_size:,}"
+        raise InvalidArgument("schema", f"has a universe of {size} records; at most {MAX_UNIVERSE:,} are allowed")
+
+
+def build_histogram(
+    schema: Schema, codes: Sequence[NDArray[np.int64]], counts: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Counts over the universe, int64[|X|], from groups of equal rows.
+
+    `codes` holds for each attribute the code of each group (a category's position, a bin's, or one of the negative
+    codes above), `counts` how many rows each group has. Raises `InvalidArgument("table", ...)` with the number
+    of refused rows for each attribute and reason; never with values, which are private.
+    """
+    cells = np.zeros(len(counts), dtype=np.int64)
+    refusals = []
+    for attribute, code in zip(schema.attributes, codes, strict=True):
+        positions, refused = _apply_rules(attribute, code, counts)
+        cells = cells * attribute.size + positions
+        if refused:
+            refusals.append(f"attribute {attribute.name}: {', '.join(refused)}")
+    if refusals:
+        raise InvalidArgument("table", "; ".join(refusals))
+    histogram = np.zeros(schema.universe_size, dtype=np.int64)
+    np.add.at(histogram, cells, counts)
+    return histogram
+
+
+def _apply_rules(
+    attribute: Attribute, code: NDArray[np.int64], counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], list[str]]:
+    """Each group's category, and what is refused in words; refused groups are put in category 0."""
+    positions = code.copy()
+    refused = []
+
+    def settle(chosen: NDArray[np.bool_], category: str, one: str, several: str) -> None:
+        if category:
+            positions[chosen] = attribute.index(category)
+        elif chosen.any():
+            rows = int(counts[chosen].sum())
+            refused.append(f"{rows:,} {one if rows == 1 else several}")
+            positions[chosen] = 0
+
+    settle(code == MISSING, attribute.missing, "null", "nulls")
+    if not attribute.edges:
+        settle(code == UNKNOWN, attribute.unknown, "unknown category", "unknown categories")
+        return positions, refused
+    settle(code == UNKNOWN, attribute.unknown, "not a number", "not numbers")
+    if attribute.clamp:
+        positions[code == BELOW] = 0
+        positions[code == attribute.bins] = attribute.bins - 1
+    else:
+        settle((code == BELOW) | (code == attribute.bins), attribute.unknown, "out of range", "out of range")
+    return positions, refused

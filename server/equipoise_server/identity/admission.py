@@ -1,0 +1,58 @@
+"""Admission: a certificate is issued, registered and known to the guard before it is handed out.
+
+Operators admit analysts over the network; the holder of the state directory admits everybody, without a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from cryptography import x509
+
+from equipoise.model.identities import Role
+from equipoise_server.identity.authority import Authority
+from equipoise_server.identity.enrolment import requested_key
+from equipoise_server.identity.names import check_name
+from equipoise_server.identity.registry import Registry
+from equipoise_server.storage.idempotency import make_request
+
+HOLDER = "holder"  # of the state directory: whose requests are remembered under this name
+
+
+@dataclass(frozen=True)
+class Admission:
+    """Who gets into one deployment. `caller`: who asks, to whom a `request_id` belongs."""
+
+    registry: Registry
+    authority: Authority
+    certificate_days: int
+
+    def admit(self, name: str, role: Role, signing_request: bytes, request_id: str, caller: str) -> bytes:
+        """Admit somebody new: sign the key of a PEM signing request under a name; the certificate, in PEM.
+
+        The same request again gets the same certificate. Raises `InvalidArgument`, `AlreadyExists` for a name that
+        is taken.
+        """
+        request = make_request(caller, request_id, "add_identity", name, role.value, signing_request)
+        return self.registry.add(name, role, self._issue(name, signing_request), request)
+
+    def renew(
+        self, name: str, roles: Collection[Role], signing_request: bytes, request_id: str, caller: str
+    ) -> bytes:
+        """Sign a new certificate for who has one of `roles`, beside those that it has; the certificate, in PEM.
+
+        Raises `NotFound`, `InvalidArgument`, also for the key of a revoked certificate.
+        """
+        request = make_request(caller, request_id, "renew_identity", name, signing_request)
+        return self.registry.renew(name, roles, self._issue(name, signing_request), request)
+
+    def revoke(self, name: str, roles: Collection[Role], request_id: str, caller: str) -> None:
+        """Revoke every certificate of who has one of `roles`; open calls end within a minute. Raises `NotFound`."""
+        self.registry.revoke(name, roles, make_request(caller, request_id, "revoke_identity", name))
+
+    def _issue(self, name: str, signing_request: bytes) -> x509.Certificate:
+        """A certificate, which counts once it is in the registry."""
+        check_name(name)
+        key = requested_key(signing_request)
+        return self.authority.issue_identity(name, key, self.registry.operations.clock(), self.certificate_days)

@@ -1,0 +1,180 @@
+"""`equilibrium`: the shared game, then repair. For both units of protection.
+
+Source: Hsu, Roth, Ullman (2012), Algorithms 1 to 4, as corrected in mechanisms sections 2 to 5 and 9.
+
+Formal guarantees. For the people in the table: the sum of the game's rho and of repair's, charged in full: unit =
+query `sum_a c_a e0^2 / 2` for detection and the noise's rho `sum_a c_a` times for answers; unit = analyst one test
+for each analyst and private multiplicative weights for each of the capped places. For one statement of one
+analyst, against all other analysts together: the game's cost alone, as repair shows nothing of one analyst to
+another. For all statements of one analyst: the game's cost with the analyst as one unit, and that of hiding who
+got a repair place. With probability `1 - beta` every certified answer is within its bound. All up to the
+truncation of the samplers, charged to delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.model.results import NO_BOUND
+from equipoise.model.rounds import PlanNumbers
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.workload_builder import WorkloadBuilder, concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.game.equilibrium import Game
+from equipoise_server.game.query_player import Units
+from equipoise_server.mechanisms.checking import check_inputs
+from equipoise_server.mechanisms.equilibrium.cost_model import Size, every_query_a_unit
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
+from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
+from equipoise_server.mechanisms.repair.private_weights import starting_weights
+from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED, Synopsis, repair
+from equipoise_server.randomness.stream import KeyedStream
+
+
+class Equilibrium:
+    """The mechanism `equilibrium`."""
+
+    name = "equilibrium"
+
+    def plan(self, setting: PublicParameters) -> Plan:
+        """Parameters from public things, by `tuning`; single ones may be forced through the options."""
+        return plan_equilibrium(self.name, setting)
+
+    def run(
+        self,
+        setting: PublicParameters,
+        plan: Plan,
+        histogram: NDArray[np.int64],
+        workloads: Mapping[str, CompiledWorkload],
+        seed: bytes,
+        progress: Progress,
+    ) -> Outcome:
+        """The game on all workloads together, then each analyst's repair alone."""
+        check_inputs(setting, histogram, workloads)
+        parameters = EquilibriumParameters.from_json(plan.parameters)
+        present = [share.analyst for share in setting.shares if share.analyst in workloads]
+        together = joined(setting, [workloads[analyst] for analyst in present])
+        progress("counting", 0, 1)
+        counts = together.counts(histogram)
+        progress("counting", 1, 1)
+        game = Game(
+            parameters=parameters.game,
+            workload=together,
+            units=units_of(setting, together, [workloads[analyst] for analyst in present]),
+            counts=counts,
+            records=setting.records,
+        )
+        synopsis = game.play(
+            KeyedStream.derive(seed, "game/records"),
+            KeyedStream.derive(seed, "game/actions"),
+            lambda done, total: progress("playing", done, total),
+        )
+        answers = repair_all(
+            setting,
+            parameters,
+            {analyst: workloads[analyst] for analyst in present},
+            counts,
+            Synopsis(together.record_counts(synopsis), len(synopsis)),
+            starting_weights(synopsis, setting.universe_size),
+            seed,
+            progress,
+        )
+        return Outcome(answers, synopsis)
+
+
+def joined(setting: PublicParameters, present: Sequence[CompiledWorkload]) -> CompiledWorkload:
+    """All workloads, one after another. Where nobody is present: no query, over a universe of one attribute.
+
+    Then every unit of the game is padding, and the synopsis is drawn from the uniform distribution.
+    """
+    if present:
+        return concatenate(present)
+    return WorkloadBuilder((setting.universe_size,)).build()
+
+
+def unrepaired(workloads: Mapping[str, CompiledWorkload], synopsis: Synopsis) -> dict[str, Answers]:
+    """The synopsis's answers as they are, none of them certified; `synopsis` holds all queries in order."""
+    answers, start = {}, 0
+    for analyst, workload in workloads.items():
+        own = slice(start, start + workload.query_count)
+        start = own.stop
+        answers[analyst] = Answers(
+            on_grid(synopsis.counts[own], synopsis.size),
+            np.full(workload.query_count, UNCERTIFIED, dtype=np.uint8),
+            np.full(workload.query_count, NO_BOUND, dtype=np.int64),
+        )
+    return answers
+
+
+def units_of(setting: PublicParameters, together: CompiledWorkload, present: Sequence[CompiledWorkload]) -> Units:
+    """What is protected as one: statements or analysts; or each query, where no analyst is protected at all.
+
+    Public places that nobody fills are padding.
+    """
+    if every_query_a_unit(setting):
+        offsets = np.arange(together.query_count + 1, dtype=np.int64)
+    elif setting.unit == "query":
+        offsets = together.statement_offsets
+    else:
+        sizes = [workload.query_count for workload in present if workload.query_count]
+        offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+    return Units(offsets, Size.of(setting).units - (len(offsets) - 1))
+
+
+def repair_all(
+    setting: PublicParameters,
+    parameters: EquilibriumParameters,
+    workloads: Mapping[str, CompiledWorkload],
+    counts: NDArray[np.int64],
+    synopsis: Synopsis,
+    start: NDArray[np.float64],
+    seed: bytes,
+    progress: Progress,
+) -> dict[str, Answers]:
+    """Every analyst's repair; `counts` and `synopsis` hold all analysts' queries one after another.
+
+    `start`: float64[|X|], the public hypothesis from which analysts are answered afresh (unit = analyst).
+    """
+    if parameters.repair is None:
+        return unrepaired(workloads, synopsis)
+    # Told once, before anything: how long each analyst's repair takes shows who was served badly.
+    progress("repairing", 0, 1)
+    served, begin = {}, 0
+    for analyst, workload in workloads.items():
+        own = slice(begin, begin + workload.query_count)
+        begin = own.stop
+        served[analyst] = Served(workload, counts[own], replace(synopsis, counts=synopsis.counts[own]))
+    if isinstance(parameters.repair, AnalystRepairParameters):
+        analysts = [share.analyst for share in setting.shares]
+        return repair_analysts(parameters.repair, analysts, served, setting.records, start, seed)
+    return {
+        name: repair(parameters.repair, name, own.workload, own.counts, setting.records, own.synopsis, seed)
+        for name, own in served.items()
+    }
+
+
+def repair_uniform_guess(
+    setting: PublicParameters,
+    plan: PlanNumbers,
+    histogram: NDArray[np.int64],
+    workloads: Mapping[str, CompiledWorkload],
+    seed: bytes,
+) -> dict[str, Answers]:
+    """The same repair over the uniform guess instead of a synopsis: what repair does without any game."""
+    together = joined(setting, list(workloads.values()))
+    uniform = together.counts(np.ones(setting.universe_size, dtype=np.int64))
+    return repair_all(
+        setting,
+        EquilibriumParameters.from_json(plan.parameters),
+        workloads,
+        together.counts(histogram),
+        Synopsis(uniform, setting.universe_size),
+        np.ones(setting.universe_size),
+        seed,
+        lambda phase, done, total: None,
+    )

@@ -1,0 +1,197 @@
+"""What `equilibrium` plans from public things: its parameters, both costs, and what it promises."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from equipoise.accounting import (
+    RHO_UNIT,
+    ApproximateDpEvent,
+    Cost,
+    Mixture,
+    PrivacyEvent,
+    PureDpEvent,
+    ZcdpEvent,
+    charge_of,
+    events_to_json,
+    rounded_up,
+)
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.records.codec import (
+    COUNT,
+    REAL,
+    Codec,
+    canonical_object,
+    key,
+    object_codec,
+    one_of,
+    optional,
+)
+from equipoise_server.conversion import mixture_delta
+from equipoise_server.game.parameters import GameParameters
+from equipoise_server.mechanisms.budget_rounding import sampler_delta, usable_rho
+from equipoise_server.mechanisms.checking import check_costs, check_setting
+from equipoise_server.mechanisms.equilibrium import cost_model
+from equipoise_server.mechanisms.equilibrium.cost_model import Size
+from equipoise_server.mechanisms.equilibrium.forecast import predicted_memory, predicted_seconds
+from equipoise_server.mechanisms.equilibrium.options import check_options
+from equipoise_server.mechanisms.equilibrium.selection import choose
+from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
+from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
+from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
+from equipoise_server.mechanisms.repair.parameters import REPAIR, Repair
+
+GAME: Codec[GameParameters] = object_codec(
+    GameParameters,
+    {
+        "play": ("play", one_of("mixed", "sampled")),
+        "rounds": ("rounds", COUNT),
+        "batch": ("batch", COUNT),
+        "draws": ("draws", COUNT),
+        "density": ("density", REAL),
+        "query_step": ("query_step", COUNT),
+        "data_step": ("data_step", COUNT),
+    },
+)
+
+
+@canonical_object
+class EquilibriumParameters(Parameters):
+    """All public parameters of one run. `repair` is None where the game has the whole data budget."""
+
+    game: GameParameters = key("game", GAME)
+    repair: Repair | None = key("repair", optional(REPAIR))
+
+
+def plan_equilibrium(name: str, setting: PublicParameters) -> Plan:
+    """Parameters by `choosing`, or forced through the options; refused where a budget would be exceeded."""
+    check(setting)
+    size, places = Size.of(setting), None
+    if setting.unit == "analyst" and cost_model.forced_share(setting) != 1:
+        places = analyst_repair_plan.plan_places(setting)
+    choice = choose(setting, places)
+    game, playing = choice.game, choice.playing
+    game_rho = rounded_up(cost_model.data_rho(game, size), RHO_UNIT)
+    allowed = usable_rho(setting.data_budget)
+    if game_rho > allowed:
+        raise BudgetExhausted("data_budget: the game alone would cost more; allow more or ask for less")
+    left = Fraction(allowed - game_rho, RHO_UNIT)
+    repair_seconds = 0.0
+    if cost_model.forced_share(setting) == 1:
+        # Nothing is tested or repaired, so nothing is certified, and no repair places need hiding.
+        parameters = EquilibriumParameters(game, None)
+        promised_error, uncertified = 1.0, size.queries
+    elif places is not None:
+        analyst_repair = analyst_repair_plan.plan_analyst_repair(
+            setting, cost_model.sampling_error(game, size, setting.beta / 4), places, left
+        )
+        parameters = EquilibriumParameters(game, analyst_repair)
+        promised_error = analyst_repair_plan.promised(analyst_repair)
+        uncertified = analyst_repair_plan.uncertified_queries(setting, analyst_repair, game, size)
+        repair_seconds = analyst_repair_plan.repair_seconds(analyst_repair, size)
+    else:
+        repair = statement_repair_plan.plan_statement_repair(
+            setting, cost_model.sampling_error(game, size, setting.beta / 4), left
+        )
+        parameters = EquilibriumParameters(game, repair)
+        promised_error = statement_repair_plan.largest_bound(repair) / 2**GRID_BITS
+        uncertified = statement_repair_plan.uncertified_queries(setting, repair, game, size)
+    data_cost = total_data_cost(parameters, size, setting)
+    analyst_cost = total_analyst_cost(parameters, size, setting, playing.analyst_budget.epsilon)
+    on_data = data_parts(parameters, size, setting)
+    on_analysts = []
+    if setting.protects_analysts:
+        on_analysts = analyst_parts(parameters, size, setting, playing.analyst_budget.epsilon)
+    check_costs(setting, data_cost, analyst_cost)
+    return Plan(
+        mechanism=name,
+        parameters=parameters.to_json(),
+        data_cost=data_cost,
+        analyst_cost=analyst_cost,
+        promised_error=promised_error,
+        uncertified_at_most=uncertified,
+        seconds=predicted_seconds(game, size) + repair_seconds,
+        memory_bytes=predicted_memory(size),
+        data_events=events_to_json(name, on_data),
+        analyst_events=events_to_json(name, on_analysts),
+    )
+
+
+def check(setting: PublicParameters) -> None:
+    """Refuses what `equilibrium` cannot do, naming the field."""
+    check_setting(setting)
+    check_options(setting)
+    if Size.of(setting).units < 2:
+        protected = "analysts" if setting.unit == "analyst" else "statements in all"
+        raise InvalidArgument("shares", f"the game needs at least 2 {protected}")
+
+
+def total_data_cost(parameters: EquilibriumParameters, size: Size, setting: PublicParameters) -> Cost:
+    """What the whole round costs the data, at all caps: game, detection, answers, truncation of every sampler."""
+    return charge_of(data_parts(parameters, size, setting))
+
+
+def data_parts(parameters: EquilibriumParameters, size: Size, setting: PublicParameters) -> list[PrivacyEvent]:
+    """The parts of that cost."""
+    repairs = parameters.repair
+    parts: list[PrivacyEvent] = [ZcdpEvent("game", Fraction(cost_model.data_rho(parameters.game, size)))]
+    truncated = game_sampling_slack(parameters.game)
+    if isinstance(repairs, AnalystRepairParameters):
+        rho, more = analyst_repair_plan.repair_data_cost(repairs, size)
+        parts, truncated = [*parts, ZcdpEvent("tests and answers", rho)], truncated + more
+    elif repairs is not None:
+        repairing, more = statement_repair_plan.repair_data_cost(repairs, size)
+        parts, truncated = [*parts, *repairing], truncated + more
+    slack = sampler_delta(truncated, setting.data_budget.epsilon)
+    return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack)]
+
+
+def total_analyst_cost(
+    parameters: EquilibriumParameters, size: Size, setting: PublicParameters, game_epsilon: float
+) -> Cost | None:
+    """What the whole round costs one unit of the analysts.
+
+    None where the setting does not protect them. `game_epsilon`: at which sampled play is charged.
+    """
+    return charge_of(analyst_parts(parameters, size, setting, game_epsilon)) if setting.protects_analysts else None
+
+
+def analyst_parts(
+    parameters: EquilibriumParameters, size: Size, setting: PublicParameters, game_epsilon: float
+) -> list[PrivacyEvent]:
+    """The game's cost: a rho in mixed play, a mixture with its pair in sampled play; and that of repair places.
+
+    Where a statement is protected, repair costs nothing.
+    """
+    truncated, beyond, hiding = game_sampling_slack(parameters.game), Fraction(0), Fraction(0)
+    if isinstance(parameters.repair, AnalystRepairParameters):
+        places = parameters.repair.places
+        truncated += analyst_repair_plan.places_truncation(places, size)
+        beyond, hiding = analyst_repair_plan.places_delta(places, setting), places.epsilon
+    slack = sampler_delta(truncated, setting.analyst_budget.epsilon)
+    game: PrivacyEvent
+    hidden: PrivacyEvent
+    if parameters.game.play == "mixed":
+        game = ZcdpEvent("game", Fraction(cost_model.analyst_rho(parameters.game, size)))
+        hidden = PureDpEvent("repair places", hiding)
+    else:
+        # The game's epsilon rounded down to whole units, and delta at exactly that epsilon.
+        epsilon = Fraction(math.floor(Fraction(game_epsilon) * RHO_UNIT), RHO_UNIT)
+        mixture = cost_model.analyst_mixture(parameters.game, size)
+        game = Mixture(
+            "game",
+            mixture.trials,
+            Fraction(mixture.probability),
+            Fraction(mixture.rho_of_one),
+            epsilon,
+            Fraction(mixture_delta(mixture, float(epsilon))),
+        )
+        hidden = ApproximateDpEvent("repair places", hiding, Fraction(0))
+    return [game, *([hidden] if hiding else []), ApproximateDpEvent("samplers", Fraction(0), slack + beyond)]
+
+
+def game_sampling_slack(game: GameParameters) -> Fraction:
+    """Total variation between the records' sampler and the exact law: 2^-128 a draw at most."""
+    return Fraction(game.rounds * game.batch, 2**128)

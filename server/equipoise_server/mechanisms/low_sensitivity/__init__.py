@@ -1,0 +1,1 @@
+"""low_sensitivity: answers statistics of bounded sensitivity one at a time."""

@@ -1,0 +1,99 @@
+"""What a session of `low_sensitivity` asks of a statement: of the data, and of the candidate databases."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.fixed_point import GRID_BITS, on_grid
+from equipoise.queries.statistics import CompiledStatistic, Databases, grid_units
+from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
+from equipoise_server.mechanisms.online_private.question import DIRECTION_BITS, Scale
+
+SENSITIVITY = 1 << 10  # units of a scale that one record may move: a finer one gains nothing beside the noise
+_HALF = GRID_BITS // 2
+
+
+def scale_for(declared: Fraction) -> Scale:
+    """The finest scale on which no statement of the declared sensitivity moves by more than `SENSITIVITY` units.
+
+    On the grid of values it moves by at most `m = grid_units(declared)`, so rounded down from there to units of
+    `1 / units` by at most `ceil(m units / 2^40)`.
+    """
+    moved = grid_units(declared)
+    units = min((1 << GRID_BITS) - 1, (SENSITIVITY << GRID_BITS) // moved)
+    return Scale(units, -(-(moved * units) >> GRID_BITS))
+
+
+def rounding(scale: Scale) -> int:
+    """By how many units of 2^-40 a value and what stands for it on the scale differ, at most, both rounded."""
+    return math.ceil(Fraction(1 << GRID_BITS, scale.units)) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Proportion(CompiledStatistic):
+    """The fraction of records for which a predicate holds, as a statistic.
+
+    Theorem: Delta = 1 / n. Proof: one record counts or does not.
+    """
+
+    predicate: CompiledWorkload
+
+    def sensitivity(self, records: int) -> Fraction:
+        """1 / n."""
+        return Fraction(1, records)
+
+    def values(self, databases: Databases) -> NDArray[np.int64]:
+        """The fraction, rounded down."""
+        holds = self.predicate.transpose(np.ones(1, dtype=np.int64))[databases.cells]
+        return on_grid(databases.sums(databases.counts * holds), databases.records)
+
+
+def statistic_of(statement: CompiledStatement) -> CompiledStatistic:
+    """The one number that a statement asks for. Raises `InvalidArgument` for a table."""
+    if isinstance(statement, CompiledStatistic):
+        return statement
+    if statement.query_count != 1 or statement.l1_sensitivity != 1:
+        raise InvalidArgument(
+            "statement", "is a table; low_sensitivity answers single numbers: conditions, statistics"
+        )
+    return Proportion(statement)
+
+
+@dataclass(frozen=True, eq=False)
+class DatabaseQuestion:
+    """A statistic, whose universe are the candidates: on several of them it comes to the mean of its values."""
+
+    statistic: CompiledStatistic
+    candidates: Databases
+    data: Databases
+    scale: Scale
+
+    @property
+    def moved(self) -> int:
+        """One cell, which moves by the scale's sensitivity at most."""
+        return 1
+
+    def truth(self) -> NDArray[np.int64]:
+        """The data's value, rounded down to the scale's units."""
+        return np.array([int(self.statistic.values(self.data)[0]) * self.scale.units >> GRID_BITS], dtype=np.int64)
+
+    def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The mean value of the candidates, int64[candidates] how often each, rounded down."""
+        high, low = (int((half * multiset).sum()) for half in np.divmod(self._values, 1 << _HALF))
+        return np.array([((high << _HALF) + low) // int(multiset.sum())], dtype=np.int64)
+
+    def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The candidates' values, all with the one sign, in units of 2^-16."""
+        direction: NDArray[np.int64] = signs[0] * (self._values >> GRID_BITS - DIRECTION_BITS)
+        return direction
+
+    @cached_property
+    def _values(self) -> NDArray[np.int64]:
+        return self.statistic.values(self.candidates)

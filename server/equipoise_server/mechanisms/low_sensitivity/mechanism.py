@@ -1,0 +1,154 @@
+"""`low_sensitivity`: numbers that are no linear queries, one by one, hiding every statement from other analysts.
+
+HRU section 5.4 runs the online mechanism over all databases of n records. There are |X|^n of them; here the
+operator lists candidates instead, in public and not from the data, and the session learns which of them answer like
+the data. Where none does, statements are answered afresh, while there are places: the list is never trusted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.statistics import Databases, grid_units
+from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
+from equipoise_server.mechanisms.low_sensitivity.candidates import read_candidates
+from equipoise_server.mechanisms.low_sensitivity.database_question import (
+    DatabaseQuestion,
+    rounding,
+    scale_for,
+    statistic_of,
+)
+from equipoise_server.mechanisms.online.interface import session_length
+from equipoise_server.mechanisms.online_private.cost import Session
+from equipoise_server.mechanisms.online_private.epochs import EpochParameters, Epochs
+from equipoise_server.mechanisms.online_private.mechanism import session_plan, statements_asked
+from equipoise_server.mechanisms.online_private.plan import check_options, plan_epochs
+from equipoise_server.mechanisms.online_private.question import Scale
+from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.projection import check_enumerable
+from equipoise_server.mechanisms.running_time import CELL_BYTES
+
+ENTRY_SECONDS = 5e-8  # of a statement's values, for each cell that a candidate or the data list
+ENTRY_BYTES = 100  # of what is made of each of these cells at once
+_FRACTION = re.compile(r"[0-9]{1,15}(\.[0-9]{1,30}|/[1-9][0-9]{0,14})?")
+
+
+@canonical_object
+class LowSensitivityParameters(Parameters):
+    """Public. `sensitivity`: the largest Delta that statements may have, on a table of `table_records`."""
+
+    sensitivity: Fraction = key("sensitivity", FRACTION)
+    table_records: int = key("table_records", COUNT)
+    epochs: EpochParameters = key("epochs", codec_of(EpochParameters))
+
+
+class LowSensitivity:
+    """The mechanism `low_sensitivity`, for the protected unit "query".
+
+    Formal guarantees: those of `online_private`, with candidates in place of records. Every statement that is taken
+    moves by at most the declared sensitivity where a record is replaced, proven with each statistic; tests and
+    answers have noise for that, rounding included (`scale_for`). Only tests and answers see the data: the list is
+    public, and so is what a statement comes to on it. Learning never moves an exponent by more than a linear query
+    would, so the analysts are charged alike. With probability `1 - beta` all certified answers are within their
+    bounds, whatever the candidates are; that they are learnt from in time is promised for no list.
+    """
+
+    name = "low_sensitivity"
+    slotted = True
+
+    def plan(self, setting: PublicParameters) -> Plan:
+        """`options`: `candidates` (see `candidates`), `sensitivity`, and what `private_plan` may be forced to."""
+        session, sensitivity = sizes(setting), declared_sensitivity(setting)
+        check_options(setting.options, ("candidates", "length", "sensitivity"))
+        epochs, off = plan_epochs(setting, session), rounding(session.scale)
+        epochs = replace(
+            epochs,
+            certified_bound=min(1 << GRID_BITS, epochs.certified_bound + off),
+            noise_bounds=tuple(min(1 << GRID_BITS, each + off) for each in epochs.noise_bounds),
+        )
+        parameters = LowSensitivityParameters(sensitivity, setting.records, epochs)
+        plan = session_plan(self.name, setting, session, epochs)
+        entries = len(read_candidates(setting).cells) + min(setting.records, setting.universe_size)
+        return replace(
+            plan,
+            parameters=parameters.to_json(),
+            seconds=plan.seconds + session.statements * ENTRY_SECONDS * entries,
+            memory_bytes=plan.memory_bytes + ENTRY_BYTES * entries + 3 * CELL_BYTES * setting.universe_size,
+        )
+
+    def check_statement(self, plan: Plan, statement: CompiledStatement) -> None:
+        """Single numbers only, of no more than the declared sensitivity."""
+        parameters = LowSensitivityParameters.from_json(plan.parameters)
+        records, declared = parameters.table_records, parameters.sensitivity
+        delta = statistic_of(statement).sensitivity(records)
+        if grid_units(delta) > grid_units(declared):
+            moves = f"moves by Delta = {float(delta):.9g} where one of {records:,} records is replaced"
+            raise InvalidArgument(
+                "statement", f"{moves}; the session's declared sensitivity is {float(declared):.9g}"
+            )
+
+    def start(
+        self, setting: PublicParameters, plan: Plan, histogram: NDArray[np.int64], seed: bytes
+    ) -> LowSensitivitySession:
+        """A session over the candidates."""
+        parameters, candidates = (
+            LowSensitivityParameters.from_json(plan.parameters).epochs,
+            read_candidates(setting),
+        )
+        epochs = Epochs(parameters, len(candidates.starts), sizes(setting).slots, seed)
+        data = Databases.of(setting.attributes, histogram)
+        return LowSensitivitySession(candidates, data, parameters.scale, epochs)
+
+
+@dataclass(frozen=True, eq=False)
+class LowSensitivitySession:
+    """A session that answers statistics of one table."""
+
+    candidates: Databases
+    data: Databases
+    scale: Scale
+    epochs: Epochs
+
+    def used_up_at(self, slot: int) -> bool:
+        """Whether all epochs have ended before this slot, which the analysts are charged for."""
+        self.epochs.pass_to(slot)
+        return self.epochs.used_up
+
+    def answer(self, slot: int, statement: CompiledStatement) -> Answers:
+        """The answer in this slot."""
+        question = DatabaseQuestion(statistic_of(statement), self.candidates, self.data, self.scale)
+        return self.epochs.answer(slot, question)
+
+    def finish(self) -> NDArray[np.int64]:
+        """No records: the last hypothesis is a choice of candidates, not of records."""
+        return np.zeros(0, dtype=np.int64)
+
+
+def sizes(setting: PublicParameters) -> Session:
+    """What the planner needs to know of a session over the candidates."""
+    check_enumerable(setting)
+    slots = session_length(setting, slotted=True) * len(setting.shares)
+    scale, asked = scale_for(declared_sensitivity(setting)), statements_asked(setting, slots)
+    universe = len(read_candidates(setting).starts)
+    return Session(universe, scale, 1, slots, asked, asked)
+
+
+def declared_sensitivity(setting: PublicParameters) -> Fraction:
+    """The option `sensitivity`, such as "1/500" or 0.002. Raises `InvalidArgument`."""
+    given, found = setting.options.get("sensitivity"), Fraction(0)
+    if isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= 1:
+        found = Fraction(repr(given))
+    elif isinstance(given, str) and _FRACTION.fullmatch(given):
+        found = Fraction(given)
+    if not 0 < found <= 1:
+        problem = 'must be the largest Delta of any statement, above 0 and at most 1, such as "1/500" or 0.002'
+        raise InvalidArgument("options.sensitivity", problem)
+    return found

@@ -1,0 +1,131 @@
+"""`online`: each statement is answered from a hypothesis about the table where that serves, and afresh where not.
+
+Roth & Roughgarden (2010), Hardt & Rothblum (2010), Gupta, Roth & Ullman (2012): OnlineIC. The noisy test of the
+hypothesis is free while it passes; what fails it is answered with fresh noise, and the published answer alone
+improves the hypothesis.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.accounting import Cost, charge_of, events_to_json
+from equipoise.errors import InvalidArgument
+from equipoise.model.results import NO_BOUND
+from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise_server.mechanisms.checking import check_costs
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import fresh_answers
+from equipoise_server.mechanisms.online.interface import HYPOTHESIS, alike, linear
+from equipoise_server.mechanisms.online.plan import OnlineParameters, data_parts, plan_online, uncertified
+from equipoise_server.mechanisms.repair.private_weights import answer_scores, rounding_error
+from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
+from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
+from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
+from equipoise_server.mechanisms.weights.hypothesis import Hypothesis, gain_slack
+from equipoise_server.randomness.stream import KeyedStream
+
+NO_SYNOPSIS = np.zeros(0, dtype=np.int64)
+
+
+class Online:
+    """The mechanism `online`.
+
+    Formal guarantees. For the people in the table: `c (e_0^2 / 2 + rho_a)` in zCDP for c updates, up to the
+    truncation of the noise, however many statements are asked, and whoever chooses them having seen all earlier
+    answers. A statement's score is the largest error of its cells under the hypothesis, in units of 2^-16 records,
+    and moves by at most 2^16 when a record is replaced. Between two updates the hypothesis is a function of what
+    was published, and the tests are one AboveThreshold (`accounting.sparse_vector_rho`); the statement that ends it
+    is answered whole with fresh noise (`accounting.gaussian_rho`). Such costs add up where each mechanism is chosen
+    by what the earlier ones published (Bun & Steinke 2016, Lemma 2.3). All c are charged, whether or not they are
+    used, and after the c-th nothing is read from the table at all.
+
+    For the analysts: **none**. What one analyst asks uses up the updates of all, and moves the hypothesis from
+    which all are answered: nothing hides an analyst's statements from the others of its session. With one share
+    there are no others, and the promise is empty.
+
+    Errors, with probability `1 - beta` for all answers of a session at once: an answer from the hypothesis is
+    within the threshold and what the noise of test and threshold may add, an answer with noise within the quantile
+    of its law. Answers after the last update are not certified. Where the plan proves that c updates are enough
+    (`online_plan.most_updates`), there are none.
+    """
+
+    name = "online"
+    slotted = False
+
+    def plan(self, setting: PublicParameters) -> Plan:
+        """Updates, threshold and noise from the shares, the length and the budget.
+
+        Options: `updates` forces their number, `threshold` the error of a hypothesis from which it is one, as a
+        fraction of the records, and `answers` the law of the noise.
+        """
+        parameters = plan_online(setting)
+        if setting.protects_analysts and len(setting.shares) > 1:
+            problem = (
+                "online protects no analyst from the others of its session; leave it out, or open one for each"
+            )
+            raise InvalidArgument("analyst_budget", problem)
+        parts = data_parts(setting, parameters)
+        data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
+        check_costs(setting, data_cost, analyst_cost)
+        return Plan(
+            mechanism=self.name,
+            parameters=parameters.to_json(),
+            data_cost=data_cost,
+            analyst_cost=analyst_cost,
+            promised_error=max(parameters.certified_bound, *parameters.noise_bounds) / 2**GRID_BITS,
+            uncertified_at_most=uncertified(setting, parameters),
+            seconds=online_seconds(setting, parameters.updates),
+            memory_bytes=fitting_bytes(setting),
+            data_events=events_to_json(self.name, parts),
+            analyst_events=events_to_json(self.name, []),
+        )
+
+    def check_statement(self, plan: Plan, statement: CompiledStatement) -> None:  # noqa: ARG002
+        """Every predicate and every marginal can be answered."""
+        if linear(statement).statement_count != 1:
+            raise InvalidArgument("statement", "must be one")
+
+    def start(
+        self, setting: PublicParameters, plan: Plan, histogram: NDArray[np.int64], seed: bytes
+    ) -> OnlineSession:
+        """A session before its first statement, with the uniform hypothesis."""
+        return OnlineSession(setting, OnlineParameters.from_json(plan.parameters), histogram, seed)
+
+
+class OnlineSession:
+    """A session of `online` while it runs."""
+
+    def __init__(
+        self, setting: PublicParameters, parameters: OnlineParameters, histogram: NDArray[np.int64], seed: bytes
+    ) -> None:
+        self._parameters, self._records = parameters, setting.records
+        self._histogram, self._seed = histogram, seed
+        slack = gain_slack(rounding_error(setting.records, setting.universe_size))
+        self._hypothesis = Hypothesis(setting.universe_size, parameters.reach / 2.0**GRID_BITS, slack)
+        self._tests = SequentialSparseVector(parameters.vector, seed, "online")
+
+    def used_up_at(self, slot: int) -> bool:  # noqa: ARG002
+        """Whether the last update is made: from here on the table is not read any more."""
+        return self._tests.used_up
+
+    def answer(self, slot: int, statement: CompiledStatement) -> Answers:
+        """The answer to the statement in this slot; slots ascend."""
+        asked = linear(statement)
+        held = self._hypothesis.answers(asked)
+        if self.used_up_at(slot):
+            return alike(held, UNCERTIFIED, NO_BOUND)
+        counts = asked.counts(self._histogram)
+        score = int(answer_scores(counts, self._records, held).max())
+        if not self._tests.positive(slot, score):
+            return alike(held, HYPOTHESIS, self._parameters.certified_bound)
+        noise, moved = self._parameters.noise, asked.statement_sensitivity(0)
+        stream = KeyedStream.derive(self._seed, "online", "answers", str(slot))
+        published = fresh_answers(noise, moved, counts, self._records, stream)
+        self._hypothesis.measured(asked, 0, published / 2.0**GRID_BITS)
+        return alike(published, noise.method, self._parameters.noise_bounds[moved - 1])
+
+    def finish(self) -> NDArray[np.int64]:
+        """There is no synopsis of records: the hypothesis is known by its answers only."""
+        return NO_SYNOPSIS

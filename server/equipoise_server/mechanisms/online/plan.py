@@ -1,0 +1,261 @@
+"""What `online` plans: updates, threshold, noise, the errors that are proven, and the costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, PureDpEvent
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.records.codec import BOOLEAN, COUNT, FRACTION, INTEGER, canonical_object, key
+from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
+from equipoise_server.mechanisms.equilibrium.options import WORDS, real, whole
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISE, NOISE_BOUNDS, AnswerNoise
+from equipoise_server.mechanisms.online.interface import session_length
+from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.projection import check_enumerable
+from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
+from equipoise_server.mechanisms.repair.statement_repair_plan import choose_noise
+from equipoise_server.mechanisms.sparse_vector import SparseVector
+from equipoise_server.mechanisms.weights.hypothesis import gain_slack
+
+MAX_UPDATES = 512
+MIN_UPDATES = 8  # that teach anything worth the tests
+USUAL_UPDATES = 128  # in sessions of very many statements
+AIM = 2  # times the error that noise for every statement would promise
+DETECTION_SHARES = tuple(Fraction(part, 16) for part in range(1, 16))  # of the budget
+FALSE_POSITIVES = Fraction(1, 4)  # of all updates, where the hypothesis is right
+UPWARD = 1 + 1e-9
+
+
+@canonical_object
+class OnlineParameters(Parameters):
+    """Public parameters of a session.
+
+    `updates`: positives, after which nothing is learnt. `test_epsilon`: of one AboveThreshold; `threshold`: a score
+    in units of 2^-16 records. `noise`: of statements answered afresh. `reach`: in units of 2^-40, how far their
+    fractions may be from the truth. `certified_bound` of answers from the hypothesis and `noise_bounds` of answers
+    with noise, by how much the statement's counts move (1: predicates, 2: marginals), hold for all of a session at
+    once, in units of 2^-40. `proven`: whether no more updates can happen than there are.
+    """
+
+    updates: int = key("updates", COUNT)
+    test_epsilon: Fraction = key("test_epsilon", FRACTION)
+    threshold: int = key("threshold", INTEGER)
+    noise: AnswerNoise = key("noise", NOISE)
+    reach: int = key("reach", COUNT)
+    certified_bound: int = key("certified_bound", COUNT)
+    noise_bounds: tuple[int, int] = key("noise_bounds", NOISE_BOUNDS)
+    proven: bool = key("proven", BOOLEAN)
+
+    @property
+    def vector(self) -> SparseVector:
+        """The sparse vector that tests the hypothesis."""
+        return SparseVector(self.test_epsilon, 1 << SCORE_BITS, self.threshold, self.updates)
+
+    @property
+    def promise(self) -> int:
+        """The largest bound of a certified answer, in units of 2^-40."""
+        return max(self.certified_bound, *self.noise_bounds)
+
+
+@dataclass(frozen=True)
+class Division:
+    """How the budget of so many updates may be divided between tests and answers, and what that gives.
+
+    `tested`: score units by which the noise of a test and its threshold may deceive, either way.
+    """
+
+    updates: int
+    test_epsilon: Fraction
+    noise: AnswerNoise
+    noise_bounds: tuple[int, int]
+    tested: int
+
+    def reach(self, setting: PublicParameters) -> int:
+        """How far published fractions may be from the truth, with the rounding of what they are compared with."""
+        rounding = math.ceil(rounding_error(setting.records, setting.universe_size) * 2.0**GRID_BITS)
+        return min(1 << GRID_BITS, max(self.noise_bounds) + rounding)
+
+    def with_threshold(self, setting: PublicParameters, length: int, threshold: int) -> OnlineParameters:
+        """The parameters that have this threshold."""
+        reach = self.reach(setting)
+        certified = bound_on_grid(threshold + self.tested + SCORE_ROUNDING, setting.records << SCORE_BITS)
+        return OnlineParameters(
+            updates=self.updates,
+            test_epsilon=self.test_epsilon,
+            threshold=threshold,
+            noise=self.noise,
+            reach=reach,
+            certified_bound=certified,
+            noise_bounds=self.noise_bounds,
+            proven=self.updates >= most_updates(setting, length, threshold - self.tested, reach),
+        )
+
+
+def plan_online(setting: PublicParameters) -> OnlineParameters:
+    """What proves the least error, unless the usual parameters promise less."""
+    length = session_length(setting, slotted=False)
+    check_options(setting.options)
+    check_enumerable(setting)
+    forced = min(length, whole(setting.options, "updates", 0))
+    powers = [2**power for power in range(MAX_UPDATES.bit_length()) if 2**power < length]
+    tried = [forced] if forced else [*powers, *([length] if length <= MAX_UPDATES else [])]
+    divisions = [each for updates in tried for each in divided(setting, length, updates)]
+    if not divisions:
+        raise BudgetExhausted("data_budget: too little for so many updates; allow more, or force fewer updates")
+    if "threshold" in setting.options:
+        threshold = math.floor(real(setting.options, "threshold", 0.0) * (setting.records << SCORE_BITS))
+        return _forced(setting, length, divisions, threshold)
+    found = [each.with_threshold(setting, length, proving_threshold(setting, length, each)) for each in divisions]
+    unproven = _usual(setting, length, divisions)
+    return min([*(each for each in found if each.proven), unproven], key=lambda each: each.promise)
+
+
+def divided(setting: PublicParameters, length: int, updates: int) -> list[Division]:
+    """The ways to divide the budget that leave each part what samplers can draw.
+
+    Beta goes in equal parts to the tests, the thresholds, both on either side, and the answers.
+    """
+    each, beta = Fraction(usable_rho(setting.data_budget), RHO_UNIT * updates), Fraction(setting.beta)
+    found = []
+    for share in DETECTION_SHARES:
+        epsilon = epsilon_within(share * each)
+        if min(epsilon, epsilon_within((1 - share) * each)) >= MIN_EPSILON:
+            vector = SparseVector(epsilon, 1 << SCORE_BITS, 0, updates)
+            tested = vector.test_noise.quantile(beta / (6 * length))
+            tested += vector.threshold_noise.quantile(beta / (6 * updates))
+            noise, bounds = choose_noise(setting, (1 - share) * each, float(beta / (3 * setting.queries)))
+            found.append(Division(updates, epsilon, noise, bounds, tested))
+    return found
+
+
+def _forced(setting: PublicParameters, length: int, divisions: list[Division], threshold: int) -> OnlineParameters:
+    """What suits a forced threshold: enough updates, or else as many as keep the tests' noise below it."""
+    found = [each.with_threshold(setting, length, threshold) for each in divisions]
+    proven = [each for each in found if each.proven]
+    if proven:
+        return min(proven, key=lambda each: each.promise)
+    quiet = [each for each, division in zip(found, divisions, strict=True) if division.tested <= threshold]
+    if quiet:
+        return min(quiet, key=lambda each: (-each.updates, each.promise))
+    return min(found, key=lambda each: each.promise)
+
+
+def _usual(setting: PublicParameters, length: int, divisions: list[Division]) -> OnlineParameters:
+    """Updates and a threshold that promise at most twice the error that noise for every statement would.
+
+    Where the hypothesis learns, answers are far better than that. Of all such parameters those with the greatest
+    `updates threshold^2` are taken, so that updates last: how many are needed falls with the threshold's square
+    (`most_updates`), if far below what is proven. Where not even a few updates are to be had so, the session is
+    short; then a few are made, and a greater error is promised. Where statements are so many that noise for all of
+    them promises little, no more is aimed at than the usual number of updates can keep.
+    """
+    everything = Fraction(usable_rho(setting.data_budget), RHO_UNIT * length)
+    _, bounds = choose_noise(setting, everything, setting.beta / setting.queries)
+    scale = setting.records << SCORE_BITS
+    aim = AIM * max(bounds) * scale >> GRID_BITS
+    most = max((each.updates for each in divisions if each.updates <= USUAL_UPDATES), default=0)
+    if most:
+        aim = min(aim, 2 * min(each.tested for each in divisions if each.updates == most))
+    loudest = min(max(bounds), (aim << GRID_BITS) // scale)
+
+    def least(division: Division) -> int:
+        """The threshold below which a hypothesis that is right would cause too many updates."""
+        tests = SparseVector(division.test_epsilon, 1 << SCORE_BITS, 0, division.updates).test_noise
+        return tests.quantile(FALSE_POSITIVES * division.updates / length)
+
+    def lasting(division: Division) -> int:
+        return division.updates * (aim - division.tested) ** 2
+
+    enough = [each for each in divisions if MIN_UPDATES <= each.updates < length]
+    roomy = [each for each in enough if aim - each.tested >= least(each) and max(each.noise_bounds) <= loudest]
+    if roomy:
+        best = max(roomy, key=lasting)
+        return best.with_threshold(setting, length, aim - best.tested)
+    few = enough or divisions
+    found = [each.with_threshold(setting, length, least(each)) for each in few if each.updates == few[0].updates]
+    return min(found, key=lambda each: each.promise)
+
+
+def proving_threshold(setting: PublicParameters, length: int, division: Division) -> int:
+    """The least threshold for which `most_updates` is not above what there is."""
+    if division.updates == length:
+        return _even_threshold(setting, division)
+    slack = gain_slack(rounding_error(setting.records, setting.universe_size))
+    least = math.sqrt((math.log(setting.universe_size) / division.updates + slack) / 2) * UPWARD
+    error = least + 2 * division.reach(setting) / 2.0**GRID_BITS
+    score = math.ceil(error * UPWARD * (setting.records << SCORE_BITS)) + 2 * SCORE_ROUNDING
+    return score + division.tested
+
+
+def _even_threshold(setting: PublicParameters, division: Division) -> int:
+    """Where both ways of answering promise the same: below 0 where nearly all are to be answered afresh."""
+    return int(max(division.noise_bounds) * (setting.records << SCORE_BITS) >> GRID_BITS) - division.tested
+
+
+def most_updates(setting: PublicParameters, length: int, least_score: int, reach: int) -> int:
+    """At most how many updates there are where each one's true score is at least `least_score`.
+
+    And where all published answers are within `reach`, in units of 2^-40, of the truth; `length` if no less holds.
+
+    Proof. An update's statement has a cell whose error under the hypothesis is at least `e = least_score / K`, less
+    the rounding of the score. Its published answer is within `reach` of the truth, so `e - reach` or more from what
+    the hypothesis holds: a distance of `d = e - 2 reach` beyond the reach of the measurement. The update brings it
+    closer to the data by at least `2 d^2` less the slack of rounding (`hypothesis`), and to take in again
+    what was measured before takes nothing of it. The divergence starts at `log |X|` at most and is never negative,
+    so there are at most `log |X| / (2 d^2 - slack)` updates: the B(alpha) of Gupta, Roth & Ullman (2012) for
+    multiplicative weights.
+    """
+    distance = (least_score - SCORE_ROUNDING) / (setting.records << SCORE_BITS) / UPWARD
+    distance -= 2 * reach / 2.0**GRID_BITS
+    slack = gain_slack(rounding_error(setting.records, setting.universe_size))
+    if distance <= 0 or 2 * distance**2 <= slack * UPWARD:
+        return length
+    return min(length, math.floor(math.log(setting.universe_size) / (2 * distance**2 - slack) * UPWARD))
+
+
+def uncertified(setting: PublicParameters, parameters: OnlineParameters) -> int:
+    """At most how many cells are answered without a bound: all those asked after the last update."""
+    return 0 if parameters.proven else setting.queries - parameters.updates
+
+
+def data_parts(setting: PublicParameters, parameters: OnlineParameters) -> list[PrivacyEvent]:
+    """What a session costs the people in the table: all updates, whether or not they are used.
+
+    Each is one AboveThreshold (`accounting.sparse_vector_rho`) and one statement answered afresh.
+    """
+    vector = parameters.vector
+    truncated = (
+        parameters.updates * vector.threshold_noise.truncation_delta()
+        + session_length(setting, slotted=False) * vector.test_noise.truncation_delta()
+        + setting.queries * parameters.noise.law(MAX_MOVED).truncation_delta()
+    )
+    return [
+        PureDpEvent("detection", parameters.test_epsilon, parameters.updates),
+        parameters.noise.part(parameters.updates),
+        ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, setting.data_budget.epsilon)),
+    ]
+
+
+def check_options(options: Mapping[str, object]) -> None:
+    """Refuses options that are unknown or out of range, naming them. The length is checked where it is read."""
+    known = {"updates": (1, MAX_UPDATES), "threshold": (0, 1)}
+    for name, value in sorted(options.items()):
+        if name == "length":
+            continue
+        if name == "answers":
+            if value not in WORDS[name]:
+                raise InvalidArgument(f"options.{name}", f"must be {' or '.join(WORDS[name])}")
+            continue
+        if name not in known:
+            raise InvalidArgument(f"options.{name}", f"unknown; there is {', '.join(sorted({'answers', *known}))}")
+        least, most = known[name]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            raise InvalidArgument(f"options.{name}", f"must be a number between {least} and {most:,}")
+        if name == "updates" and value != int(value):
+            raise InvalidArgument(f"options.{name}", "must be a whole number")

@@ -1,0 +1,1 @@
+"""online_private: answers statements one at a time, analysts hidden from one another."""

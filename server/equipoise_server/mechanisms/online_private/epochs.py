@@ -1,0 +1,187 @@
+"""Analysts' private multiplicative weights (HRU Algorithm 5, corrected), over any finite universe.
+
+A session is cut into *epochs*, each with a hypothesis of its own. Every statement is tested against a public
+threshold, and answered from the hypothesis or, where it errs by more, afresh. What was answered afresh is learnt
+from only at the end of the epoch, all at once and each a little, and the next hypothesis is a number of records
+drawn from what was learnt: so none shows much of any one statement. Nor does the end of an epoch, by the count test
+of `repair_places`: after *every* slot, asked in or not, the epoch ends if the number of statements answered afresh,
+with fresh noise, has reached a target with noise of the epoch's own; and certainly at a hard cap.
+
+All noise is named by its slot or epoch, and what is learnt is a function of published answers. So a session is a
+function of its seed and of what was asked, however often it was interrupted.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.model.results import NO_BOUND
+from equipoise.queries.fixed_point import on_grid
+from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, codec_of, key, list_of
+from equipoise_server.mechanisms.interface import Answers
+from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, GaussianNoise, NoiseDistribution
+from equipoise_server.mechanisms.online.interface import HYPOTHESIS, alike
+from equipoise_server.mechanisms.online_private.question import Question, Scale
+from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.repair.private_weights import answer_scores
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, UNCERTIFIED
+from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
+from equipoise_server.randomness.stream import KeyedStream
+from equipoise_server.randomness.weighted import draw_exponential
+
+BLOCK = 1 << 8  # slots whose count noise is drawn together
+
+
+@canonical_object
+class EpochParameters(Parameters):
+    """Public.
+
+    `scale`: of true answers. `epochs`, at most, with `target` statements answered afresh in each, up to noise of
+    `ending_epsilon`, and certainly at most `cap`. `records`: of a hypothesis. `step`: by how much a direction's
+    unit of 2^-16 moves an exponent, in units of 2^-48. `threshold`: a score, in units of 2^-16 of the scale's. The
+    sign of a test is `test_epsilon`-DP. `noise`: of statements answered afresh, for a sensitivity of 1. `guard`:
+    the gap, in units of 2^-40, beyond which a cell is learnt from with others. `certified_bound`: the error, in
+    units of 2^-40, of answers from a hypothesis; `noise_bounds`: of those with noise, by how much they move.
+    """
+
+    scale: Scale = key("scale", codec_of(Scale))
+    epochs: int = key("epochs", COUNT)
+    target: int = key("target", COUNT)
+    cap: int = key("cap", COUNT)
+    ending_epsilon: Fraction = key("ending_epsilon", FRACTION)
+    records: int = key("records", COUNT)
+    step: int = key("step", COUNT)
+    threshold: int = key("threshold", INTEGER)
+    test_epsilon: Fraction = key("test_epsilon", FRACTION)
+    noise: GaussianNoise = key("noise", GAUSSIAN_NOISE)
+    guard: int = key("guard", COUNT)
+    certified_bound: int = key("certified_bound", COUNT)
+    noise_bounds: tuple[int, ...] = key("noise_bounds", list_of(COUNT))
+
+    @property
+    def test_noise(self) -> DiscreteLaplace:
+        """The law of the noise on a score."""
+        return DiscreteLaplace(self.test_epsilon / (self.scale.sensitivity << SCORE_BITS))
+
+    @property
+    def count_noise(self) -> DiscreteLaplace:
+        """The law of the noise on counts and targets."""
+        return DiscreteLaplace(self.ending_epsilon)
+
+    def answer_noise(self, moved: int) -> NoiseDistribution:
+        """The law of the noise on each cell of a statement whose squared moves add up to `moved`."""
+        return self.noise.law(moved * self.scale.sensitivity**2)
+
+
+class Epochs:
+    """A session before its first slot, over a universe of `universe` elements, with `slots` slots."""
+
+    def __init__(self, parameters: EpochParameters, universe: int, slots: int, seed: bytes) -> None:
+        self._parameters, self._slots, self._seed = parameters, slots, seed
+        self._next, self._epoch, self._afresh = 0, 1, 0  # afresh: of this epoch
+        self._exponents = np.zeros(universe, dtype=np.int64)
+        self._learnt = np.zeros(universe, dtype=np.int64)
+        self._multiset = np.ones(universe, dtype=np.int64)
+        self._target = self._drawn_target()
+        self._block, self._block_noise = -1, np.zeros(0, dtype=np.int64)
+
+    @property
+    def used_up(self) -> bool:
+        """Whether all epochs have ended: from here on everything is answered from the last hypothesis, untested."""
+        return self._epoch > self._parameters.epochs
+
+    def answer(self, slot: int, question: Question) -> Answers:
+        """The answer in this slot; those between it and the last one are passed as empty. Slots ascend."""
+        if not self._next <= slot < self._slots:
+            raise ValueError(f"slot {slot} is over, or there is none")
+        self.pass_to(slot)
+        held = question.held(self._multiset)
+        answers = alike(held, UNCERTIFIED, NO_BOUND) if self.used_up else self._tested(slot, question, held)
+        self.pass_to(slot + 1)
+        return answers
+
+    def finish(self) -> NDArray[np.int64]:
+        """Passes what is left; the elements of the last hypothesis, none where it is still the uniform one."""
+        self.pass_to(self._slots)
+        if self._epoch == 1 or self._parameters.epochs == 1:
+            return np.zeros(0, dtype=np.int64)
+        return np.repeat(np.arange(len(self._multiset)), self._multiset)
+
+    def _tested(self, slot: int, question: Question, held: NDArray[np.int64]) -> Answers:
+        parameters, units, truth = self._parameters, self._parameters.scale.units, question.truth()
+        if not self._positive(slot, int(answer_scores(truth, units, held).max())):
+            return alike(held, HYPOTHESIS, parameters.certified_bound)
+        noisy = truth + self._answer_noise(slot, parameters.answer_noise(question.moved), len(truth))
+        answers = on_grid(np.clip(noisy, 0, units), units)
+        self._afresh += 1
+        self._learnt += question.direction(pulls(answers - held, parameters.guard))
+        return alike(answers, parameters.noise.method, parameters.noise_bounds[question.moved - 1])
+
+    def pass_to(self, stop: int) -> None:
+        """Tests the count after every slot before `stop` that was not passed yet."""
+        while self._next < stop and not self.used_up:
+            block, start = divmod(self._next, BLOCK)
+            noise = self._count_noise(block)[start : start + stop - self._next]
+            ends = self._afresh + noise >= self._target
+            if self._afresh >= self._parameters.cap:
+                ends[0] = True
+            if ends.any():
+                self._next += int(np.argmax(ends)) + 1
+                self._end_epoch()
+            else:
+                self._next += len(noise)
+        self._next = max(self._next, stop)
+
+    def _end_epoch(self) -> None:
+        self._epoch, self._afresh = self._epoch + 1, 0
+        if self.used_up:
+            return
+        self._exponents += self._parameters.step * self._learnt
+        self._learnt[:] = 0
+        self._multiset = np.bincount(self._drawn_records(), minlength=len(self._multiset)).astype(np.int64)
+        self._target = self._drawn_target()
+
+    def _positive(self, slot: int, score: int) -> bool:
+        noise = self._parameters.test_noise.draw(1, self._stream("test", slot))
+        return score + int(noise[0]) >= self._parameters.threshold
+
+    def _answer_noise(self, slot: int, law: NoiseDistribution, cells: int) -> NDArray[np.int64]:
+        return law.draw(cells, self._stream("answer", slot))
+
+    def _drawn_records(self) -> NDArray[np.int64]:
+        stream = self._stream("records", self._epoch)
+        return draw_exponential(self._exponents, self._parameters.records, stream)
+
+    def _drawn_target(self) -> int:
+        noise = self._parameters.count_noise.draw(1, self._stream("target", self._epoch))
+        return self._parameters.target + int(noise[0])
+
+    def _count_noise(self, block: int) -> NDArray[np.int64]:
+        if block != self._block:
+            self._block = block
+            self._block_noise = self._parameters.count_noise.draw(BLOCK, self._stream("counts", block))
+        return self._block_noise
+
+    def _stream(self, purpose: str, number: int) -> KeyedStream:
+        return KeyedStream.derive(self._seed, f"epochs/{purpose}", str(number))
+
+
+def pulls(gaps: NDArray[np.int64], guard: int) -> NDArray[np.int64]:
+    """In which cells the hypothesis shall grow (1) or shrink (-1), all the same way; int64[cells].
+
+    `gaps`: published answers less held ones. The cells beyond the guard on the side where they exceed it by more
+    in all; the largest gap alone where none does. Cells of a statement exclude each other, so the direction is a
+    query, or the negative of one.
+    """
+    beyond = np.abs(gaps) - guard
+    sides = [np.where((beyond > 0) & (np.sign(gaps) == side), beyond, 0) for side in (1, -1)]
+    sums = [int(side.sum()) for side in sides]
+    if not any(sums):
+        alone = np.zeros_like(gaps)
+        worst = int(np.argmax(beyond))
+        alone[worst] = np.sign(gaps[worst])
+        return alone
+    return (sides[0] > 0).astype(np.int64) if sums[0] >= sums[1] else -(sides[1] > 0).astype(np.int64)

@@ -1,0 +1,81 @@
+"""What a private session asks of a statement: of the data, and of any multiset of a finite universe.
+
+The universe of linear queries are the records that can exist. Statements that are not linear have whole databases
+for elements, and what they come to on several is the mean (`low_sensitivity`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.codec import COUNT, canonical_object, key
+
+DIRECTION_BITS = 16  # a direction's unit is 2^-16
+
+
+@canonical_object
+class Scale:
+    """In what a session's true answers are counted, the same for all its statements and public.
+
+    An answer of 1 is `units`, below 2^40. Replacing a record moves every answer by at most `sensitivity` of them,
+    which is at most 2^12, so that noise of every scale can be drawn.
+    """
+
+    units: int = key("units", COUNT)
+    sensitivity: int = key("sensitivity", COUNT)
+
+
+class Question(Protocol):
+    """One statement, with one or more cells."""
+
+    @property
+    def moved(self) -> int:
+        """At most by how much all cells' true answers move, as a sum of squares, in units of `sensitivity^2`."""
+        ...
+
+    def truth(self) -> NDArray[np.int64]:
+        """The true answers, int64[cells] between 0 and `units`. The only thing here that touches the data."""
+        ...
+
+    def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What a multiset, int64[|X|] how often each element, answers: int64[cells] in units of 2^-40."""
+        ...
+
+    def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`sum_c signs[c] q_c(x)` over the universe, int64[|X|] in units of 2^-16.
+
+        `signs`: int64[cells], each 0 or all the same one of 1 and -1. Its range is at most 2^16.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LinearQuestion:
+    """A predicate, or all cells of a marginal: at most one holds for a record. The scale is (`records`, 1)."""
+
+    statement: CompiledWorkload
+    histogram: NDArray[np.int64]
+    records: int
+
+    @property
+    def moved(self) -> int:
+        """1 for a predicate; 2 for a marginal, one cell of which loses the record while another gains it."""
+        return self.statement.statement_sensitivity(0)
+
+    def truth(self) -> NDArray[np.int64]:
+        """Counts."""
+        return self.statement.counts(self.histogram)
+
+    def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The share of the multiset's records."""
+        return on_grid(self.statement.counts(multiset), int(multiset.sum()))
+
+    def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Each record's cell decides, or none does."""
+        return self.statement.transpose(signs) << DIRECTION_BITS

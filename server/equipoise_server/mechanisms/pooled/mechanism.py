@@ -1,0 +1,191 @@
+"""`pooled`: measure once what many ask for, and share the synopsis. For both units of protection.
+
+Mechanisms section 6. Formal guarantees. For the people in the table: the tables' rho in full, whatever was asked
+for (`accounting.tables_rho` is at most that), and that of repair where some is planned. For one statement of one
+analyst, or all statements of one analyst, against all other analysts together: the cost of the noisy vote counts
+alone (`accounting.votes_moved`) and, where whole analysts are repaired, that of hiding who gets a place; all that
+others see is a function of these, of the data, and of their own workloads and streams. With probability `1 - beta`
+every certified answer is within its bound. All up to the truncation of the samplers, charged to delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.errors import InvalidArgument
+from equipoise.model.results import NO_BOUND
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.workload_builder import concatenate, some_statements
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.checking import check_inputs
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise
+from equipoise_server.mechanisms.pooled.demand import votes_of
+from equipoise_server.mechanisms.pooled.direct import DirectAnswers, direct_answers
+from equipoise_server.mechanisms.pooled.family import table_cells
+from equipoise_server.mechanisms.pooled.measured import MeasuredTable, TableEstimate, estimate, measure
+from equipoise_server.mechanisms.pooled.outside import repair_outside
+from equipoise_server.mechanisms.pooled.plan import PooledParameters, plan_pooled
+from equipoise_server.mechanisms.pooled.synopsis import fitted_weights, synthetic_records
+from equipoise_server.mechanisms.repair.statement_repair import SYNOPSIS, UNCERTIFIED
+from equipoise_server.randomness.stream import KeyedStream
+
+
+class Pooled:
+    """The mechanism `pooled`."""
+
+    name = "pooled"
+
+    def plan(self, setting: PublicParameters) -> Plan:
+        """Parameters from public things; single ones may be forced through the options."""
+        return plan_pooled(self.name, setting)
+
+    def run(
+        self,
+        setting: PublicParameters,
+        plan: Plan,
+        histogram: NDArray[np.int64],
+        workloads: Mapping[str, CompiledWorkload],
+        seed: bytes,
+        progress: Progress,
+    ) -> Outcome:
+        """Demand, tables, one fit for all, then every analyst's answers from its own workload."""
+        check_inputs(setting, histogram, workloads)
+        parameters = PooledParameters.from_json(plan.parameters)
+        present = {
+            share.analyst: workloads[share.analyst] for share in setting.shares if share.analyst in workloads
+        }
+        for workload in present.values():
+            check_statements(parameters, workload)
+        demand = noisy_demand(parameters, setting, present, seed)
+        progress("measuring", 0, 1)
+        tables = measure(histogram, parameters.family.sizes, parameters.rhos(demand.tolist()), seed)
+        progress("measuring", 1, 1)
+        progress("fitting", 0, 1)
+        weights = fitted_weights(parameters.family.sizes, tables, setting.records)
+        progress("fitting", 1, 1)
+        synopsis = synthetic_records(weights, parameters.synopsis)
+        progress("answering", 0, 1)
+        answers = {}
+        if present:
+            together = concatenate(list(present.values()))
+            estimates = estimates_of(together, parameters, tables, setting.records)
+            direct = direct_answers(together, estimates, parameters.chances)
+            told = answered(parameters, together, direct, synopsis, setting.records)
+            answers = divided(told, present)
+        if parameters.repair is not None:
+            parts = {name: outside_of(parameters, workload) for name, workload in present.items()}
+            outside = {name: some_statements(present[name], chosen) for name, chosen in parts.items()}
+            repaired = repair_outside(parameters.repair, setting, histogram, outside, synopsis, seed)
+            answers = {
+                name: with_statements(own, present[name], parts[name], repaired[name])
+                for name, own in answers.items()
+            }
+        progress("answering", 1, 1)
+        return Outcome(answers, synopsis)
+
+
+def check_workload(plan: Plan, workload: CompiledWorkload) -> None:
+    """Raises `InvalidArgument` for a workload that a round of this plan cannot answer."""
+    check_statements(PooledParameters.from_json(plan.parameters), workload)
+
+
+def check_statements(parameters: PooledParameters, workload: CompiledWorkload) -> None:
+    """Raises `InvalidArgument` for a statement about a table that the family lacks, unless such are repaired."""
+    outside = [] if parameters.repair is not None else outside_of(parameters, workload)
+    if outside:
+        family, axes = parameters.family, workload.statement_tables()[outside[0]]
+        limits = f"the family's limit of {family.ways} attributes and {family.cells:,} cells"
+        if axes is None:
+            problem = f"is not told by one table; pooled answers what tables within {limits} tell"
+        else:
+            cells = table_cells(family.sizes, axes)
+            problem = f"is about a table of {len(axes)} attributes and {cells:,} cells, larger than {limits}"
+        raise InvalidArgument(f"statements[{outside[0]}]", problem)
+
+
+def outside_of(parameters: PooledParameters, workload: CompiledWorkload) -> list[int]:
+    """The statements about a table that the family does not hold."""
+    sets = workload.statement_tables()
+    return [statement for statement, axes in enumerate(sets) if not parameters.family.holds(axes)]
+
+
+def noisy_demand(
+    parameters: PooledParameters, setting: PublicParameters, present: Mapping[str, CompiledWorkload], seed: bytes
+) -> NDArray[np.int64]:
+    """The noisy number of votes for every set of the family, int64[sets]: all that is released of the demand."""
+    sets = parameters.family.sets
+    votes = sum(
+        (votes_of(workload, setting.unit, sets) for workload in present.values()), np.zeros(len(sets), np.int64)
+    )
+    return parameters.demand.noisy(votes, KeyedStream.derive(seed, "pooled/demand"))
+
+
+def estimates_of(
+    together: CompiledWorkload, parameters: PooledParameters, tables: Sequence[MeasuredTable], records: int
+) -> dict[Axes, TableEstimate]:
+    """What the measured tables say about each table of the family that somebody asks about."""
+    sizes = parameters.family.sizes
+    asked = sorted({axes for axes in together.statement_tables() if parameters.family.holds(axes)})
+    return {axes: estimate(sizes, axes, tables, records) for axes in asked}
+
+
+def answered(
+    parameters: PooledParameters,
+    together: CompiledWorkload,
+    direct: DirectAnswers,
+    synopsis: NDArray[np.int64],
+    records: int,
+) -> Answers:
+    """Every query's answer from the synopsis, or from the measured tables where that lies beyond their reach.
+
+    A certified answer's bound is its distance from the farther end of the interval in which the truth lies, as far
+    as the measured tables tell; queries outside the family have no such interval and stay uncertified here. An
+    estimate further than its reach from all that a count can be errs by more than its reach, so the interval around
+    it proves nothing. Then the nearest that a count can be is taken for the estimate: the interval around that
+    misses the truth only where the estimate errs by more than twice its reach.
+    """
+    one = 1 << GRID_BITS
+    values = on_grid(together.record_counts(synopsis), len(synopsis))
+    known = np.isfinite(direct.reach)
+    reach = np.where(known, direct.reach, records) / records
+    measured = direct.counts / records
+    nearest = np.clip(measured, 0, 1)
+    far = known & (np.abs(values / one - nearest) > reach)
+    values = np.where(far, np.rint(nearest * one).astype(np.int64), values)
+    centre = np.where(np.abs(measured - nearest) > reach, nearest, measured)
+    low, high = np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1)
+    widest = np.maximum(values / one - low, high - values / one)
+    # Two units: the answer's rounding, and the bound's.
+    bounds = np.minimum(np.ceil(np.maximum(widest, 0) * one).astype(np.int64) + 2, one)
+    certified = known & (bounds <= parameters.certified)
+    methods = np.where(far, GaussianNoise.method, SYNOPSIS)
+    return Answers(
+        values,
+        np.where(certified, methods, UNCERTIFIED).astype(np.uint8),
+        np.where(certified, bounds, NO_BOUND),
+    )
+
+
+def divided(together: Answers, workloads: Mapping[str, CompiledWorkload]) -> dict[str, Answers]:
+    """Each analyst's part of the answers to all workloads one after another."""
+    answers, start = {}, 0
+    for name, workload in workloads.items():
+        own = slice(start, start + workload.query_count)
+        start = own.stop
+        answers[name] = Answers(together.values[own], together.methods[own], together.bounds[own])
+    return answers
+
+
+def with_statements(answers: Answers, workload: CompiledWorkload, chosen: Sequence[int], parts: Answers) -> Answers:
+    """One analyst's answers with those to the chosen statements replaced by `parts`, which holds them in order."""
+    statements = np.zeros(workload.statement_count, dtype=np.bool_)
+    statements[list(chosen)] = True
+    queries = np.repeat(statements, np.diff(workload.statement_offsets))
+    values, methods, bounds = answers.values.copy(), answers.methods.copy(), answers.bounds.copy()
+    values[queries], methods[queries], bounds[queries] = parts.values, parts.methods, parts.bounds
+    return Answers(values, methods, bounds)

@@ -1,0 +1,213 @@
+"""What `pooled` plans from public things: the family, the noise on the demand, the floors, and what is promised."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, ZcdpEvent, charge_of, events_to_json
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.queries.marginal_tables import Axes
+from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key, optional
+from equipoise_server.mechanisms.budget_rounding import sampler_delta, usable_rho
+from equipoise_server.mechanisms.checking import check_costs, check_setting
+from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoise
+from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.pooled.allocation import shares_of
+from equipoise_server.mechanisms.pooled.demand import Demand, demand_parts, plan_demand
+from equipoise_server.mechanisms.pooled.direct import Chances
+from equipoise_server.mechanisms.pooled.family import Family, table_cells
+from equipoise_server.mechanisms.pooled.measured import estimated_variance, reach
+from equipoise_server.mechanisms.pooled.options import MAX_UNIVERSE, Options, read_options
+from equipoise_server.mechanisms.pooled.outside import (
+    budget_beside,
+    places_for,
+    plan_repair,
+    repair_analyst_parts,
+    repair_data_parts,
+    repair_promise,
+    uncertified_outside,
+)
+from equipoise_server.mechanisms.repair.parameters import REPAIR, Repair
+from equipoise_server.mechanisms.running_time import PROCESS_BYTES, counting_seconds
+
+SLACK = 1 + 1e-5  # on promises: more than doubles and the units of answers can err
+NO_LARGER = 1 << GRID_BITS
+# Measured once, good to a factor of 3.
+FIT_STEPS = 45
+STEP_SECONDS = 4e-8  # of one step, for each cell of the universe
+TABLE_SECONDS = 2.5e-5  # of one step, for each table
+VOTER_SECONDS = 2e-4
+FITTED_BYTES = 80
+ANSWER_BYTES = 140
+
+
+@canonical_object
+class PooledParameters(Parameters):
+    """All public parameters of one run.
+
+    `rho`: of all tables together, in units of 10^-12. `floor`: the part of it that each of the family's largest
+    tables gets at least. `chances`: of one estimate's error beyond its reach. `certified`: the largest bound of an
+    answer certified by the tables, in units of 2^-40. `synopsis`: records of the synthetic table. `repair`: how
+    statements outside the family are answered; None where they are refused.
+    """
+
+    family: Family = key("family", codec_of(Family))
+    demand: Demand = key("demand", codec_of(Demand))
+    rho: int = key("rho", COUNT)
+    floor: Fraction = key("floor", FRACTION)
+    chances: Chances = key("chances", codec_of(Chances))
+    certified: int = key("certified_bound", COUNT)
+    synopsis: int = key("synopsis_records", COUNT)
+    repair: Repair | None = key("repair", optional(REPAIR))
+
+    def rhos(self, noisy_demand: Sequence[int]) -> dict[Axes, Fraction]:
+        """The rho of every table that is measured, given the demand for each set; they add up to at most `rho`."""
+        family = self.family
+        if not family.sets:
+            return {}
+        always = [axes in family.largest for axes in family.sets]
+        parts = shares_of(noisy_demand, self.demand.least, always, self.floor)
+        whole = Fraction(self.rho, RHO_UNIT)
+        return {axes: part * whole for axes, part in zip(family.sets, parts, strict=True) if part}
+
+
+def plan_pooled(name: str, setting: PublicParameters) -> Plan:
+    """Parameters from public things; refused where a budget would be exceeded.
+
+    `promised_error`. With probability `1 - beta` (or half of it, where some is kept for what is outside the
+    family), every estimate of a cell of the family's tables is within its reach `w`, and so is that of every
+    predicate: a union bound over all cells of the family, which does not grow with the analysts, and over all
+    declared statements. An answer of the synopsis further than `w` from the estimate (cut to what a count can be)
+    is replaced by it. So every answer is within `2 w` of the truth. The reach is public: as each of the family's
+    largest tables gets at least its floor of rho, whatever the demand, `w` is at most what the floors give
+    (`estimated_variance`), and an answer with a larger bound, which only a predicate over many cells can have, is
+    not certified.
+    """
+    check_setting(setting)
+    options = read_options(setting)
+    family = family_of(setting, options)
+    places = places_for(setting) if options.repair_share else None
+    hiding = places is not None and places.epsilon > 0
+    demand = plan_demand(setting, len(family.sets), budget_beside(setting, places), hiding, options.least)
+    whole = usable_rho(setting.data_budget)
+    rho = whole - math.ceil(options.repair_share * whole)
+    if rho == 0:
+        raise BudgetExhausted("data_budget: too little for any table; allow more")
+    floor = options.floor / max(1, len(family.largest))
+    chances = chances_of(setting, family, 2 if options.repair_share else 1)
+    certified = certified_bound(setting, family, Fraction(rho, RHO_UNIT) * floor, chances, options.summed)
+    promised, repairs = certified / 2.0**GRID_BITS, None
+    uncertified = uncertified_predicates(setting, family, options)
+    if options.repair_share:
+        repairs = plan_repair(setting, places, promised, Fraction(whole - rho, RHO_UNIT))
+        uncertified = min(setting.queries, uncertified + uncertified_outside(setting, repairs))
+        promised = max(promised, repair_promise(repairs))
+    parameters = PooledParameters(family, demand, rho, floor, chances, certified, options.synopsis, repairs)
+    on_data, on_analysts = data_parts(parameters, setting), analyst_parts(parameters, setting)
+    data_cost = charge_of(on_data)
+    analyst_cost = charge_of(on_analysts) if setting.protects_analysts else None
+    check_costs(setting, data_cost, analyst_cost)
+    return Plan(
+        mechanism=name,
+        parameters=parameters.to_json(),
+        data_cost=data_cost,
+        analyst_cost=analyst_cost,
+        promised_error=promised,
+        uncertified_at_most=uncertified,
+        seconds=predicted_seconds(setting, family),
+        memory_bytes=predicted_memory(setting),
+        data_events=events_to_json(name, on_data),
+        analyst_events=events_to_json(name, on_analysts),
+    )
+
+
+def data_parts(parameters: PooledParameters, setting: PublicParameters) -> list[PrivacyEvent]:
+    """What the round costs the data: all tables together at their cap, and repair at its own.
+
+    The tables' rhos add up to at most `rho` (`accounting.tables_rho` of the variances drawn), and which ones they
+    are depends on the demand alone, not on the data. Their noise is exact; only repair's is truncated.
+    """
+    parts: list[PrivacyEvent] = [ZcdpEvent("tables", Fraction(parameters.rho, RHO_UNIT))]
+    if parameters.repair is None:
+        return parts
+    repairing, truncated = repair_data_parts(setting, parameters.repair)
+    slack = sampler_delta(truncated, setting.data_budget.epsilon)
+    return [*parts, *repairing, ApproximateDpEvent("samplers", Fraction(0), slack)]
+
+
+def analyst_parts(parameters: PooledParameters, setting: PublicParameters) -> list[PrivacyEvent]:
+    """What the round costs one unit of the analysts: its votes, and hiding who gets a repair place."""
+    if not setting.protects_analysts:
+        return []
+    parts = demand_parts(parameters.demand, len(parameters.family.sets), setting.analyst_budget.epsilon)
+    return parts if parameters.repair is None else [*parts, *repair_analyst_parts(setting, parameters.repair)]
+
+
+def uncertified_predicates(setting: PublicParameters, family: Family, options: Options) -> int:
+    """At most how many predicates add up too many cells to be certified: each statement may be such a one."""
+    return 0 if covers_predicates(family, options.summed) else setting.statements
+
+
+def covers_predicates(family: Family, summed: float) -> bool:
+    """Whether sums of half of the largest table are certified: `j` of its cells err together like the others."""
+    return 4 * summed >= max((table_cells(family.sizes, axes) for axes in family.sets), default=1)
+
+
+def family_of(setting: PublicParameters, options: Options) -> Family:
+    """The family, refused where it cannot be measured."""
+    if not setting.attributes:
+        raise InvalidArgument("attributes", "pooled measures tables of attributes and needs their sizes: a schema")
+    if setting.universe_size > MAX_UNIVERSE:
+        raise InvalidArgument(
+            "universe_size",
+            f"is {setting.universe_size:,} records; pooled visits each of them, and at most {MAX_UNIVERSE:,}",
+        )
+    family = Family(setting.attributes, options.ways, options.cells)
+    family.check()
+    return family
+
+
+def chances_of(setting: PublicParameters, family: Family, parts: int) -> Chances:
+    """Half of beta's part for all cells of all tables of the family, half for all predicates there may be."""
+    cells = sum(table_cells(family.sizes, axes) for axes in family.sets)
+    statements = setting.statements
+    beta = setting.beta / parts
+    return Chances(beta / 2 / max(1, cells), beta / 2 / statements)
+
+
+def certified_bound(
+    setting: PublicParameters, family: Family, least_rho: Fraction, chances: Chances, summed: float
+) -> int:
+    """Twice the largest reach of a certified answer, in units of 2^-40: see `plan_pooled`."""
+    if not family.sets:
+        return 4
+    try:
+        noise = GaussianNoise.within(least_rho)
+        noise.law(MAX_MOVED)
+    except ValueError:
+        raise BudgetExhausted("data_budget: too little for so many tables; noise would be too coarse") from None
+    predicates = summed > 1 or covers_predicates(family, summed)
+    measured = [(axes, float(noise.variance * MAX_MOVED)) for axes in family.largest]
+    widest = 0.0
+    for axes in family.sets:
+        variance, cells = estimated_variance(family.sizes, axes, measured), table_cells(family.sizes, axes)
+        widest = max(
+            widest,
+            reach(variance * (1 - 1 / cells), chances.cell),
+            reach(variance * min(summed, cells / 4), chances.predicate) if predicates else 0.0,
+        )
+    return min(NO_LARGER, math.ceil(2 * widest / setting.records * SLACK * NO_LARGER) + 16)
+
+
+def predicted_seconds(setting: PublicParameters, family: Family) -> float:
+    """A rough prediction of a run on one ordinary core: votes, counting and answering, and the fit."""
+    steps = FIT_STEPS * (STEP_SECONDS * setting.universe_size + TABLE_SECONDS * len(family.largest))
+    return counting_seconds(setting) + VOTER_SECONDS * len(setting.shares) + steps
+
+
+def predicted_memory(setting: PublicParameters) -> int:
+    """A rough prediction of the peak, in bytes."""
+    return PROCESS_BYTES + FITTED_BYTES * setting.universe_size + ANSWER_BYTES * setting.queries

@@ -1,0 +1,144 @@
+"""`multiplicative_weights`: each analyst alone, by selecting, measuring and learning in turns.
+
+Hardt, Ligett & McSherry (2012), for whole statements: what is selected is a statement, by its largest cell error,
+and all its cells are measured for the price of one or two; everything measured is used again in every round; and
+what is delivered is fitted to all measurements at once, with a noisy test of its largest error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.accounting import Cost, charge_of, events_to_json
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
+from equipoise_server.mechanisms.fitting import fit
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.projection import check_enumerable
+from equipoise_server.mechanisms.repair.private_weights import (
+    answer_scores,
+    rounding_error,
+    selection_exponents,
+    selection_step,
+    tested_bound,
+)
+from equipoise_server.mechanisms.running_time import (
+    counting_bytes,
+    counting_seconds,
+    fitting_bytes,
+    weights_seconds,
+)
+from equipoise_server.mechanisms.weights.hypothesis import Hypothesis, gain_slack
+from equipoise_server.mechanisms.weights.plan import WeightsParameters, data_parts, plan_weights
+from equipoise_server.randomness.stream import KeyedStream
+from equipoise_server.randomness.weighted import draw_exponential
+
+METHOD = 4  # the wire's AnswerMethod
+
+
+class MultiplicativeWeights:
+    """The mechanism `multiplicative_weights`.
+
+    Formal guarantees. For the people in the table, with m analysts of T rounds each, absent ones included:
+    `m (T e_s^2 / 8 + T rho_m + e_c^2 / 2)` in zCDP. A score is the largest error of a statement's cells in records,
+    which moves by at most 1, so a selection has range `e_s`; a measured statement costs `rho_m`, the same for
+    predicates and marginals (`accounting.gaussian_rho`); the largest error of all final answers moves by 1 and is
+    tested with `e_c`. For the analysts: nothing, for either unit: an analyst's answers are a function of the public
+    shares, its own workload, the data and its own noise.
+
+    Errors, with probability `1 - beta` for all analysts at once. Let `v` bound the noise of all measurements and
+    `s` what selections fall short by. A round whose selected statement errs by e brings the hypothesis closer to
+    the data by at least `2 (e - 2 v)^2`, of log|X| at most (`hypothesis`), so the mean over all T hypotheses errs
+    by at most `sqrt(log|X| / 2T) + 2 v + s`: the promise. The fitted answers are delivered where their own test
+    certifies no more than that, with what it certifies as their bound; otherwise the mean is, with the promise, as
+    it is where the test is seen to have failed (`tested_bound`).
+    """
+
+    name = "multiplicative_weights"
+
+    def plan(self, setting: PublicParameters) -> Plan:
+        """Rounds and noise from the shares and the budget. The option `rounds` forces their number."""
+        check_setting(setting)
+        check_enumerable(setting)
+        parameters = plan_weights(setting)
+        parts = data_parts(setting, parameters)
+        data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
+        check_costs(setting, data_cost, analyst_cost)
+        return Plan(
+            mechanism=self.name,
+            parameters=parameters.to_json(),
+            data_cost=data_cost,
+            analyst_cost=analyst_cost,
+            promised_error=parameters.proven / 2**GRID_BITS,
+            uncertified_at_most=0,
+            seconds=counting_seconds(setting) + weights_seconds(setting, parameters.rounds),
+            memory_bytes=counting_bytes(setting) + fitting_bytes(setting),
+            data_events=events_to_json(self.name, parts),
+            analyst_events=events_to_json(self.name, []),
+        )
+
+    def run(
+        self,
+        setting: PublicParameters,
+        plan: Plan,
+        histogram: NDArray[np.int64],
+        workloads: Mapping[str, CompiledWorkload],
+        seed: bytes,
+        progress: Progress,
+    ) -> Outcome:
+        """Each analyst alone, with a stream of its own."""
+        check_inputs(setting, histogram, workloads)
+        parameters = WeightsParameters.from_json(plan.parameters)
+        present = [share.analyst for share in setting.shares if share.analyst in workloads]
+        answers = {}
+        progress("learning", 0, max(1, len(present)))
+        for done, analyst in enumerate(present, 1):
+            stream = KeyedStream.derive(seed, "weights/learning", analyst)
+            answers[analyst] = learn(parameters, workloads[analyst], histogram, setting.records, stream)
+            progress("learning", done, len(present))
+        return Outcome(answers, np.zeros(0, dtype=np.int64))
+
+
+def learn(
+    parameters: WeightsParameters,
+    workload: CompiledWorkload,
+    histogram: NDArray[np.int64],
+    records: int,
+    stream: KeyedStream,
+) -> Answers:
+    """One analyst's answers: T rounds, then a fit, then its test."""
+    if workload.empty:
+        return Answers(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int64))
+    counts, starts = workload.counts(histogram), workload.statement_offsets
+    slack = gain_slack(rounding_error(records, histogram.size))
+    hypothesis = Hypothesis(histogram.size, parameters.reach / 2.0**GRID_BITS, slack)
+    # Of each query: the sum of 1 / variance, and of the measured counts in these weights.
+    precision, weighted = np.zeros(len(counts)), np.zeros(len(counts))
+    total = np.zeros(len(counts), dtype=np.int64)
+    step = selection_step(parameters.select_epsilon)
+    for _ in range(parameters.rounds):
+        held = hypothesis.answers(workload)
+        total += held
+        scores = np.maximum.reduceat(answer_scores(counts, records, held), starts[:-1])
+        chosen = int(draw_exponential(selection_exponents(scores, step), 1, stream)[0])
+        cells = slice(int(starts[chosen]), int(starts[chosen + 1]))
+        law = parameters.noise.law(workload.statement_sensitivity(chosen))
+        noisy = (counts[cells] + law.draw(cells.stop - cells.start, stream)) / records
+        hypothesis.measured(workload, chosen, noisy)
+        weight = records**2 / float(parameters.noise.variance * workload.statement_sensitivity(chosen))
+        precision[cells] += weight
+        weighted[cells] += weight * noisy
+    variances = np.divide(1.0, precision, out=np.full(len(counts), np.inf), where=precision > 0)
+    measured = np.divide(weighted, precision, out=np.zeros(len(counts)), where=precision > 0)
+    fitted = np.rint(np.clip(fit(workload, measured, variances).answers, 0, 1) * 2.0**GRID_BITS).astype(np.int64)
+    largest = int(answer_scores(counts, records, fitted).max())
+    noisy_largest = largest + int(parameters.certify_noise.draw(1, stream)[0])
+    tested = tested_bound(noisy_largest, parameters.margin, fitted, records)
+    # The mean over all rounds is what is proven; the fit to all measurements is nearly always far better.
+    values, bound = fitted, tested
+    if tested > parameters.proven:
+        values, bound = total // parameters.rounds, parameters.proven
+    return Answers(values, np.full(len(counts), METHOD, np.uint8), np.full(len(counts), bound, np.int64))

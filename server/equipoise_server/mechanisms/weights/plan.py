@@ -1,0 +1,129 @@
+"""What `multiplicative_weights` plans: rounds, noise, the error that is proven, and the costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from equipoise import accounting
+from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, PureDpEvent, ZcdpEvent
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, key
+from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, MAX_MOVED, GaussianNoise
+from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.repair.private_weights import rounding_error, selection_step
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
+from equipoise_server.mechanisms.weights.hypothesis import gain_slack
+from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
+from equipoise_server.randomness.exponential import UNIT_BITS
+
+SELECT_SHARE = Fraction(1, 8)  # of one analyst's budget
+CERTIFY_SHARE = Fraction(1, 8)
+USUAL_ROUNDS = 24  # where no number of rounds proves anything useful
+USEFUL = 0.25  # an error that is worth proving
+MAX_ROUNDS = 512
+UPWARD = 1 + 1e-9
+
+
+@canonical_object
+class WeightsParameters(Parameters):
+    """Public parameters, the same for every analyst.
+
+    `select_epsilon`: of one selection; `noise`: of one measured statement; `certify_epsilon`: of the final test.
+    `reach`: in units of 2^-40, how far measured fractions may be from the truth. `proven`: the error of the mean
+    hypothesis, 2^40 where it says nothing. `margin`: score units added to a tested error so that it bounds the
+    true one.
+    """
+
+    rounds: int = key("rounds", COUNT)
+    select_epsilon: Fraction = key("select_epsilon", FRACTION)
+    noise: GaussianNoise = key("noise", GAUSSIAN_NOISE)
+    certify_epsilon: Fraction = key("certify_epsilon", FRACTION)
+    reach: int = key("reach", COUNT)
+    proven: int = key("proven_bound", COUNT)
+    margin: int = key("margin", INTEGER)
+
+    @property
+    def certify_noise(self) -> DiscreteLaplace:
+        """The law of the noise on the largest score of the final answers."""
+        return DiscreteLaplace(self.certify_epsilon / (1 << SCORE_BITS))
+
+
+def plan_weights(setting: PublicParameters) -> WeightsParameters:
+    """The rounds that prove the least error; the usual number where that is worth little, as practice is better."""
+    forced = check_options(setting.options)
+    if forced:
+        return with_rounds(setting, forced)
+    doubled = [2**power for power in range(MAX_ROUNDS.bit_length())]
+    tried = [with_rounds(setting, rounds) for rounds in doubled if affordable(setting, rounds)]
+    best = min(tried, key=lambda parameters: parameters.proven, default=None)
+    if best and best.proven <= USEFUL * 2**GRID_BITS:
+        return best
+    return with_rounds(setting, min(USUAL_ROUNDS, max(share.statements for share in setting.shares)))
+
+
+def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
+    """Everything else from the number of rounds. Beta goes in equal parts to measurements, selections and tests."""
+    each = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
+    select = epsilon_within(4 * SELECT_SHARE * each / rounds)  # a selection costs epsilon^2 / 8, not / 2
+    certify = epsilon_within(CERTIFY_SHARE * each)
+    measure_rho = (1 - SELECT_SHARE - CERTIFY_SHARE) * each / rounds
+    if min(select, certify, epsilon_within(measure_rho)) < MIN_EPSILON:
+        raise BudgetExhausted("data_budget: too little for so many analysts and rounds; allow more or ask for less")
+    noise, analysts, records = GaussianNoise.within(measure_rho), len(setting.shares), setting.records
+    part = Fraction(setting.beta) / 3
+    largest = noise.law(MAX_MOVED).quantile(part / (2 * analysts * rounds * setting.largest_share))
+    reach = largest / records + rounding_error(records, setting.universe_size)
+    # McSherry & Talwar (2007): what is selected falls short of the largest score by at most this.
+    nats_a_record = selection_step(select) * (1 << SCORE_BITS) / 2.0**UNIT_BITS
+    slack = math.log(analysts * rounds * setting.largest_share / float(part)) / nats_a_record / records
+    rounding = rounding_error(records, setting.universe_size)
+    bulk = math.sqrt(math.log(setting.universe_size) / (2 * rounds) + gain_slack(rounding) / 2)
+    proven = (bulk + 2 * reach + slack + 2 * rounding) * UPWARD
+    parameters = WeightsParameters(
+        rounds=rounds,
+        select_epsilon=select,
+        noise=noise,
+        certify_epsilon=certify,
+        reach=math.ceil(min(1.0, reach) * 2**GRID_BITS) + 1,
+        proven=min(1 << GRID_BITS, math.ceil(min(1.0, proven) * 2**GRID_BITS) + 1),
+        margin=0,
+    )
+    margin = parameters.certify_noise.quantile(part / analysts)
+    return replace(parameters, margin=margin)
+
+
+def affordable(setting: PublicParameters, rounds: int) -> bool:
+    """Whether so many rounds leave each an epsilon that samplers can draw."""
+    each = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
+    return epsilon_within(SELECT_SHARE * each / rounds) >= MIN_EPSILON
+
+
+def data_parts(setting: PublicParameters, parameters: WeightsParameters) -> list[PrivacyEvent]:
+    """What all analysts together cost the people in the table, whoever is present."""
+    analysts, rounds = len(setting.shares), parameters.rounds
+    truncated = analysts * parameters.certify_noise.truncation_delta()
+    selection = accounting.exponential_mechanism_rho(parameters.select_epsilon, 1)
+    return [
+        ZcdpEvent("selections", selection, analysts * rounds),
+        parameters.noise.part(analysts * rounds),
+        PureDpEvent("certificates", parameters.certify_epsilon, analysts),
+        ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, setting.data_budget.epsilon)),
+    ]
+
+
+def check_options(options: Mapping[str, object]) -> int:
+    """The forced number of rounds; 0 where none is."""
+    for name in options:
+        if name != "rounds":
+            raise InvalidArgument(f"options.{name}", "unknown; there is rounds")
+    value = options.get("rounds")
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int | float) or value not in range(1, MAX_ROUNDS + 1):
+        raise InvalidArgument("options.rounds", f"must be a whole number between 1 and {MAX_ROUNDS}")
+    return int(value)

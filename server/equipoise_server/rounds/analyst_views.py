@@ -1,0 +1,119 @@
+"""What analysts see of their rounds: the rounds themselves, their results, and what they can verify them with.
+
+Whatever is answered here depends on the caller's own share, workload and requests, and on public things.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlalchemy import ColumnElement, func, select, true
+
+from equipoise.errors import NotFound, OutOfRange, WrongState
+from equipoise.model.rounds import RoundState, Share
+from equipoise_server.clock import Clock
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.state_machine import shown_to_analysts, streams_open
+from equipoise_server.rounds.store.rounds import (
+    NO_ROUND,
+    check_token,
+    newest_first,
+    read_round,
+    read_share,
+    round_records,
+)
+from equipoise_server.storage.paging import cut_page, page_limit
+from equipoise_server.storage.store import Store
+from equipoise_server.storage.tables import result_chunks, rounds, shares
+from equipoise_server.transparency.evidence import evidence_of, workload_piece
+from equipoise_server.transparency.signing import Signer
+
+
+@dataclass(frozen=True)
+class AnalystViews:
+    """What analysts may read of the rounds of one store."""
+
+    store: Store
+    clock: Clock
+    signer: Signer
+    deployment: str
+
+    def get(self, analyst: str, round_id: str) -> RoundRecord:
+        """A round as the analyst may see it. Raises `NotFound` where it has no share."""
+        with self.store.read() as connection:
+            share = read_share(connection, round_id, analyst)
+            return self._shown(read_round(connection, round_id), share)
+
+    def page(
+        self, analyst: str, page_size: int = 0, page_token: str = "", among: ColumnElement[bool] | None = None
+    ) -> tuple[list[RoundRecord], str]:
+        """The rounds in which the analyst has a share, newest first; of all rounds, or of some."""
+        limit = page_limit(page_size)
+        with self.store.read() as connection:
+            check_token(connection, page_token, analyst)
+            query = newest_first(page_token, limit + 1).where(
+                rounds.c.id.in_(select(shares.c.round_id).where(shares.c.analyst == analyst)),
+                true() if among is None else among,
+            )
+            found = round_records(connection, query)
+        visible = [self._shown(record, _own(record, analyst)) for record in found]
+        return cut_page(visible, limit, lambda record: record.id)
+
+    def results(self, analyst: str, round_id: str, after_sequence: int, limit: int) -> list[bytes]:
+        """At most `limit` stored chunks after a sequence number; none at the end of the stream.
+
+        Raises `NotFound` without a share, and where the analyst submitted nothing and so has no stream;
+        `WrongState` before the streams open, or when they are no longer kept; `OutOfRange` beyond the end.
+        """
+        released = select(rounds.c.run_id).where(rounds.c.id == round_id)
+        with self.store.read() as connection:
+            read_share(connection, round_id, analyst)
+            record = read_round(connection, round_id)
+            if not streams_open(record.state, record.release_time, self.clock()):
+                raise WrongState("the round's results cannot be read yet, or there are none")
+            run_id = connection.execute(released).scalar_one()
+            if run_id is None:
+                raise WrongState("the round's results are no longer kept")
+            mine = (result_chunks.c.run_id == run_id, result_chunks.c.analyst == analyst)
+            last = connection.execute(select(func.max(result_chunks.c.sequence)).where(*mine)).scalar()
+            if last is None:
+                raise NotFound("there is no such stream")
+            if not 0 <= after_sequence <= last:
+                raise OutOfRange(f"after_sequence: the stream ends at {last}")
+            query = select(result_chunks.c.chunk).where(*mine, result_chunks.c.sequence > after_sequence)
+            found = connection.execute(query.order_by(result_chunks.c.sequence).limit(limit))
+            return list(found.scalars())
+
+    def evidence(self, analyst: str, round_id: str, since_size: int) -> bytes | None:
+        """What the analyst can verify an ended round with, JSON; None while the log has not come to its end.
+
+        `since_size`: of a checkpoint that the analyst holds, 0 for none. Raises `NotFound` without a share,
+        `WrongState` before results can be read or the round was aborted, `OutOfRange` for a size never shown.
+        """
+        # RELEASED is shown to analysts from the release time on: evidence opens when the streams do.
+        if not self.get(analyst, round_id).state.ended:
+            raise WrongState("the round has not ended yet, so there is nothing to verify")
+        with self.store.read() as connection:
+            found = evidence_of(connection, self.signer, self.deployment, analyst, round_id, since_size)
+        return None if found is None else found.to_bytes()
+
+    def submitted(self, analyst: str, round_id: str, first: int, length: int) -> bytes:
+        """Some bytes of the analyst's own workload; none beyond its end, and where there is none."""
+        with self.store.read() as connection:
+            return workload_piece(connection, analyst, round_id, first, length)
+
+    def _shown(self, record: RoundRecord, share: Share) -> RoundRecord:
+        state = shown_to_analysts(record.state, record.terms.close_time, record.release_time, self.clock())
+        return replace(
+            record,
+            terms=replace(record.terms, shares=(share,)),
+            state=state,
+            release_time=record.release_time if state is RoundState.RELEASED else None,
+        )
+
+
+def _own(record: RoundRecord, analyst: str) -> Share:
+    for share in record.terms.shares:
+        if share.analyst == analyst:
+            return share
+    raise NotFound(NO_ROUND)

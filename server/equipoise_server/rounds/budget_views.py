@@ -1,0 +1,100 @@
+"""What operators and auditors see of both ledgers, and how operators change a cap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from equipoise.accounting import RHO_UNIT, Cost
+from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.records.codec import REAL, TEXT, Codec, object_codec, optional
+from equipoise.records.public_facts import BUDGET
+from equipoise_server.ledger import accounts, journal
+from equipoise_server.ledger.adjustments import set_cap
+from equipoise_server.ledger.caps import Cap, checked_cap, epsilon_under
+from equipoise_server.rounds.store.rounds import read_dataset
+from equipoise_server.rounds.terms.open_charges import pending_costs
+from equipoise_server.storage.idempotency import make_request
+from equipoise_server.storage.operations import Operations
+from equipoise_server.storage.paging import cut_page, page_limit, page_number
+
+# How an account is kept as the answer to the request that gave it another cap.
+ACCOUNT: Codec[Account] = object_codec(
+    Account,
+    {
+        "account": ("name", TEXT),
+        "cap": ("cap", BUDGET),
+        "spent": ("spent", BUDGET),
+        "committed": ("committed", BUDGET),
+        "order": ("order", optional(REAL)),
+        "divergence": ("divergence", REAL),
+        "max_divergence": ("most_divergence", REAL),
+    },
+)
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """Views of the accounts and of the journal of one store."""
+
+    operations: Operations
+
+    def accounts(self, dataset: str, page_size: int = 0, page_token: str = "") -> tuple[list[Account], str]:
+        """The accounts of a dataset in the order of their names. Raises `NotFound`."""
+        limit = page_limit(page_size)
+        with self.operations.store.read() as connection:
+            read_dataset(connection, dataset)
+            found = accounts.page(connection, dataset, page_token, limit + 1)
+        return cut_page([_converted(account) for account in found], limit, lambda record: record.name)
+
+    def journal(self, page_size: int = 0, page_token: str = "") -> tuple[list[JournalEntry], str]:
+        """The journal from its beginning; a page's token is its last sequence number."""
+        limit, after = page_limit(page_size), page_number(page_token)
+        with self.operations.store.read() as connection:
+            found = journal.page(connection, after, limit + 1)
+        return cut_page(found, limit, lambda record: str(record.sequence))
+
+    def history(self, account: str, page_size: int = 0, page_token: str = "") -> tuple[list[JournalEntry], str]:
+        """The journal's entries of one account. Raises `NotFound`."""
+        limit, after = page_limit(page_size), page_number(page_token)
+        with self.operations.store.read() as connection:
+            accounts.account(connection, account)
+            found = journal.of_account(connection, account, after, limit + 1)
+        return cut_page(found, limit, lambda record: str(record.sequence))
+
+    def set_cap(self, account: str, cap: Budget, request_id: str, caller: str = "") -> Account:
+        """Give an account another cap: journaled. Raises `InvalidArgument` below what is committed already.
+
+        `NotFound`; `WrongState` where rounds that are open could no longer be sealed: abort some of them first.
+        """
+        checked = checked_cap("cap", cap.epsilon, cap.delta)
+        content = BUDGET.to_bytes(Budget(checked.epsilon, checked.delta))
+        request = make_request(f"operator/{caller}", request_id, "set_cap", account, content)
+
+        def work(connection: Connection, now: datetime) -> str:
+            held = accounts.account(connection, account)
+            pending = pending_costs(connection, held.dataset, [held])
+            set_cap(connection, account, checked, now, pending[account])
+            return ACCOUNT.to_text(_converted(accounts.account(connection, account)))
+
+        return self.operations.carry_out(request, work, lambda _, kept: ACCOUNT.from_text(kept, "the account"))
+
+
+def _as_pair(cap: Cap, total: Cost) -> Budget:
+    """An amount at the cap's delta; of nothing there is no delta either."""
+    return Budget(epsilon_under(cap, total), cap.delta) if total != Cost() else Budget(0.0, 0.0)
+
+
+def _converted(account: accounts.Account) -> Account:
+    cap = Budget(account.cap.epsilon, account.cap.delta)
+    return Account(
+        account.name,
+        cap,
+        spent=_as_pair(account.cap, account.spent),
+        committed=_as_pair(account.cap, account.committed),
+        order=account.cap.order,
+        divergence=account.committed.divergence / RHO_UNIT,
+        most_divergence=account.limit.divergence / RHO_UNIT,
+    )

@@ -1,0 +1,22 @@
+"""What the services of rounds and of sessions share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from equipoise_server.clock import Clock
+from equipoise_server.rounds.datasets import Datasets
+from equipoise_server.storage.store import Store
+from equipoise_server.transparency.signing import Signer
+
+
+@dataclass(frozen=True)
+class Context:
+    """The dependencies of one server's services. `storage_key` opens the seeds that the store holds."""
+
+    store: Store
+    tables: Datasets
+    clock: Clock
+    signer: Signer
+    deployment: str
+    storage_key: bytes = field(repr=False)

@@ -1,0 +1,103 @@
+"""Going on after the store was restored from an older copy: the runbook's repair, while no server runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, select
+
+from equipoise.model.identities import Role
+from equipoise.model.rounds import RoundState
+from equipoise_server.ledger import charges
+from equipoise_server.ledger.accounts import analyst_account, open_account
+from equipoise_server.ledger.adjustments import WrittenOff, write_off
+from equipoise_server.ledger.caps import Cap, Composition
+from equipoise_server.ledger.rollback_guard import Finding, Guard, compare
+from equipoise_server.rounds.store.results import discard
+from equipoise_server.rounds.store.rounds import read_round
+from equipoise_server.rounds.store.step_records import step_taken
+from equipoise_server.rounds.terms.checks import UNITS
+from equipoise_server.storage.operations import committing
+from equipoise_server.storage.store import Store
+from equipoise_server.storage.tables import datasets, identities, rounds
+from equipoise_server.transparency.keys import PublicKey, replace_log_keys
+from equipoise_server.transparency.log_recovery import go_on_beyond
+from equipoise_server.transparency.signing import Signer
+
+RESTORED = "the server was restored from a backup"
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was found and done: `written_off` by account, and the rounds that were ended.
+
+    `lost_records`: how many entries of the log say that some were lost. `new_key`: the log's from now on, alone.
+    """
+
+    finding: Finding
+    written_off: list[WrittenOff]
+    aborted: list[str]
+    lost_records: int = 0
+    new_key: PublicKey | None = None
+
+
+def write_off_losses(store: Store, guard: Guard, signer: Signer, now: datetime) -> Restored:
+    """Mark as spent what the store may have forgotten, end every round, and set the guard. Nothing, if all is well.
+
+    Every round that has not ended is aborted, and all that it holds is spent: it may have been run in the part that
+    was lost, and its seed must never be used for another set of workloads. The log goes on where nobody can have
+    been shown another (`transparency.log_recovery`). A crash before the commit means: nothing
+    was done, and the store is still refused. After it: the journal says that the mark was written off, so the next
+    start accepts the store and sets the guard.
+    """
+    mark = guard.read()
+    new_key = signer.make_key(now) if mark is None else None
+    with committing(store, "write-off") as connection:
+        finding = compare(connection, mark)
+        done = Restored(finding, [], [])
+        if finding is not Finding.CONTAINED:
+            if finding is Finding.MISSING:
+                _open_accounts(connection, now)
+            aborted = _end_rounds(connection, now)
+            written_off = write_off(connection, mark, finding, now)
+            lost_records = 0 if mark is None else go_on_beyond(connection, mark.log, now)
+            if new_key is not None:
+                replace_log_keys(connection, new_key)
+            done = Restored(finding, written_off, aborted, lost_records, new_key)
+    guard.set(store)
+    if new_key is not None and done.new_key is None:
+        signer.path(new_key).unlink()
+    with store.read() as connection:
+        signer.remove_retired(connection)
+    return done
+
+
+def _open_accounts(connection: Connection, now: datetime) -> None:
+    """Open every account to which the lost part may have added, so that nothing is left on these either.
+
+    Where the worst round counts, what was spent takes nothing from rounds to come.
+    """
+    analysts = select(identities.c.name).where(identities.c.role == Role.ANALYST.value).order_by(identities.c.name)
+    names = list(connection.execute(analysts).scalars())
+    for row in connection.execute(select(datasets).order_by(datasets.c.name)).all():
+        cap = Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order)
+        for unit in (unit for unit, composition in UNITS.items() if composition is Composition.SEQUENTIAL):
+            for name in names:
+                account = analyst_account(row.name, unit, name)
+                open_account(
+                    connection, now, account, dataset=row.name, composition=Composition.SEQUENTIAL, cap=cap
+                )
+
+
+def _end_rounds(connection: Connection, now: datetime) -> list[str]:
+    ended = [state.value for state in RoundState if state.ended]
+    query = select(rounds.c.id).where(rounds.c.state.not_in(ended)).order_by(rounds.c.position)
+    found = list(connection.execute(query).scalars())
+    for round_id in found:
+        charges.spend(connection, round_id, now)
+        discard(connection, round_id)
+        changed = {"state": RoundState.ABORTED.value, "abort_reason": RESTORED, "sealed_seed": b""}
+        connection.execute(rounds.update().where(rounds.c.id == round_id).values(changed))
+        step_taken(connection, read_round(connection, round_id), now)
+    return found

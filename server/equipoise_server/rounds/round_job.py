@@ -1,0 +1,46 @@
+"""What a worker needs, read from the store: the live path and recovery start a round from the same job."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, select
+
+from equipoise.model.rounds import RoundState
+from equipoise_server.rounds.context import Context
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.session_sealing import read_answer_chains
+from equipoise_server.rounds.store.results import completed
+from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
+from equipoise_server.rounds.store.step_records import registered_digest
+from equipoise_server.rounds.terms.checks import setting_of
+from equipoise_server.rounds.worker import Job
+from equipoise_server.storage.tables import rounds
+from equipoise_server.transparency.seed_encryption import SealedSeed, open_seed
+
+
+def read_job(connection: Connection, context: Context, round_id: str) -> Job | None:
+    """The job of a running round that has not been computed; None for any other: data are touched for no other.
+
+    Raises `DataLoss` where the seed does not open, `InvalidArgument("source", ...)` where the table is gone.
+    """
+    record = read_round(connection, round_id)
+    if record.state is not RoundState.RUNNING or completed(connection, round_id) is not None:
+        return None
+    dataset = read_dataset(connection, record.terms.dataset)
+    return Job(
+        round_id=round_id,
+        table=context.tables.table(dataset.source),
+        schema=dataset.schema.to_json(),
+        setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema.sizes),
+        plan=record.plan,
+        workloads=read_workloads(connection, round_id),
+        seed=read_seed(connection, record, context.storage_key),
+        audit_nonce=read_audit_nonce(connection, round_id),
+        data_digest=registered_digest(connection, dataset.name),
+        told=read_answer_chains(connection, context.deployment, round_id),
+    )
+
+
+def read_seed(connection: Connection, record: RoundRecord, storage_key: bytes) -> bytes:
+    """The seed that a round was committed to. Raises `DataLoss` where it does not open."""
+    sealed = connection.execute(select(rounds.c.sealed_seed).where(rounds.c.id == record.id)).scalar_one()
+    return open_seed(record.id, SealedSeed(record.seed_commitment, sealed), storage_key)

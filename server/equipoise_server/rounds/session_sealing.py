@@ -1,0 +1,96 @@
+"""What was asked in a session becomes its workloads when it is sealed, and the run must give the same answers.
+
+From then on a session is a round: each analyst's statements are its workload, with the slots they had, committed to
+under its salt; and what it was told is bound by the chain of its last receipt
+(`equipoise.records.receipts`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from equipoise.errors import DataLoss
+from equipoise.model.rounds import Share
+from equipoise.queries.session_workload import SessionWorkload
+from equipoise.records.receipts import chain_start, chain_step
+from equipoise.wire.outline import asked_from_bytes, asked_to_bytes
+from equipoise.wire.results import answers_from_chunk
+from equipoise_server.mechanisms.interface import Answers
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.storage.tables import asked, attached, submissions
+
+
+@dataclass(frozen=True)
+class AnswerChain:
+    """What binds one analyst's answers: the chain before the first one, and after the last."""
+
+    start: bytes
+    end: bytes
+
+
+def collected(connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+    """Keep the workload of each analyst who has asked something. Raises `DataLoss` where answers are missing."""
+    if record.terms.session is not None:
+        for share in record.terms.shares:
+            _collect(connection, record.id, share)
+    return {}
+
+
+def read_answer_chains(connection: Connection, deployment: str, round_id: str) -> dict[str, AnswerChain]:
+    """What binds the answers of a session, by analyst; nothing where the round is none."""
+    salts = select(attached.c.analyst, attached.c.salt).where(attached.c.round_id == round_id)
+    told = {}
+    for analyst, salt in connection.execute(salts).all():
+        mine = (asked.c.round_id == round_id) & (asked.c.analyst == analyst)
+        last = select(asked.c.chain).where(mine).order_by(asked.c.sequence.desc()).limit(1)
+        end = connection.execute(last).scalar()
+        if end is not None:
+            told[analyst] = AnswerChain(chain_start(deployment, round_id, analyst, salt), end)
+    return told
+
+
+def check_live_answers(told: AnswerChain, workload: bytes, questions: SessionWorkload, answers: Answers) -> None:
+    """Raises `DataLoss` unless these answers to a workload are what was told while the session was open."""
+    chain, first = told.start, 0
+    statements, slots = asked_from_bytes(workload)
+    for sequence, (statement, slot, compiled) in enumerate(
+        zip(statements, slots, questions.statements, strict=True), start=1
+    ):
+        cells = slice(first, first + compiled.query_count)
+        first = cells.stop
+        chain = chain_step(
+            chain, sequence, slot, statement, answers.values[cells], answers.methods[cells], answers.bounds[cells]
+        )
+    if chain != told.end:
+        raise DataLoss("computed again, the session's answers are not those that were given")
+
+
+def _collect(connection: Connection, round_id: str, share: Share) -> None:
+    mine = (asked.c.round_id == round_id) & (asked.c.analyst == share.analyst)
+    columns = (asked.c.sequence, asked.c.slot, asked.c.statement)
+    rows = connection.execute(select(*columns).where(mine).order_by(asked.c.sequence)).all()
+    if not rows:
+        return
+    last = connection.execute(select(asked).where(mine).order_by(asked.c.sequence.desc()).limit(1)).one()
+    salt = select(attached.c.salt).where(attached.c.round_id == round_id, attached.c.analyst == share.analyst)
+    chunk = answers_from_chunk(last.chunk)
+    if [row.sequence for row in rows] != list(range(1, len(rows) + 1)):
+        raise DataLoss(f"answers of the session {round_id} are missing")
+    workload = asked_to_bytes([row.statement for row in rows], [row.slot for row in rows])
+    connection.execute(
+        submissions.insert().values(
+            round_id=round_id,
+            analyst=share.analyst,
+            workload=workload,
+            digest=hashlib.sha256(workload).digest(),
+            statements=len(rows),
+            queries=chunk.first_query + len(chunk.values),
+            accept_time=last.due_time,
+            salt=connection.execute(salt).scalar_one(),
+            receipt=last.envelope,
+        )
+    )

@@ -1,0 +1,1 @@
+"""Rows of rounds, their results, and the records of their steps."""

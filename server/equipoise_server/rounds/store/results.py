@@ -1,0 +1,171 @@
+"""What runs compute, kept in the store while they compute it, and seen by nobody before the release.
+
+So neither the server nor its worker ever holds all the messages of a round, and a run that has been completed is
+never computed again. Of a run that was cut off nothing is used: the next one begins anew, with the same seed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, exists, select, union
+
+from equipoise.errors import DataLoss, WrongState
+from equipoise.model.times import to_microseconds
+from equipoise.records.record import Kind
+from equipoise_server.clock import Clock
+from equipoise_server.rounds.records import StreamDigest
+from equipoise_server.storage.crash_points import CrashPoint, reached
+from equipoise_server.storage.operations import committing
+from equipoise_server.storage.store import Store
+from equipoise_server.storage.tables import (
+    asked,
+    records,
+    result_chunks,
+    rounds,
+    runs,
+    stream_digests,
+    synopses,
+)
+
+ID_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Where workers' results go. Synchronous; safe to use from several threads."""
+
+    store: Store
+    clock: Clock
+
+    def begin(self, round_id: str) -> str:
+        """The id of a fresh run; what unfinished runs of the round left behind is removed."""
+        run_id = os.urandom(ID_BYTES).hex()
+        with self.store.write() as connection:
+            unfinished = (runs.c.round_id == round_id) & runs.c.complete_time.is_(None)
+            _remove(connection, list(connection.execute(select(runs.c.id).where(unfinished)).scalars()))
+            row = {"id": run_id, "round_id": round_id, "start_time": to_microseconds(self.clock())}
+            connection.execute(runs.insert().values(peak_memory_bytes=0, **row))
+        return run_id
+
+    def keep(self, run_id: str, analyst: str, first_sequence: int, chunks: Sequence[bytes]) -> None:
+        """Keep the next messages of one stream, exactly as they will be delivered."""
+        rows = [
+            {"run_id": run_id, "analyst": analyst, "sequence": sequence, "chunk": chunk}
+            for sequence, chunk in enumerate(chunks, start=first_sequence)
+        ]
+        with self.store.write() as connection:
+            connection.execute(result_chunks.insert(), rows)
+        reached(CrashPoint.RESULTS_PART_COMMITTED)
+
+    def complete(
+        self,
+        run_id: str,
+        synopsis: NDArray[np.int64],
+        streams: Mapping[str, StreamDigest],
+        peak_memory_bytes: int,
+    ) -> None:
+        """Keep the synopsis and the streams' digests, and say that all of the run's messages are there."""
+        rows = [
+            {
+                "run_id": run_id,
+                "analyst": analyst,
+                "digest": stream.digest,
+                "messages": stream.messages,
+                "queries": stream.queries,
+            }
+            for analyst, stream in streams.items()
+        ]
+        with committing(self.store, "results") as connection:
+            if rows:
+                connection.execute(stream_digests.insert(), rows)
+            connection.execute(synopses.insert().values(run_id=run_id, cells=synopsis.astype("<u4").tobytes()))
+            told = {"complete_time": to_microseconds(self.clock()), "peak_memory_bytes": peak_memory_bytes}
+            connection.execute(runs.update().where(runs.c.id == run_id).values(told))
+
+
+def read_synopsis(connection: Connection, round_id: str) -> bytes:
+    """The synopsis of a released round as it is stored; empty where the mechanism makes none.
+
+    Raises `DataLoss` where it is not there.
+    """
+    query = select(synopses.c.cells).join(rounds, rounds.c.run_id == synopses.c.run_id)
+    cells = connection.execute(query.where(rounds.c.id == round_id)).scalar_one_or_none()
+    if cells is None:
+        raise DataLoss("the round's synopsis is not in the store")
+    return bytes(cells)
+
+
+def read_stream_digests(connection: Connection, round_id: str) -> dict[str, StreamDigest]:
+    """The digest of every stream of a released round, by analyst."""
+    query = select(stream_digests).join(rounds, rounds.c.run_id == stream_digests.c.run_id)
+    found = connection.execute(query.where(rounds.c.id == round_id))
+    return {row.analyst: StreamDigest(row.digest, row.messages, row.queries) for row in found}
+
+
+def completed(connection: Connection, round_id: str) -> tuple[str, int] | None:
+    """The round's completed run and the peak memory of its worker in bytes, or None."""
+    row = connection.execute(
+        select(runs.c.id, runs.c.peak_memory_bytes).where(
+            runs.c.round_id == round_id, runs.c.complete_time.is_not(None)
+        )
+    ).first()
+    return None if row is None else (row.id, row.peak_memory_bytes)
+
+
+def completed_run(connection: Connection, round_id: str) -> tuple[str, int]:
+    """As `completed`. Raises `WrongState` where there is no completed run."""
+    found = completed(connection, round_id)
+    if found is None:
+        raise WrongState("the round has not been computed yet")
+    return found
+
+
+def discard(connection: Connection, round_id: str, but: str = "") -> None:
+    """Remove what was computed for a round that will not be released; or all runs of one that is, but one.
+
+    Two servers may have computed one round at the same time. A run that goes on finds that it is gone.
+    """
+    unwanted = (runs.c.round_id == round_id) & (runs.c.id != but)
+    _remove(connection, list(connection.execute(select(runs.c.id).where(unwanted)).scalars()))
+
+
+def kept_since_before(connection: Connection, time: datetime) -> list[str]:
+    """The rounds whose results are still kept, and could be read before a time already.
+
+    Of a session that was aborted that is what it had answered.
+    """
+    old = (rounds.c.run_id.is_not(None)) & (rounds.c.release_time < to_microseconds(time))
+    aborted = (
+        (records.c.kind == Kind.ROUND_ABORTED.value)
+        & (records.c.publish_time < to_microseconds(time))
+        & exists().where(asked.c.round_id == records.c.round_id)
+    )
+    found = union(select(rounds.c.id).where(old), select(records.c.round_id).where(aborted))
+    return list(connection.execute(found).scalars())
+
+
+def kept(connection: Connection, round_id: str) -> bool:
+    """Whether a released round's results are still there."""
+    return connection.execute(select(rounds.c.run_id).where(rounds.c.id == round_id)).scalar_one() is not None
+
+
+def expire(connection: Connection, round_id: str) -> None:
+    """Remove the results of a round that has ended. What it was charged stays, of course."""
+    query = select(rounds.c.run_id).where(rounds.c.id == round_id).with_for_update()
+    run_id = connection.execute(query).scalar_one()
+    connection.execute(rounds.update().where(rounds.c.id == round_id).values(run_id=None))
+    connection.execute(asked.delete().where(asked.c.round_id == round_id))
+    if run_id is not None:
+        _remove(connection, [run_id])
+
+
+def _remove(connection: Connection, run_ids: list[str]) -> None:
+    for results in (result_chunks, stream_digests, synopses):
+        connection.execute(results.delete().where(results.c.run_id.in_(run_ids)))
+    connection.execute(runs.delete().where(runs.c.id.in_(run_ids)))

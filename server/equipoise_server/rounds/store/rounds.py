@@ -1,0 +1,226 @@
+"""Rows of the store to records and back. Works in the transaction of the connection it is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, select
+
+from equipoise.errors import DataLoss, InvalidArgument, NotFound, VerificationFailed
+from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
+from equipoise.model.times import from_microseconds
+from equipoise.queries.schema import Schema
+from equipoise.records.canonical import canonical_json
+from equipoise.records.codec import Codec, object_codec
+from equipoise.records.public_facts import PLAN_KEYS, TERMS, RecordedPlan, RecordedTerms
+from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord
+from equipoise_server.storage.tables import datasets, rounds, sessions, shares, submissions
+
+NO_DATASET = "there is no such dataset"
+NO_ROUND = "there is no such round"  # the same words whether it does not exist or is not the caller's
+IS_SESSION = rounds.c.id.in_(select(sessions.c.round_id))
+
+
+PLAN: Codec[Plan] = object_codec(Plan, PLAN_KEYS)
+
+
+def canonical(value: object) -> str:
+    """JSON with one spelling: sorted keys, no spaces, no NaN."""
+    return canonical_json(value).decode("ascii")
+
+
+def recorded_terms(terms: Terms) -> RecordedTerms:
+    """Everything of the terms but the dataset, the shares and the closing time, as it is recorded."""
+    return RecordedTerms(
+        unit=terms.unit,
+        data_budget=terms.data_budget,
+        analyst_budget=terms.analyst_budget,
+        beta=terms.beta,
+        mechanism=terms.mechanism,
+        options=terms.options,
+        release_grid_seconds=terms.release_grid_seconds,
+        session=terms.session,
+    )
+
+
+def recorded_plan(plan: Plan) -> RecordedPlan:
+    """A plan, as it is recorded."""
+    return RecordedPlan(
+        mechanism=plan.mechanism,
+        parameters=plan.parameters,
+        data_cost=plan.data_cost,
+        analyst_cost=plan.analyst_cost,
+        data_events=plan.data_events,
+        analyst_events=plan.analyst_events,
+        promised_error=plan.promised_error,
+        uncertified_at_most=plan.uncertified_at_most,
+        seconds=plan.seconds,
+        memory_bytes=plan.memory_bytes,
+    )
+
+
+def terms_to_json(terms: Terms) -> str:
+    """Everything of the terms but the shares, which have a table of their own, the dataset and the closing time."""
+    return TERMS.to_text(recorded_terms(terms))
+
+
+def unit_from_json(text: str) -> str:
+    """The protected unit among the terms that `terms_to_json` wrote."""
+    return TERMS.from_text(text, "the terms").unit
+
+
+def session_from_json(text: str) -> SessionTerms | None:
+    """What makes it a session among the terms that `terms_to_json` wrote; None for any other round."""
+    return TERMS.from_text(text, "the terms").session
+
+
+def plan_to_json(plan: Plan) -> str:
+    """A plan, whole; floats are written so that they read back the same."""
+    return PLAN.to_text(plan)
+
+
+def plan_from_json(text: str) -> Plan:
+    """The inverse of `plan_to_json`. Raises `VerificationFailed` for anything else."""
+    return PLAN.from_text(text, "the plan")
+
+
+def read_dataset(connection: Connection, name: str) -> DatasetRecord:
+    """One dataset. Raises `NotFound`."""
+    row = connection.execute(select(datasets).where(datasets.c.name == name)).first()
+    if row is None:
+        raise NotFound(NO_DATASET)
+    return dataset_record(row)
+
+
+def dataset_record(row: Row[Any]) -> DatasetRecord:
+    """A row of `datasets`."""
+    schema = Schema.from_json(row.schema)
+    return DatasetRecord(
+        name=row.name,
+        source=row.source,
+        schema=schema,
+        records=row.records,
+        create_time=from_microseconds(row.create_time),
+        retire_time=None if row.retire_time is None else from_microseconds(row.retire_time),
+    )
+
+
+def read_round(connection: Connection, round_id: str, *, locked: bool = False) -> RoundRecord:
+    """One round; `locked` keeps it as it is until the transaction ends. Raises `NotFound`."""
+    query = select(rounds).where(rounds.c.id == round_id)
+    row = connection.execute(query.with_for_update() if locked else query).first()
+    if row is None:
+        raise NotFound(NO_ROUND)
+    held = select(shares).where(shares.c.round_id == round_id).order_by(shares.c.position)
+    return _round(row, tuple(map(_share, connection.execute(held))))
+
+
+def read_audit_nonce(connection: Connection, round_id: str) -> bytes | None:
+    """The auditor's part of a round's randomness; None where no auditor has given any."""
+    query = select(rounds.c.audit_nonce).where(rounds.c.id == round_id)
+    nonce: bytes | None = connection.execute(query).scalar_one()
+    return nonce
+
+
+def round_records(connection: Connection, query: Select[Any]) -> list[RoundRecord]:
+    """The rounds that a query of `rounds` finds, in its order, with their shares.
+
+    The shares are found by the same query, and not by a list of ids: that would be another statement for each
+    number of rounds, which every connection would keep prepared.
+    """
+    rows = connection.execute(query).all()
+    found = query.with_only_columns(rounds.c.id).subquery()
+    held: dict[str, list[Share]] = {row.id: [] for row in rows}
+    joined = select(shares).join(found, found.c.id == shares.c.round_id).order_by(shares.c.position)
+    for row in connection.execute(joined):
+        held[row.round_id].append(_share(row))
+    return [_round(row, tuple(held[row.id])) for row in rows]
+
+
+def read_share(connection: Connection, round_id: str, analyst: str) -> Share:
+    """An analyst's share in a round. Raises `NotFound` in the words for a round that does not exist."""
+    row = connection.execute(
+        select(shares).where(shares.c.round_id == round_id, shares.c.analyst == analyst)
+    ).first()
+    if row is None:
+        raise NotFound(NO_ROUND)
+    return _share(row)
+
+
+def _share(row: Row[Any]) -> Share:
+    return Share(row.analyst, row.statements, row.queries, row.sensitivity, row.support)
+
+
+def check_token(connection: Connection, page_token: str, analyst: str | None = None) -> None:
+    """Raises `InvalidArgument` for a token that no page of this caller ended with."""
+    if not page_token:
+        return
+    try:
+        if analyst is None:
+            read_round(connection, page_token)
+        else:
+            read_share(connection, page_token, analyst)
+    except NotFound:
+        raise InvalidArgument("page_token", "is not a page token issued by this server") from None
+
+
+def newest_first(page_token: str, limit: int) -> Select[Any]:
+    """The rounds opened before the round `page_token` (all, if empty). A token says nothing of others' rounds."""
+    query = select(rounds).order_by(rounds.c.position.desc()).limit(limit)
+    if not page_token:
+        return query
+    seen = select(rounds.c.position).where(rounds.c.id == page_token).scalar_subquery()
+    return query.where(rounds.c.position < seen)
+
+
+def read_workloads(connection: Connection, round_id: str) -> dict[str, bytes]:
+    """The submitted workloads of a round by analyst, in the order of the shares."""
+    query = (
+        select(submissions.c.analyst, submissions.c.workload)
+        .join(
+            shares,
+            (shares.c.round_id == submissions.c.round_id) & (shares.c.analyst == submissions.c.analyst),
+        )
+        .where(submissions.c.round_id == round_id)
+        .order_by(shares.c.position)
+    )
+    return {row.analyst: row.workload for row in connection.execute(query)}
+
+
+def _round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
+    """A row of `rounds`. Raises `DataLoss` for one that nothing here has written."""
+    try:
+        return _read_round(row, held)
+    except (VerificationFailed, ValueError):
+        raise DataLoss(f"the round {row.id} is damaged") from None
+
+
+def _read_round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
+    terms = TERMS.from_text(row.terms, "the terms")
+    plan = plan_from_json(row.plan)
+    return RoundRecord(
+        id=row.id,
+        terms=Terms(
+            dataset=row.dataset,
+            unit=terms.unit,
+            data_budget=terms.data_budget,
+            analyst_budget=terms.analyst_budget,
+            beta=terms.beta,
+            mechanism=terms.mechanism,
+            shares=held,
+            options=terms.options,
+            close_time=None if row.close_time is None else from_microseconds(row.close_time),
+            release_grid_seconds=terms.release_grid_seconds,
+            session=terms.session,
+        ),
+        state=RoundState(row.state),
+        mechanism=plan.mechanism,
+        plan=plan,
+        records=row.records,
+        universe_size=row.universe_size,
+        open_time=from_microseconds(row.open_time),
+        release_time=None if row.release_time is None else from_microseconds(row.release_time),
+        abort_reason=row.abort_reason,
+        seed_commitment=row.seed_commitment,
+    )

@@ -1,0 +1,229 @@
+"""What the steps of datasets and rounds put on record, each in the transaction that takes the step.
+
+Every share has its items at every step, whether or not its analyst has submitted, so that the size of a record says
+nothing. An item names the root of the record before it, from the round's end back to its dataset.
+`docs/formats.md` describes all items.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from sqlalchemy import Connection, select
+
+from equipoise.accounting import Cost
+from equipoise.model.rounds import RoundState, Share
+from equipoise.model.times import to_microseconds
+from equipoise.records.items import (
+    NOTHING_CHARGED,
+    AbortItem,
+    AccessItem,
+    AccountCharge,
+    ChargeItem,
+    DataItem,
+    DatasetItem,
+    DestructionItem,
+    JournalHead,
+    PlanItem,
+    RecordedSession,
+    RecordedStream,
+    RecordedSynopsis,
+    ReleaseItem,
+    ReservationItem,
+    ResultItem,
+    RoundItem,
+    SealItem,
+    SettledCharge,
+    SettlementItem,
+    ShareItem,
+    SpendingItem,
+    WorkloadItem,
+    make_item,
+    read_item,
+)
+from equipoise.records.record import CELL_BYTES, Audience, Item, Kind, synopsis_digest, workload_commitment
+from equipoise_server.ledger import charges, journal
+from equipoise_server.ledger.accounts import analyst_account
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord
+from equipoise_server.rounds.store.results import read_stream_digests, read_synopsis
+from equipoise_server.rounds.store.rounds import (
+    read_audit_nonce,
+    recorded_plan,
+    recorded_terms,
+)
+from equipoise_server.rounds.terms.checks import adds
+from equipoise_server.storage.tables import datasets, record_items, records, submissions
+from equipoise_server.transparency.record_writer import find_root, record, record_root
+
+
+def dataset_registered(connection: Connection, dataset: DatasetRecord, digest: bytes, now: datetime) -> None:
+    """The table: what is public of it, and for auditors the digest of what it holds."""
+    schema = json.loads(dataset.schema.to_json())
+    public = DatasetItem(dataset.name, schema, dataset.records, to_microseconds(dataset.create_time))
+    private = DataItem(dataset.name, digest, _journal_head(connection))
+    items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
+    record(connection, Kind.DATASET_REGISTERED, items, now=now, dataset=dataset.name)
+
+
+def registered_digest(connection: Connection, dataset: str) -> bytes:
+    """The digest of a dataset's table as it was registered."""
+    query = (
+        select(record_items.c.content)
+        .join(records, records.c.position == record_items.c.record)
+        .where(records.c.dataset == dataset, records.c.kind == Kind.DATASET_REGISTERED.value)
+        .where(record_items.c.audience == Audience.AUDITOR.value)
+    )
+    return read_item(connection.execute(query).scalar_one(), DataItem).digest
+
+
+def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> None:
+    """The public parameters, the plan, and each analyst's share, with the commitment to the seed."""
+    terms, plan = opened.terms, opened.plan
+    order = select(datasets.c.analyst_order).where(datasets.c.name == terms.dataset)
+    recorded, session = recorded_terms(terms), terms.session
+    public = RoundItem(
+        round_id=opened.id,
+        dataset=terms.dataset,
+        dataset_root=record_root(connection, Kind.DATASET_REGISTERED, dataset=terms.dataset),
+        unit=terms.unit,
+        data_budget=recorded.data_budget,
+        analyst_budget=recorded.analyst_budget,
+        beta=terms.beta,
+        mechanism=plan.mechanism,
+        error_bound=plan.promised_error,
+        max_uncertified=plan.uncertified_at_most,
+        analyst_cost=None if terms.analyst_budget is None else plan.charged_analyst_cost,
+        analyst_events=json.loads(plan.analyst_events),
+        analyst_order=connection.execute(order).scalar_one() if adds(terms.unit) else None,
+        seed_commitment=opened.seed_commitment,
+        open_time=to_microseconds(opened.open_time),
+        close_time=None if terms.close_time is None else to_microseconds(terms.close_time),
+        release_grid_seconds=terms.release_grid_seconds,
+        records=opened.records,
+        universe_size=opened.universe_size,
+        session=None
+        if session is None
+        else RecordedSession(session.ending, session.length, len(terms.shares), session.turn_seconds),
+    )
+    private = PlanItem(opened.id, recorded, terms.shares, recorded_plan(plan), _journal_head(connection))
+    items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
+    items += [
+        _of_share(
+            share,
+            ShareItem(opened.id, share.analyst, share.statements, share.queries, share.sensitivity, share.support),
+        )
+        for share in terms.shares
+    ]
+    record(connection, Kind.ROUND_OPENED, items, now=now, round_id=opened.id)
+
+
+def step_taken(connection: Connection, moved: RoundRecord, now: datetime) -> None:
+    """The step that has brought the round to its state, after everything else that belongs to the step."""
+    match moved.state:
+        case RoundState.SEALED:
+            _sealed(connection, moved, now)
+        case RoundState.RELEASED:
+            _released(connection, moved, now)
+        case RoundState.ABORTED:
+            _aborted(connection, moved, now)
+        case _:
+            pass  # that a round runs is nobody's to know
+
+
+def seed_read(connection: Connection, round_id: str, auditor: str, now: datetime) -> None:
+    """That an auditor was given a round's sealed seed."""
+    items = [make_item(AccessItem(round_id, auditor, to_microseconds(now)), Audience.AUDITOR)]
+    record(connection, Kind.SEED_READ, items, now=now, round_id=round_id)
+
+
+def seed_destroyed(connection: Connection, round_id: str, now: datetime) -> None:
+    """That nobody can be given a round's seed any more."""
+    items = [make_item(DestructionItem(round_id, to_microseconds(now)), Audience.ROUND)]
+    record(connection, Kind.SEED_DESTROYED, items, now=now, round_id=round_id)
+
+
+def _sealed(connection: Connection, moved: RoundRecord, now: datetime) -> None:
+    opened_root = record_root(connection, Kind.ROUND_OPENED, round_id=moved.id)
+    public = SealItem(moved.id, opened_root, read_audit_nonce(connection, moved.id))
+    private = ReservationItem(
+        moved.id, _charges(connection, moved.id), _journal_head(connection), to_microseconds(now)
+    )
+    items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
+    items += [
+        _of_share(share, WorkloadItem(moved.id, share.analyst, _commitment(connection, moved.id, share)))
+        for share in moved.terms.shares
+    ]
+    record(connection, Kind.ROUND_SEALED, items, now=now, round_id=moved.id)
+
+
+def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None:
+    assert moved.release_time is not None
+    cells = read_synopsis(connection, moved.id)
+    sealed_root = record_root(connection, Kind.ROUND_SEALED, round_id=moved.id)
+    synopsis = RecordedSynopsis(synopsis_digest(cells), len(cells) // CELL_BYTES) if cells else None
+    public = ReleaseItem(moved.id, sealed_root, to_microseconds(moved.release_time), synopsis)
+    private = SpendingItem(
+        moved.id,
+        _charges(connection, moved.id),
+        _journal_head(connection),
+        to_microseconds(now),
+        registered_digest(connection, moved.terms.dataset),
+    )
+    streams, costs = read_stream_digests(connection, moved.id), _by_analyst(connection, moved)
+    items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
+    for share in moved.terms.shares:
+        stream = streams.get(share.analyst)
+        told = None if stream is None else RecordedStream(stream.digest, stream.messages, stream.queries)
+        _, cost = costs.get(share.analyst, (NOTHING_CHARGED, Cost()))
+        items.append(_of_share(share, ResultItem(moved.id, share.analyst, told, cost)))
+    # Computed whenever it was, it enters the log when the streams open.
+    release_time = moved.release_time
+    record(connection, Kind.ROUND_RELEASED, items, now=now, publish_time=release_time, round_id=moved.id)
+
+
+def _aborted(connection: Connection, moved: RoundRecord, now: datetime) -> None:
+    sealed = find_root(connection, Kind.ROUND_SEALED, round_id=moved.id)
+    previous = sealed or record_root(connection, Kind.ROUND_OPENED, round_id=moved.id)
+    public = AbortItem(moved.id, previous, moved.abort_reason, to_microseconds(now))
+    settled = tuple(
+        SettledCharge(held.account, held.cost, held.state) for held in charges.of_round(connection, moved.id)
+    )
+    private = SettlementItem(moved.id, settled, _journal_head(connection))
+    costs = _by_analyst(connection, moved)
+    items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
+    for share in moved.terms.shares:
+        state, cost = costs.get(share.analyst, (NOTHING_CHARGED, Cost()))
+        items.append(_of_share(share, ChargeItem(moved.id, share.analyst, cost, state)))
+    record(connection, Kind.ROUND_ABORTED, items, now=now, round_id=moved.id)
+
+
+def _of_share(share: Share, item: object) -> Item:
+    """An item about one analyst's part in a round."""
+    return make_item(item, Audience.ANALYST, share.analyst)
+
+
+def _commitment(connection: Connection, round_id: str, share: Share) -> bytes | None:
+    """Of the workload that is in force. One at a time: a workload may be large."""
+    mine = (submissions.c.round_id == round_id) & (submissions.c.analyst == share.analyst)
+    row = connection.execute(select(submissions.c.salt, submissions.c.workload).where(mine)).first()
+    return None if row is None else workload_commitment(row.salt, row.workload)
+
+
+def _charges(connection: Connection, round_id: str) -> tuple[AccountCharge, ...]:
+    return tuple(AccountCharge(held.account, held.cost) for held in charges.of_round(connection, round_id))
+
+
+def _by_analyst(connection: Connection, moved: RoundRecord) -> dict[str, tuple[str, Cost]]:
+    """The state and the amount of each analyst's own charge, where there is one."""
+    held = {each.account: (each.state, each.cost) for each in charges.of_round(connection, moved.id)}
+    accounts = {
+        share.analyst: analyst_account(moved.terms.dataset, moved.terms.unit, share.analyst)
+        for share in moved.terms.shares
+    }
+    return {analyst: held[account] for analyst, account in accounts.items() if account in held}
+
+
+def _journal_head(connection: Connection) -> JournalHead:
+    head = journal.head(connection)
+    return JournalHead(head.sequence, head.digest)

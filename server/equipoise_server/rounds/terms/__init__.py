@@ -1,0 +1,1 @@
+"""The terms of a round: checks, defaults, and what open rounds will charge."""

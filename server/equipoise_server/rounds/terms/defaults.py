@@ -1,0 +1,83 @@
+"""What terms leave open, filled in; and the plan that a round's or a session's mechanism makes of them. No I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from equipoise.errors import InvalidArgument
+from equipoise.model.rounds import SessionTerms, Terms
+from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.mechanisms.registry import mechanism, session_mechanism
+from equipoise_server.rounds.records import DatasetRecord
+from equipoise_server.rounds.terms.checks import setting_of
+
+HARDEST = 32  # times as long as planned for a usual one: a condition of many parts, on a busy machine
+
+
+def with_defaults(terms: Terms, now: datetime) -> Terms:
+    """A session's terms with its length, and with the closing time of one that goes by turns from `now` on.
+
+    That is a boundary between two turns, so that what is asked before it has a whole turn to be answered in.
+    Raises `InvalidArgument` for turns where the mechanism has none and the other way round, for a session that
+    would close before its first turn has ended or after its last one, and for analysts left unprotected by a
+    mechanism that protects them.
+    """
+    if terms.session is None:
+        return terms
+    slotted = session_mechanism(terms.mechanism).slotted
+    length = terms.session.length or sum(share.statements for share in terms.shares)
+    full = replace(terms, session=replace(terms.session, length=length))
+    if not slotted:
+        if terms.session.turn_seconds:
+            raise InvalidArgument("session.turn_seconds", f"must be 0: {terms.mechanism} answers at once")
+        if terms.analyst_budget is None or len(terms.shares) == 1:
+            return full
+        raise InvalidArgument(
+            "analyst_budget", f"must not be set: {terms.mechanism} does not protect analysts from one another"
+        )
+    if not terms.session.turn_seconds:
+        raise InvalidArgument("session.turn_seconds", f"must be at least 1: {terms.mechanism} answers by turns")
+    if terms.analyst_budget is None:
+        raise InvalidArgument("analyst_budget", f"must be set: {terms.mechanism} protects analysts")
+    return replace(full, close_time=_last_boundary(full.session, terms.close_time, now))
+
+
+def make_plan(terms: Terms, dataset: DatasetRecord) -> Plan:
+    """The plan. Raises `InvalidArgument`, also for turns too short for their statements, and `BudgetExhausted`."""
+    schema = dataset.schema
+    setting = setting_of(terms, dataset.records, schema.universe_size, schema.sizes)
+    named = mechanism if terms.session is None else session_mechanism
+    plan = named(terms.mechanism).plan(setting)
+    if terms.session is not None and terms.session.turn_seconds:
+        _check_turns(terms.session, [share.statements for share in terms.shares], plan)
+    return plan
+
+
+def _check_turns(session: SessionTerms, statements: Sequence[int], plan: Plan) -> None:
+    """Answers that miss the end of their turn come later, which all see: one hard statement must not do it."""
+    asked = sum(min(each, session.length) for each in statements)
+    needed = HARDEST * plan.seconds / asked * len(statements)
+    if session.turn_seconds < needed:
+        raise InvalidArgument(
+            "session.turn_seconds",
+            f"must be at least {math.ceil(needed):,}, so that the hardest statements of all shares fit into a turn",
+        )
+
+
+def _last_boundary(session: SessionTerms | None, wanted: datetime | None, now: datetime) -> datetime:
+    assert session is not None
+    turn = timedelta(seconds=session.turn_seconds)
+    turns = session.length
+    if wanted is not None:
+        if wanted < now + turn:
+            raise InvalidArgument("close_time", "is before the end of the session's first turn")
+        turns = (wanted - now) // turn
+        if turns > session.length:
+            raise InvalidArgument("close_time", "is after the end of the session's last turn")
+    try:
+        return now + turns * turn
+    except OverflowError:
+        raise InvalidArgument("session.length", "ends beyond the calendar") from None

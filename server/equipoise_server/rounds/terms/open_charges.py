@@ -1,0 +1,57 @@
+"""What rounds that are open will reserve when they are sealed. Open sessions have done so already.
+
+On every account, what is committed and what open rounds will reserve fit under the cap together. Opening a round
+and setting a cap see to that; sealing moves an amount from the one to the other, and every other step only takes
+away. So each open round can be sealed, in any order, and no analyst's account ever refuses a round in which others
+take part. Only what is written off in a repair can come in between.
+
+Works in the transaction of the connection it is given. Writing transactions take turns, so what is found in one
+stays true until it commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection, select
+
+from equipoise.accounting import Cost
+from equipoise.model.rounds import RoundState
+from equipoise_server.ledger.accounts import Account, holder
+from equipoise_server.rounds.store.rounds import IS_SESSION, plan_from_json, unit_from_json
+from equipoise_server.rounds.terms.checks import charge_on
+from equipoise_server.storage.tables import rounds, shares
+
+
+def pending_costs(connection: Connection, dataset: str, accounts: Sequence[Account]) -> dict[str, dict[str, Cost]]:
+    """What some accounts of a dataset will hold, as each counts, by account and by open round, oldest first."""
+    is_open = (rounds.c.dataset == dataset) & (rounds.c.state == RoundState.OPEN.value)
+    query = select(rounds.c.id, rounds.c.terms, rounds.c.plan).where(is_open & ~IS_SESSION)
+    query = query.order_by(rounds.c.position)
+    found = connection.execute(query).all() if accounts else []
+    units = {row.id: unit_from_json(row.terms) for row in found}
+    plans = {row.id: plan_from_json(row.plan) for row in found}
+    # A round charges all of its analysts alike, and often as others do: what counts at an order is computed once.
+    computed: dict[tuple[Cost, str, float | None], Cost] = {}
+
+    def cost(account: Account, round_id: str) -> Cost:
+        charge, order = charge_on(account.name, plans[round_id]), account.cap.order
+        alike = charge.cost, charge.events, order
+        if alike not in computed:
+            computed[alike] = charge.counted(order)
+        return computed[alike]
+
+    return {
+        account.name: {each: cost(account, each) for each in _charging(connection, account.name, units)}
+        for account in accounts
+    }
+
+
+def _charging(connection: Connection, account: str, units: Mapping[str, str]) -> list[str]:
+    """Those of some rounds, given with their units, that will charge an account."""
+    held_by = holder(account)
+    if held_by is None:
+        return list(units)
+    unit, analyst = held_by
+    shared = set(connection.execute(select(shares.c.round_id).where(shares.c.analyst == analyst)).scalars())
+    return [round_id for round_id in units if units[round_id] == unit and round_id in shared]

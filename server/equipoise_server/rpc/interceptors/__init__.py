@@ -1,0 +1,1 @@
+"""What every call passes before it reaches a service."""

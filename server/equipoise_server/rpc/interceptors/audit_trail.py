@@ -1,0 +1,73 @@
+"""The audit trail: who did what to what, one line of the log for each call whose row of the policy has an event.
+
+No content of a request is in it: only the identifiers below, cut, since a refused call may carry anything in them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+from google.protobuf.message import Message
+
+from equipoise.errors import EquipoiseError, InternalError
+from equipoise.model.identities import Caller
+from equipoise_server.identity.policy import MethodPolicy
+
+LONGEST = 100  # characters of an identifier
+# Where requests, and responses that make something, name what the call is about.
+_IDENTIFIERS = {
+    "round_id": ("round_id", "header.round_id", "detail.round.id", "session_id", "attach.session_id"),
+    "dataset": ("dataset", "terms.dataset"),
+    "name": ("name",),
+    "account": ("account",),
+}
+
+_log = structlog.get_logger("equipoise.audit")
+
+
+class Entry:
+    """What is known so far of the things that a call is about."""
+
+    def __init__(self) -> None:
+        self.named: dict[str, str] = {}
+
+    def note(self, message: Message) -> None:
+        """Takes the identifiers of a request or a response."""
+        for key, paths in _IDENTIFIERS.items():
+            for path in paths:
+                if found := _text(message, path):
+                    self.named[key] = found[:LONGEST]
+
+
+@contextmanager
+def recorded(row: MethodPolicy, caller: Caller) -> Iterator[Entry]:
+    """Logs the call when it has ended, with its outcome: OK, CANCELLED, or the reason of the error."""
+    entry, outcome = Entry(), "OK"
+    try:
+        yield entry
+    except EquipoiseError as error:
+        outcome = error.reason
+        raise
+    except asyncio.CancelledError:
+        outcome = "CANCELLED"
+        raise
+    except BaseException:
+        outcome = InternalError.reason
+        raise
+    finally:
+        if row.event:
+            about = {**entry.named, "caller": caller.name, "role": caller.role.value}
+            _log.info(row.event, outcome=outcome, **about)
+
+
+def _text(message: Message, path: str) -> str:
+    *outer, last = path.split(".")
+    for name in outer:
+        if name not in message.DESCRIPTOR.fields_by_name or not message.HasField(name):
+            return ""
+        message = getattr(message, name)
+    value = getattr(message, last) if last in message.DESCRIPTOR.fields_by_name else ""
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,97 @@
+"""Who calls, and whether its role may call the method.
+
+Asked anew on every call, since certificates expire and are revoked while connections live on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from equipoise.errors import NotAuthenticated
+from equipoise.model.identities import Caller
+from equipoise.profile.certificates import read_certificate
+from equipoise_server.clock import Clock
+from equipoise_server.identity.names import certified_name
+from equipoise_server.identity.policy import authorise
+from equipoise_server.identity.registry import Registry
+from equipoise_server.rpc.interceptors.interceptor import Call, Context, Guard
+from equipoise_server.rpc.interceptors.refused_certificates import Refusals
+from equipoise_server.rpc.interceptors.revocation_watch import OpenCalls
+from equipoise_server.rpc.threads import SharedThreads
+
+_CALLER: ContextVar[Caller] = ContextVar("caller")
+
+
+def authentication(
+    registry: Registry, deployment: str, clock: Clock, threads: SharedThreads, refusals: Refusals
+) -> Guard:
+    """The guard that finds the caller, and ends the call where its certificate is good no longer.
+
+    That the chain leads to our authority is checked by TLS before. Looking the name up comes before any limit of
+    calls, so names take turns in `threads`: whoever floods the server delays only calls under its own name.
+    """
+    open_calls = OpenCalls(registry, clock)
+
+    @asynccontextmanager
+    async def authenticate(call: Call) -> AsyncIterator[None]:
+        certificate = _parsed(_peer_certificate(call.context))
+        with refusals.counted(certificate):
+            name = name_in_force(certificate, deployment, clock)
+            # gRPC gives each call a task of its own, so this is seen by this call only.
+            _CALLER.set(await threads.run(name, registry.caller, name, certificate))
+        async with open_calls.while_in_force(certificate):
+            yield
+
+    return authenticate
+
+
+@asynccontextmanager
+async def check_role(call: Call) -> AsyncIterator[None]:
+    """Let a call through only where the policy's row of its method names the caller's role.
+
+    Before the request is parsed. Raises `PermissionDenied`, `NotAuthenticated`.
+    """
+    authorise(current_caller().role, call.method)
+    yield
+
+
+def current_caller() -> Caller:
+    """Who makes the call that is being answered; `NotAuthenticated` outside the guard."""
+    caller = _CALLER.get(None)
+    if caller is None:
+        raise NotAuthenticated("the call carries no identity")
+    return caller
+
+
+def name_in_force(certificate: x509.Certificate, deployment: str, clock: Clock) -> str:
+    """The name of a certificate's holder if the certificate is a client's and valid now."""
+    if not certificate.not_valid_before_utc <= clock() <= certificate.not_valid_after_utc:
+        raise NotAuthenticated("the certificate is not valid at this time")
+    try:
+        usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+        raise NotAuthenticated("the certificate is not a client's") from None
+    if ExtendedKeyUsageOID.CLIENT_AUTH not in usages:
+        raise NotAuthenticated("the certificate is not a client's")
+    return certified_name(certificate, deployment)
+
+
+def _peer_certificate(context: Context) -> bytes:
+    presented = list(context.auth_context().get("x509_pem_cert", ()))
+    if len(presented) != 1:
+        raise NotAuthenticated("the connection carries no certificate")
+    return presented[0]
+
+
+@lru_cache(maxsize=1024)
+def _parsed(pem: bytes) -> x509.Certificate:
+    try:
+        return read_certificate(pem)
+    except ValueError:
+        raise NotAuthenticated("the connection's certificate cannot be read") from None

@@ -1,0 +1,68 @@
+"""Interceptors: context managers that every call enters before its request is parsed.
+
+    call -> hide errors -> measure -> authenticate -> limit -> authorise -> the method
+
+Limits come before authorisation: calls that are refused for their role cost the server as much as others do. The
+same interceptor serves unary and streaming methods, so there is no second way in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import grpc
+from grpc import aio
+
+Context = aio.ServicerContext[Any, Any]
+Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"  # not subscriptable at run time
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call as guards see it: the method's full name, whether it brings an upload, and gRPC's context."""
+
+    method: str
+    uploads: bool
+    context: Context
+
+
+Guard = Callable[[Call], AbstractAsyncContextManager[None]]
+
+
+class GuardInterceptor(aio.ServerInterceptor):
+    """Puts one guard around every method of a server."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Handler | None:
+        """The method's handler inside the guard; None, where there is no such method, stays None."""
+        handler = await continuation(handler_call_details)
+        return None if handler is None else surround(handler, self._guard, handler_call_details.method)
+
+
+def surround(handler: Handler, guard: Guard, method: str) -> Handler:
+    """A handler of the same kind that runs inside `guard`: a coroutine, also where it writes a stream."""
+    # grpc's stubs describe the synchronous API; what aio hands over is what the code below expects.
+    inner: Any = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
+    uploads = handler.request_streaming and not handler.response_streaming
+
+    async def behaviour(request: Any, context: Context) -> Any:
+        async with guard(Call(method, uploads, context)):
+            return await inner(request, context)
+
+    make: Any = {
+        (False, False): grpc.unary_unary_rpc_method_handler,
+        (False, True): grpc.unary_stream_rpc_method_handler,
+        (True, False): grpc.stream_unary_rpc_method_handler,
+        (True, True): grpc.stream_stream_rpc_method_handler,
+    }[handler.request_streaming, handler.response_streaming]
+    rebuilt: Handler = make(behaviour, handler.request_deserializer, handler.response_serializer)
+    return rebuilt

@@ -1,0 +1,119 @@
+"""What a monitoring system may know of a server: calls, how they ended, how long they took, and how many rounds.
+
+Labels are methods of the policy table, statuses of gRPC and states of rounds: nothing that names anybody or that a
+caller chooses. How long streams and uploads took is not told, as that follows the size of one analyst's work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+from grpc import aio
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+from sqlalchemy import func, select
+
+from equipoise.errors import EquipoiseError, InternalError, InvalidArgument, Unavailable
+from equipoise.model.rounds import RoundState
+from equipoise_server.identity.policy import POLICY, Rate
+from equipoise_server.rpc.interceptors.interceptor import Call, Guard
+from equipoise_server.storage.store import Store
+from equipoise_server.storage.tables import rounds
+
+SECONDS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
+
+
+class Metrics:
+    """The metrics of one server."""
+
+    def __init__(self, store: Store) -> None:
+        self.registry = CollectorRegistry()
+        self._calls = Counter(
+            "equipoise_calls", "Calls that have ended.", ("method", "status"), registry=self.registry
+        )
+        self._open = Gauge("equipoise_open_calls", "Calls that are open.", ("method",), registry=self.registry)
+        self._seconds = Histogram(
+            "equipoise_call_seconds",
+            "How long calls with one request and one response took.",
+            ("method",),
+            registry=self.registry,
+            buckets=SECONDS,
+        )
+        self.registry.register(_Rounds(store))
+        ProcessCollector(registry=self.registry)
+
+    def guard(self) -> Guard:
+        """The guard that counts each call of a method of the policy; inside the error shield only."""
+
+        @asynccontextmanager
+        async def measure(call: Call) -> AsyncIterator[None]:
+            name = call.method.rpartition("/")[2]
+            begin = asyncio.get_running_loop().time()
+            status = "OK"
+            self._open.labels(name).inc()
+            try:
+                yield
+            except EquipoiseError as error:
+                status = error.status
+                raise
+            except asyncio.CancelledError:
+                status = "CANCELLED"
+                raise
+            except aio.AbortError:
+                # A stream that was not read has been ended already, see `rpc.methods`.
+                status = Unavailable.status
+                raise
+            except Exception:
+                status = InternalError.status
+                raise
+            finally:
+                self._open.labels(name).dec()
+                self._calls.labels(name, status).inc()
+                if POLICY[call.method].rate in (Rate.READ, Rate.CHANGE):
+                    self._seconds.labels(name).observe(asyncio.get_running_loop().time() - begin)
+
+        return measure
+
+    @asynccontextmanager
+    async def served(self, listen: str) -> AsyncIterator[int]:
+        """Offers the metrics over HTTP at HOST:PORT; gives the port, 0 where `listen` is empty.
+
+        Raises `InvalidArgument` where the address cannot be used.
+        """
+        if not listen:
+            yield 0
+            return
+        host, _, port = listen.rpartition(":")
+        try:
+            server, thread = start_http_server(int(port), host.strip("[]"), self.registry)
+        except OSError:
+            raise InvalidArgument("metrics_listen", f"cannot listen on {listen}") from None
+        try:
+            yield server.server_port
+        finally:
+            await asyncio.to_thread(server.shutdown)
+            server.server_close()
+            await asyncio.to_thread(thread.join)
+
+
+class _Rounds(Collector):
+    """Looked up when asked for. A store that cannot be read must not hide what the process itself knows."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The number of rounds in each state, as the operators know it."""
+        family = GaugeMetricFamily("equipoise_rounds", "Rounds in each state.", labels=("state",))
+        query = select(rounds.c.state, func.count()).group_by(rounds.c.state)
+        try:
+            with self._store.read() as connection:
+                found = {str(state): int(count) for state, count in connection.execute(query)}
+        except EquipoiseError:
+            return
+        for state in RoundState:
+            family.add_metric((state.value,), found.get(state.value, 0))
+        yield family

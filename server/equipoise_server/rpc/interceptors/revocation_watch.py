@@ -1,0 +1,97 @@
+"""Calls last no longer than the certificates they were made with.
+
+Each call is authenticated when it begins; a stream may then go on for hours. So of all calls that are open it is
+asked again every few seconds whether their certificates have expired or been revoked, at this server or at another
+one that shares the store. Then the call is ended, wherever it waits: also where its reader does not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+import structlog
+from cryptography import x509
+
+from equipoise.errors import EquipoiseError, NotAuthenticated, Unavailable
+from equipoise_server.clock import Clock
+from equipoise_server.identity.registry import NOT_IN_FORCE, Registry, serial_of
+
+# Together well below the 60 seconds after which a revocation must have taken effect everywhere, come what may.
+RECHECK_SECONDS = 5.0
+IN_DOUBT_SECONDS = 20.0  # a store that says nothing might have a revocation to tell
+
+_log = structlog.get_logger("equipoise.rpc")
+
+
+class OpenCalls:
+    """The calls that one server is answering. Belongs to the event loop that answers them."""
+
+    def __init__(self, registry: Registry, clock: Clock, recheck_seconds: float = RECHECK_SECONDS) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._recheck_seconds = recheck_seconds
+        self._certificates: dict[asyncio.Timeout, x509.Certificate] = {}
+        self._problems: dict[asyncio.Timeout, EquipoiseError] = {}
+        self._watching: asyncio.Task[None] | None = None
+        # Its own thread: no load of calls, whoever makes them, may delay a revocation.
+        self._thread = ThreadPoolExecutor(1, "equipoise-revocations")
+
+    @asynccontextmanager
+    async def while_in_force(self, certificate: x509.Certificate) -> AsyncIterator[None]:
+        """Surrounds a call that was just authenticated. `NotAuthenticated` ends it once it would be refused.
+
+        `Unavailable` ends it where that cannot be known.
+        """
+        cut = asyncio.timeout(None)
+        try:
+            async with cut:
+                self._certificates[cut] = certificate
+                if self._watching is None:
+                    self._watching = asyncio.create_task(self._watch())
+                yield
+        except TimeoutError:
+            if (problem := self._problems.get(cut)) is not None:
+                raise problem from None
+            raise
+        finally:
+            self._certificates.pop(cut, None)
+            self._problems.pop(cut, None)
+
+    async def _watch(self) -> None:
+        """For as long as there are calls."""
+        loop = asyncio.get_running_loop()
+        known_at = loop.time()
+        try:
+            while self._certificates:
+                await asyncio.sleep(self._recheck_seconds)
+                asked_at, asked = loop.time(), dict(self._certificates)
+                try:
+                    asking = loop.run_in_executor(self._thread, self._no_longer_in_force, asked)
+                    for cut in await asyncio.wait_for(asking, IN_DOUBT_SECONDS):
+                        self._end(cut, NotAuthenticated(NOT_IN_FORCE))
+                    known_at = asked_at
+                except Exception as error:
+                    _log.error("revocations_unknown", kind=type(error).__name__)
+                    if loop.time() - known_at > IN_DOUBT_SECONDS:
+                        for cut in asked:
+                            self._end(cut, Unavailable("whether certificates are in force cannot be known now"))
+        finally:
+            self._watching = None
+
+    def _no_longer_in_force(self, asked: Mapping[asyncio.Timeout, x509.Certificate]) -> list[asyncio.Timeout]:
+        now = self._clock()
+        in_force = self._registry.in_force({serial_of(certificate) for certificate in asked.values()})
+        return [
+            cut
+            for cut, certificate in asked.items()
+            if serial_of(certificate) not in in_force or now > certificate.not_valid_after_utc
+        ]
+
+    def _end(self, cut: asyncio.Timeout, problem: EquipoiseError) -> None:
+        # A call that has ended by itself meanwhile is gone; one that is being ended is not told twice.
+        if self._certificates.pop(cut, None) is not None:
+            self._problems[cut] = problem
+            cut.reschedule(asyncio.get_running_loop().time())

@@ -1,0 +1,1 @@
+"""One gRPC service for each role, and the streams they open."""

@@ -1,0 +1,186 @@
+"""What analysts may call. Every method speaks of the caller and of nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from equipoise.errors import NotFound
+from equipoise.model.identities import Caller
+from equipoise.model.rounds import RoundState
+from equipoise.v1 import analyst_pb2, types_pb2
+from equipoise.wire.datasets import dataset_to_message
+from equipoise.wire.identities import caller_to_message
+from equipoise.wire.rounds import round_to_message
+from equipoise.wire.submissions import dry_run_to_message, receipt_to_message
+from equipoise_server.rounds.analyst_views import AnalystViews
+from equipoise_server.rounds.datasets import Datasets
+from equipoise_server.rounds.store.rounds import NO_DATASET
+from equipoise_server.rounds.submissions import Submissions
+from equipoise_server.rpc.services.evidence_stream import awaited, evidence_pieces, workload_pieces
+from equipoise_server.rpc.services.session_stream import Asking
+from equipoise_server.rpc.services.synopsis_stream import Synopses
+from equipoise_server.rpc.services.uploads import Uploads
+from equipoise_server.rpc.services.watch import watch
+from equipoise_server.rpc.shown_rounds import shown_to_analyst
+from equipoise_server.rpc.threads import Threads
+
+CHUNKS_AT_ONCE = 16  # read from the store together, about 300 KiB
+
+
+@dataclass(frozen=True)
+class AnalystMethods:
+    """The served methods of `AnalystService`, bound by `rpc.methods`."""
+
+    datasets: Datasets
+    submissions: Submissions
+    views: AnalystViews
+    asking: Asking
+    synopses: Synopses
+    uploads: Uploads
+    threads: Threads
+    stopping: asyncio.Event
+
+    def get_identity(self, caller: Caller, _: analyst_pb2.GetIdentityRequest) -> analyst_pb2.GetIdentityResponse:
+        """Says who the caller is."""
+        return caller_to_message(caller)
+
+    def get_dataset(self, caller: Caller, request: analyst_pb2.GetDatasetRequest) -> analyst_pb2.GetDatasetResponse:
+        """Shows a dataset of a round the caller has a share in."""
+        if not self._shares_in(caller, request.name):
+            raise NotFound(NO_DATASET)
+        record = self.datasets.get(request.name)
+        return analyst_pb2.GetDatasetResponse(dataset=dataset_to_message(record))
+
+    def list_analyst_rounds(
+        self, caller: Caller, request: analyst_pb2.ListAnalystRoundsRequest
+    ) -> analyst_pb2.ListAnalystRoundsResponse:
+        """Lists the rounds in which the caller has a share, newest first."""
+        records, token = self.views.page(caller.name, request.page_size, request.page_token)
+        return analyst_pb2.ListAnalystRoundsResponse(
+            rounds=[round_to_message(shown_to_analyst(record, caller.name)) for record in records],
+            next_page_token=token,
+        )
+
+    def get_analyst_round(
+        self, caller: Caller, request: analyst_pb2.GetAnalystRoundRequest
+    ) -> analyst_pb2.GetAnalystRoundResponse:
+        """Shows one round."""
+        shown, _ = self._look(caller, request.round_id)
+        if shown.terms.HasField("session"):
+            shown.answered = self.asking.sessions.answered(caller.name, request.round_id)
+        return analyst_pb2.GetAnalystRoundResponse(round=shown)
+
+    async def watch_analyst_round(
+        self, caller: Caller, request: analyst_pb2.WatchAnalystRoundRequest
+    ) -> AsyncIterator[analyst_pb2.WatchAnalystRoundResponse]:
+        """Streams a round whenever its visible state changes; ends when its results can be read."""
+        async for shown in watch(
+            lambda: self.threads.reading.run(caller.name, self._look, caller, request.round_id), self.stopping
+        ):
+            yield analyst_pb2.WatchAnalystRoundResponse(round=shown)
+
+    async def submit_workload(
+        self, caller: Caller, requests: AsyncIterator[analyst_pb2.SubmitWorkloadRequest]
+    ) -> analyst_pb2.SubmitWorkloadResponse:
+        """Submits, or until sealing replaces, the caller's workload."""
+        async with self.uploads.collected(caller.name, requests) as (header, workload):
+            record = await self.threads.working.run(
+                caller.name,
+                self.submissions.submit,
+                caller.name,
+                header.round_id,
+                header.request_id,
+                workload,
+                header.commitment_salt,
+            )
+        return analyst_pb2.SubmitWorkloadResponse(receipt=receipt_to_message(record))
+
+    async def dry_run_workload(
+        self, caller: Caller, requests: AsyncIterator[analyst_pb2.DryRunWorkloadRequest]
+    ) -> analyst_pb2.DryRunWorkloadResponse:
+        """Checks a workload and predicts its error without leaving a trace."""
+        async with self.uploads.collected(caller.name, requests) as (header, workload):
+            record = await self.threads.working.run(
+                caller.name, self.submissions.dry_run, caller.name, header.round_id, workload
+            )
+        return dry_run_to_message(record)
+
+    def withdraw_workload(
+        self, caller: Caller, request: analyst_pb2.WithdrawWorkloadRequest
+    ) -> analyst_pb2.WithdrawWorkloadResponse:
+        """Withdraws the caller's workload before sealing."""
+        envelope = self.submissions.withdraw(caller.name, request.round_id, request.request_id)
+        return analyst_pb2.WithdrawWorkloadResponse(envelope=envelope)
+
+    async def stream_results(
+        self, caller: Caller, request: analyst_pb2.StreamResultsRequest
+    ) -> AsyncIterator[analyst_pb2.StreamResultsResponse]:
+        """Streams the caller's results after a sequence number, from the store, byte for byte."""
+        after = request.after_sequence
+        # Between pages nothing is held open: a reader that stops reading costs memory for one page only.
+        while chunks := await self.threads.reading.run(
+            caller.name, self.views.results, caller.name, request.round_id, after, CHUNKS_AT_ONCE
+        ):
+            for chunk in chunks:
+                yield analyst_pb2.StreamResultsResponse(chunk=chunk)
+            after += len(chunks)
+
+    async def download_synopsis(
+        self, caller: Caller, request: analyst_pb2.DownloadSynopsisRequest
+    ) -> AsyncIterator[analyst_pb2.DownloadSynopsisResponse]:
+        """Streams the round's synopsis after a number of records."""
+        pages = self.synopses.pages(caller.name, request.round_id, request.after_records)
+        while (page := await self.threads.reading.run(caller.name, next, pages, None)) is not None:
+            yield analyst_pb2.DownloadSynopsisResponse(cells=page.cells, records=page.records)
+
+    async def download_evidence(
+        self, caller: Caller, request: analyst_pb2.DownloadEvidenceRequest
+    ) -> AsyncIterator[analyst_pb2.DownloadEvidenceResponse]:
+        """Streams what the caller needs to verify a round offline: the evidence, then the workload."""
+        reading, round_id = self.threads.reading, request.round_id
+        found = await awaited(
+            lambda: reading.run(caller.name, self.views.evidence, caller.name, round_id, request.since_size)
+        )
+        for piece in evidence_pieces(found):
+            yield analyst_pb2.DownloadEvidenceResponse(evidence=piece)
+        workload = workload_pieces(self.views, caller.name, round_id)
+        while (some := await reading.run(caller.name, next, workload, None)) is not None:
+            yield analyst_pb2.DownloadEvidenceResponse(workload=some)
+
+    def list_sessions(
+        self, caller: Caller, request: analyst_pb2.ListSessionsRequest
+    ) -> analyst_pb2.ListSessionsResponse:
+        """Lists the online sessions in which the caller has a share, newest first."""
+        records, token = self.asking.sessions.list_for_analyst(caller.name, request.page_size, request.page_token)
+        return analyst_pb2.ListSessionsResponse(
+            sessions=[
+                round_to_message(
+                    shown_to_analyst(record, caller.name, self.asking.sessions.answered(caller.name, record.id))
+                )
+                for record in records
+            ],
+            next_page_token=token,
+        )
+
+    def ask_queries(
+        self, caller: Caller, requests: AsyncIterator[analyst_pb2.AskQueriesRequest]
+    ) -> AsyncIterator[analyst_pb2.AskQueriesResponse]:
+        """One statement in, one answer out, in order."""
+        return self.asking.answers(caller.name, requests)
+
+    def _shares_in(self, caller: Caller, dataset: str) -> bool:
+        token = ""
+        while True:
+            records, token = self.views.page(caller.name, 0, token)
+            if any(record.terms.dataset == dataset for record in records):
+                return True
+            if not token:
+                return False
+
+    def _look(self, caller: Caller, round_id: str) -> tuple[types_pb2.Round, bool]:
+        record = self.views.get(caller.name, round_id)
+        # RELEASED is shown to analysts from the release time on, so it means that streams are open.
+        last = record.state in (RoundState.RELEASED, RoundState.ABORTED)
+        return round_to_message(shown_to_analyst(record, caller.name)), last

@@ -1,0 +1,226 @@
+"""What operators may call: data, analysts, rounds, budgets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from equipoise.errors import InvalidArgument
+from equipoise.model.identities import Caller, Role
+from equipoise.model.rounds import RoundState
+from equipoise.v1 import operator_pb2, types_pb2
+from equipoise.wire import workloads
+from equipoise.wire.accounts import account_to_message, checked_budget, journal_entry_to_message
+from equipoise.wire.datasets import dataset_to_message
+from equipoise.wire.identities import analyst_to_message
+from equipoise.wire.rounds import plan_to_message, round_detail_to_message
+from equipoise.wire.terms import terms_from_message
+from equipoise_server.identity.admission import Admission
+from equipoise_server.rounds.analyst_deletion import delete_analyst
+from equipoise_server.rounds.datasets import Counting
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.services import RoundServices
+from equipoise_server.rpc.services.watch import watch
+from equipoise_server.rpc.shown_rounds import shown_plan, shown_to_operator
+from equipoise_server.rpc.threads import Threads
+from equipoise_server.sessions.service import Sessions
+
+
+@dataclass(frozen=True)
+class OperatorMethods:
+    """The served methods of `OperatorService`, bound by `rpc.methods`.
+
+    `log_keys`: the log's public keys that are in force, as analysts are given them.
+    """
+
+    rounds: RoundServices
+    sessions: Sessions
+    admission: Admission
+    log_keys: Callable[[], str]
+    threads: Threads
+    stopping: asyncio.Event
+
+    def register_dataset(
+        self, caller: Caller, request: operator_pb2.RegisterDatasetRequest
+    ) -> operator_pb2.RegisterDatasetResponse:
+        """Registers a table that lies in the data directory and opens its budget accounts."""
+        record = self.rounds.datasets.register(
+            request.name,
+            request.source,
+            workloads.schema_from_message(request.schema),
+            checked_budget(request.data_cap, "data_cap"),
+            checked_budget(request.analyst_cap, "analyst_cap"),
+            request.request_id,
+            caller.name,
+            Counting(request.data_order, request.analyst_order),
+            new_budgets=request.new_budgets,
+        )
+        return operator_pb2.RegisterDatasetResponse(dataset=dataset_to_message(record))
+
+    def list_datasets(
+        self, _: Caller, request: operator_pb2.ListDatasetsRequest
+    ) -> operator_pb2.ListDatasetsResponse:
+        """Lists the datasets."""
+        records, token = self.rounds.datasets.page(request.page_size, request.page_token)
+        return operator_pb2.ListDatasetsResponse(
+            datasets=[dataset_to_message(record) for record in records], next_page_token=token
+        )
+
+    def retire_dataset(
+        self, caller: Caller, request: operator_pb2.RetireDatasetRequest
+    ) -> operator_pb2.RetireDatasetResponse:
+        """Allows no new rounds on a dataset."""
+        record = self.rounds.datasets.retire(request.name, request.request_id, caller.name)
+        return operator_pb2.RetireDatasetResponse(dataset=dataset_to_message(record))
+
+    def add_analyst(
+        self, caller: Caller, request: operator_pb2.AddAnalystRequest
+    ) -> operator_pb2.AddAnalystResponse:
+        """Admits an analyst: signs the key of its certificate request under the name the operator gives."""
+        pem = self.admission.admit(
+            request.name, Role.ANALYST, request.signing_request, request.request_id, f"operator/{caller.name}"
+        )
+        return operator_pb2.AddAnalystResponse(
+            certificate=pem, authority=self.admission.authority.pem, log_keys=self.log_keys()
+        )
+
+    def renew_analyst(
+        self, caller: Caller, request: operator_pb2.RenewAnalystRequest
+    ) -> operator_pb2.RenewAnalystResponse:
+        """Signs a new certificate for an analyst, beside those that it has."""
+        pem = self.admission.renew(
+            request.name, {Role.ANALYST}, request.signing_request, request.request_id, f"operator/{caller.name}"
+        )
+        return operator_pb2.RenewAnalystResponse(
+            certificate=pem, authority=self.admission.authority.pem, log_keys=self.log_keys()
+        )
+
+    def revoke_analyst(
+        self, caller: Caller, request: operator_pb2.RevokeAnalystRequest
+    ) -> operator_pb2.RevokeAnalystResponse:
+        """Revokes an analyst's certificates; what it has open ends within a minute."""
+        self.admission.revoke(request.name, {Role.ANALYST}, request.request_id, f"operator/{caller.name}")
+        return operator_pb2.RevokeAnalystResponse()
+
+    def delete_analyst(
+        self, caller: Caller, request: operator_pb2.DeleteAnalystRequest
+    ) -> operator_pb2.DeleteAnalystResponse:
+        """Deletes an analyst with its workloads and results."""
+        delete_analyst(self.rounds.operations, request.name, request.request_id, caller.name)
+        return operator_pb2.DeleteAnalystResponse()
+
+    def list_analysts(
+        self, _: Caller, request: operator_pb2.ListAnalystsRequest
+    ) -> operator_pb2.ListAnalystsResponse:
+        """Lists the analysts."""
+        found, token = self.admission.registry.list({Role.ANALYST}, request.page_size, request.page_token)
+        return operator_pb2.ListAnalystsResponse(
+            analysts=[analyst_to_message(each) for each in found], next_page_token=token
+        )
+
+    def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
+        """Shows what a round, or a session, would do and cost, without opening it."""
+        terms = terms_from_message(request.terms)
+        plan = shown_plan(self.rounds.opening.plan(terms), terms)
+        return operator_pb2.PlanRoundResponse(plan=plan_to_message(plan))
+
+    def open_round(self, caller: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
+        """Opens a round: workloads are accepted from now on."""
+        terms = terms_from_message(request.terms)
+        if terms.session is not None:
+            raise InvalidArgument("terms.session", "is of a session, which OpenSession opens")
+        record = self.rounds.opening.open(terms, request.request_id, caller.name)
+        return operator_pb2.OpenRoundResponse(detail=self._detail(record))
+
+    def list_rounds(self, _: Caller, request: operator_pb2.ListRoundsRequest) -> operator_pb2.ListRoundsResponse:
+        """Lists the rounds, newest first."""
+        records, token = self.rounds.views.page(request.page_size, request.page_token)
+        return operator_pb2.ListRoundsResponse(
+            details=[self._detail(record) for record in records], next_page_token=token
+        )
+
+    def get_round(self, _: Caller, request: operator_pb2.GetRoundRequest) -> operator_pb2.GetRoundResponse:
+        """Shows one round."""
+        return operator_pb2.GetRoundResponse(detail=self._detail(self.rounds.views.get(request.round_id)))
+
+    async def watch_round(
+        self, caller: Caller, request: operator_pb2.WatchRoundRequest
+    ) -> AsyncIterator[operator_pb2.WatchRoundResponse]:
+        """Streams a round whenever its state or progress changes, until it has ended."""
+        async for shown in watch(
+            lambda: self.threads.reading.run(caller.name, self._look, request.round_id), self.stopping
+        ):
+            yield operator_pb2.WatchRoundResponse(detail=shown)
+
+    def seal_round(self, caller: Caller, request: operator_pb2.SealRoundRequest) -> operator_pb2.SealRoundResponse:
+        """Fixes the workloads and reserves both budgets."""
+        record = self.rounds.lifecycle.seal(request.round_id, request.request_id, caller.name)
+        return operator_pb2.SealRoundResponse(detail=self._detail(record))
+
+    def run_round(self, caller: Caller, request: operator_pb2.RunRoundRequest) -> operator_pb2.RunRoundResponse:
+        """Starts the worker process."""
+        record = self.rounds.lifecycle.run(request.round_id, request.request_id, caller.name)
+        return operator_pb2.RunRoundResponse(detail=self._detail(record))
+
+    def release_round(
+        self, caller: Caller, request: operator_pb2.ReleaseRoundRequest
+    ) -> operator_pb2.ReleaseRoundResponse:
+        """Stores answers and charges; streams open at the release time."""
+        record = self.rounds.lifecycle.release(request.round_id, request.request_id, caller.name)
+        return operator_pb2.ReleaseRoundResponse(detail=self._detail(record))
+
+    def abort_round(
+        self, caller: Caller, request: operator_pb2.AbortRoundRequest
+    ) -> operator_pb2.AbortRoundResponse:
+        """Ends a round without answers."""
+        record = self.rounds.lifecycle.abort(request.round_id, request.reason, request.request_id, caller.name)
+        return operator_pb2.AbortRoundResponse(detail=self._detail(record))
+
+    def open_session(
+        self, caller: Caller, request: operator_pb2.OpenSessionRequest
+    ) -> operator_pb2.OpenSessionResponse:
+        """Opens an online session, and charges both budgets."""
+        terms = terms_from_message(request.terms)
+        record = self.sessions.open(terms, request.request_id, caller.name)
+        return operator_pb2.OpenSessionResponse(detail=self._detail(record))
+
+    def close_session(
+        self, caller: Caller, request: operator_pb2.CloseSessionRequest
+    ) -> operator_pb2.CloseSessionResponse:
+        """Closes an online session: no more statements are answered."""
+        record = self.sessions.close(request.session_id, request.request_id, caller.name)
+        return operator_pb2.CloseSessionResponse(detail=self._detail(record))
+
+    def list_accounts(
+        self, _: Caller, request: operator_pb2.ListAccountsRequest
+    ) -> operator_pb2.ListAccountsResponse:
+        """Shows the budget accounts of a dataset."""
+        records, token = self.rounds.budgets.accounts(request.dataset, request.page_size, request.page_token)
+        return operator_pb2.ListAccountsResponse(
+            accounts=[account_to_message(record) for record in records], next_page_token=token
+        )
+
+    def list_account_history(
+        self, _: Caller, request: operator_pb2.ListAccountHistoryRequest
+    ) -> operator_pb2.ListAccountHistoryResponse:
+        """Lists the journal entries of one account from its opening."""
+        records, token = self.rounds.budgets.history(request.account, request.page_size, request.page_token)
+        return operator_pb2.ListAccountHistoryResponse(
+            entries=[journal_entry_to_message(record) for record in records], next_page_token=token
+        )
+
+    def set_cap(self, caller: Caller, request: operator_pb2.SetCapRequest) -> operator_pb2.SetCapResponse:
+        """Changes the cap of an account."""
+        cap = checked_budget(request.cap, "cap")
+        record = self.rounds.budgets.set_cap(request.account, cap, request.request_id, caller.name)
+        return operator_pb2.SetCapResponse(account=account_to_message(record))
+
+    def _detail(self, record: RoundRecord) -> types_pb2.RoundDetail:
+        asking = record.terms.session is not None and record.state is RoundState.OPEN
+        progress = self.sessions.progress(record) if asking else self.rounds.views.progress(record.id)
+        return round_detail_to_message(shown_to_operator(record, progress))
+
+    def _look(self, round_id: str) -> tuple[types_pb2.RoundDetail, bool]:
+        record = self.rounds.views.get(round_id)
+        return self._detail(record), record.state.ended

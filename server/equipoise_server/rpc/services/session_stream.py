@@ -1,0 +1,235 @@
+"""Statements in, answers out, in the same order: what an analyst asks in a session, over one stream.
+
+A stream reads on only while few of its statements wait and its caller does not ask too fast: who asks without
+reading fills nothing but its own connection. What a statement is refused for ends the stream, after the answers to
+all before it. Whatever ends a stream, its caller can attach again: no answer is lost, and none is another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from concurrent.futures import Future
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from equipoise.errors import InvalidArgument, Unavailable, WrongState
+from equipoise.v1 import analyst_pb2
+from equipoise_server.rpc.interceptors.token_bucket import Bucket
+from equipoise_server.rpc.threads import Threads
+from equipoise_server.sessions.attachments import Attachment
+from equipoise_server.sessions.records import AnsweredRecord
+from equipoise_server.sessions.service import NO_LONGER_KEPT, Sessions
+
+ANSWERS_AT_ONCE = 4  # read from the store together: each may be a megabyte
+STOPPING = "the server is stopping; attach again after what you received"
+IDLE = "nothing was asked for too long; attach again after what you received"
+ATTACH_FIRST = "must be sent first, and once"
+
+Requests: TypeAlias = AsyncIterator[analyst_pb2.AskQueriesRequest]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class AskingLimits:
+    """What one stream may have: statements that wait, and seconds without any.
+
+    `per_second`: how many statements a caller may ask on average, over all its streams; `burst`: at once.
+    """
+
+    at_once: int
+    per_second: float
+    burst: float
+    idle_seconds: float
+
+
+class Asking:
+    """The streams of all callers. Belongs to the event loop that serves them."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        threads: Threads,
+        stopping: asyncio.Event,
+        limits: AskingLimits,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.sessions = sessions
+        self.threads = threads
+        self.stopping = stopping
+        self.limits = limits
+        self._clock = clock
+        self._buckets: dict[str, Bucket] = {}  # of certified names, so it does not grow without end
+
+    async def answers(self, caller: str, requests: Requests) -> AsyncGenerator[analyst_pb2.AskQueriesResponse]:
+        """What the caller is attached to, its stored answers, and those to what it asks from here on.
+
+        Raises what `Sessions.attach` and `Attachment.ask` raise, `InvalidArgument` for messages out of order,
+        `Unavailable` where nothing is asked for too long or the server is told to stop.
+        """
+        stream = _Stream(self, caller, requests)
+        try:
+            async with aclosing(stream.answers()) as responses:
+                async for response in responses:
+                    yield response
+        finally:
+            await stream.close()
+
+    async def may_ask(self, caller: str) -> None:
+        """Waits until the caller may ask another statement."""
+        bucket = self._buckets.get(caller)
+        if bucket is None:
+            bucket = self._buckets[caller] = Bucket(self.limits.per_second, self.limits.burst, self._clock())
+        while wait := bucket.take(self._clock()):
+            await asyncio.sleep(wait)
+
+
+class _Stream:
+    """One stream. Its statements are read in a task of their own, so that they are taken while others wait."""
+
+    def __init__(self, asking: Asking, caller: str, requests: Requests) -> None:
+        self._asking = asking
+        self._caller = caller
+        self._requests = requests
+        self._room = asyncio.Semaphore(asking.limits.at_once)
+        # What was asked, in order; at the end None, or what was wrong with the next statement.
+        self._events: asyncio.Queue[Future[AnsweredRecord] | Exception | None] = asyncio.Queue()
+        # Ends with what cuts the stream off wherever it waits.
+        self._cut: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        self._tasks: list[asyncio.Future[Any]] = [asyncio.create_task(self._stop())]
+
+    async def answers(self) -> AsyncGenerator[analyst_pb2.AskQueriesResponse]:
+        attach = await self._attach_message()
+        attachment = await self._attached(attach)
+        try:
+            told = analyst_pb2.AskQueriesResponse.Attached(
+                answered=attachment.answered, commitment_salt=attachment.salt
+            )
+            yield analyst_pb2.AskQueriesResponse(attached=told)
+            after, reading = attach.after_sequence, self._asking.threads.reading
+            while after < attachment.answered:
+                page = asyncio.ensure_future(reading.run(self._caller, attachment.stored, after, ANSWERS_AT_ONCE))
+                if not (records := await self._first(page)):
+                    raise WrongState(NO_LONGER_KEPT)
+                for record in records:
+                    yield _answered(record)
+                    after = record.sequence
+            if not attachment.open:
+                return
+            asyncio.wrap_future(attachment.ended).add_done_callback(self._end)
+            self._tasks.append(asyncio.create_task(self._read(attachment)))
+            while (event := await self._next(self._asking.limits.idle_seconds)) is not None:
+                if isinstance(event, Exception):
+                    raise event
+                yield _answered(await self._first(asyncio.wrap_future(event)))
+                self._room.release()
+        finally:
+            attachment.detach()
+
+    async def close(self) -> None:
+        """Ends the tasks. What was asked goes on: its answers are stored for the next stream."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _attach_message(self) -> analyst_pb2.AttachSession:
+        reading = asyncio.ensure_future(anext(self._requests, None))
+        self._tasks.append(reading)
+        request = await self._first(reading, self._asking.limits.idle_seconds)
+        if request is None or request.WhichOneof("part") != "attach":
+            raise InvalidArgument("attach", ATTACH_FIRST)
+        return request.attach
+
+    async def _attached(self, attach: analyst_pb2.AttachSession) -> Attachment:
+        attaching = asyncio.ensure_future(
+            self._asking.threads.working.run(
+                self._caller,
+                self._asking.sessions.attach,
+                self._caller,
+                attach.session_id,
+                attach.after_sequence,
+                attach.commitment_salt,
+                attach.accept_unprotected,
+            )
+        )
+        try:
+            return await asyncio.shield(attaching)
+        except asyncio.CancelledError:
+            attaching.add_done_callback(_let_go)
+            raise
+
+    async def _read(self, attachment: Attachment) -> None:
+        try:
+            while True:
+                await self._room.acquire()
+                request = await anext(self._requests, None)
+                if request is None:
+                    self._events.put_nowait(None)
+                    return
+                if request.WhichOneof("part") != "asked":
+                    raise InvalidArgument("attach", ATTACH_FIRST)
+                if not request.asked.sequence:
+                    raise InvalidArgument("sequence", "must count from 1")
+                await self._asking.may_ask(self._caller)
+                # In the threads of look-ups: a statement is small, and must not wait for workloads and plans.
+                asked = await self._asking.threads.reading.run(
+                    self._caller, attachment.ask, request.asked.sequence, request.asked.statement
+                )
+                self._events.put_nowait(asked)
+        except Exception as error:
+            self._events.put_nowait(error)
+
+    async def _next(self, seconds: float) -> Future[AnsweredRecord] | Exception | None:
+        getting = asyncio.ensure_future(self._events.get())
+        try:
+            return await self._first(getting, seconds)
+        finally:
+            getting.cancel()
+
+    async def _first(self, waited: asyncio.Future[Result], seconds: float | None = None) -> Result:
+        """What is waited for, unless the stream is cut off or the time is over before."""
+        waited.add_done_callback(_seen)
+        either: set[asyncio.Future[Any]] = {waited, self._cut}
+        await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if self._cut.done():
+            raise self._cut.result()
+        if not waited.done():
+            raise Unavailable(IDLE)
+        return waited.result()
+
+    async def _stop(self) -> None:
+        await self._asking.stopping.wait()
+        self._cut_off(Unavailable(STOPPING))
+
+    def _end(self, ended: asyncio.Future[None]) -> None:
+        """The session takes no more statements from this stream; those that were asked before are answered."""
+        error = None if ended.cancelled() else ended.exception()
+        if error is None:
+            self._events.put_nowait(None)
+        elif isinstance(error, Exception):
+            self._cut_off(error)
+
+    def _cut_off(self, error: Exception) -> None:
+        if not self._cut.done():
+            self._cut.set_result(error)
+
+
+def _answered(record: AnsweredRecord) -> analyst_pb2.AskQueriesResponse:
+    answered = analyst_pb2.AskQueriesResponse.Answered(
+        sequence=record.sequence, slot=record.slot, chunk=record.chunk, envelope=record.envelope
+    )
+    return analyst_pb2.AskQueriesResponse(answered=answered)
+
+
+def _seen(waited: asyncio.Future[Result]) -> None:
+    """Nobody may be left to look at it, which asyncio would complain about."""
+    if not waited.cancelled():
+        waited.exception()
+
+
+def _let_go(attaching: asyncio.Future[Attachment]) -> None:
+    """Nobody is there any more for whom it was attached."""
+    if not attaching.cancelled() and attaching.exception() is None:
+        attaching.result().detach()

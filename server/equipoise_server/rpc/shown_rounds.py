@@ -1,0 +1,47 @@
+"""What of a stored round is shown to whom."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from equipoise.accounting import Cost
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Plan, PlanNumbers, Progress, Round, RoundDetail, Terms
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms import interface
+from equipoise_server.rounds.records import RoundRecord
+
+
+def shown_to_analyst(record: RoundRecord, analyst: str, answered: int = 0) -> Round:
+    """A round as one analyst sees it: with its own share and nobody else's.
+
+    `record` must already be the one made for analysts, whose state is what analysts may see. `answered`: how many
+    statements of its own in it, a session, it can read the answers of.
+    """
+    own = tuple(share for share in record.terms.shares if share.analyst == analyst)
+    return replace(record, terms=replace(record.terms, shares=own), answered=answered)
+
+
+def shown_to_operator(record: RoundRecord, progress: Progress) -> RoundDetail:
+    """A round as operators and auditors see it."""
+    return RoundDetail(record, shown_plan(record.plan, record.terms), progress)
+
+
+def shown_plan(plan: interface.Plan, terms: Terms) -> Plan:
+    """A plan, with both costs also as pairs at the deltas that the terms give.
+
+    Without what it costs the analysts where they are not protected.
+    """
+    numbers: dict[str, Any] = {field.name: getattr(plan, field.name) for field in fields(PlanNumbers)}
+    budget = terms.analyst_budget
+    numbers["analyst_cost"] = None if budget is None else plan.charged_analyst_cost
+    return Plan(
+        **numbers,
+        data_budget=_pair(plan.data_cost, terms.data_budget.delta),
+        analyst_budget=None if budget is None else _pair(plan.charged_analyst_cost, budget.delta),
+    )
+
+
+def _pair(cost: Cost, delta: float) -> Budget:
+    return Budget(epsilon_for(cost, delta), delta)

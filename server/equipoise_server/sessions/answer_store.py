@@ -1,0 +1,143 @@
+"""What was asked and answered, in the store. Works in the transaction of the connection it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, func, select
+
+from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise_server.sessions.records import AnsweredRecord
+from equipoise_server.storage.tables import asked, attached, rounds, sessions
+
+ROWS_AT_ONCE = 32  # a row may hold a megabyte of cells
+
+# Each answer needs these: they are made once, as making them takes longer than what SQLite does for them.
+_STANDING = (
+    select(rounds.c.state, sessions.c.answered)
+    .join_from(sessions, rounds, rounds.c.id == sessions.c.round_id)
+    .where(sessions.c.round_id == bindparam("session"))
+)
+_INSERTED = asked.insert()
+_COUNTED = sessions.update().where(sessions.c.round_id == bindparam("session")).values(answered=bindparam("now"))
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A statement with all that is stored of its answer; `due` is when it may be told."""
+
+    analyst: str
+    sequence: int
+    slot: int
+    due: datetime
+    statement: bytes
+    chunk: bytes
+    envelope: bytes
+    chain: bytes
+
+    @property
+    def record(self) -> AnsweredRecord:
+        """What its analyst is told."""
+        return AnsweredRecord(self.sequence, self.slot, self.chunk, self.envelope)
+
+
+def salt_in_force(connection: Connection, session_id: str, analyst: str) -> bytes | None:
+    """The salt that the analyst attached with first; None where it never has."""
+    query = select(attached.c.salt).where(attached.c.round_id == session_id, attached.c.analyst == analyst)
+    salt: bytes | None = connection.execute(query).scalar()
+    return salt
+
+
+def keep_salt(connection: Connection, session_id: str, analyst: str, salt: bytes) -> bytes:
+    """The salt in force, which is this one if there was none."""
+    known = salt_in_force(connection, session_id, analyst)
+    if known is None:
+        connection.execute(attached.insert().values(round_id=session_id, analyst=analyst, salt=salt))
+    return known or salt
+
+
+def standing(connection: Connection, session_id: str) -> tuple[str, int]:
+    """The session's state, and how many of its statements were ever answered."""
+    row = connection.execute(_STANDING, {"session": session_id}).one()
+    return row.state, row.answered
+
+
+def insert(connection: Connection, session_id: str, before: int, answers: Sequence[Answered]) -> None:
+    """Keep the next answers of a session, after `before` ones."""
+    rows = [
+        {
+            "round_id": session_id,
+            "analyst": each.analyst,
+            "sequence": each.sequence,
+            "slot": each.slot,
+            "due_time": to_microseconds(each.due),
+            "statement": each.statement,
+            "chunk": each.chunk,
+            "envelope": each.envelope,
+            "chain": each.chain,
+        }
+        for each in answers
+    ]
+    connection.execute(_INSERTED, rows)
+    connection.execute(_COUNTED, {"session": session_id, "now": before + len(rows)})
+
+
+def last_of(connection: Connection, session_id: str, analyst: str, now: datetime | None = None) -> Answered | None:
+    """The analyst's newest answer; of those that are due, where a time is given."""
+    query = select(asked).where(asked.c.round_id == session_id, asked.c.analyst == analyst)
+    if now is not None:
+        query = query.where(asked.c.due_time <= to_microseconds(now))
+    row = connection.execute(query.order_by(asked.c.sequence.desc()).limit(1)).first()
+    return None if row is None else _answered(row)
+
+
+def size_of(connection: Connection, session_id: str, analyst: str) -> int:
+    """How many bytes the analyst's answered statements have together."""
+    mine = (asked.c.round_id == session_id) & (asked.c.analyst == analyst)
+    total = connection.execute(select(func.sum(func.length(asked.c.statement))).where(mine)).scalar()
+    return int(total or 0)
+
+
+def answer_to(connection: Connection, session_id: str, analyst: str, sequence: int) -> Answered | None:
+    """The answer to one statement of the analyst."""
+    mine = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence == sequence)
+    row = connection.execute(select(asked).where(mine)).first()
+    return None if row is None else _answered(row)
+
+
+def due_after(
+    connection: Connection, session_id: str, analyst: str, after: int, limit: int, now: datetime
+) -> list[AnsweredRecord]:
+    """The analyst's answers that are due, in order, after a sequence number."""
+    mine = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence > after)
+    due = asked.c.due_time <= to_microseconds(now)
+    rows = connection.execute(select(asked).where(mine & due).order_by(asked.c.sequence).limit(limit))
+    return [_answered(row).record for row in rows]
+
+
+def from_slot(connection: Connection, session_id: str, slot: int) -> list[Answered]:
+    """The next answers in the one order, some of them; none where there are no more."""
+    query = select(asked).where(asked.c.round_id == session_id, asked.c.slot >= slot)
+    return [_answered(row) for row in connection.execute(query.order_by(asked.c.slot).limit(ROWS_AT_ONCE))]
+
+
+def slots_given(connection: Connection, session_id: str) -> int:
+    """One more than the last slot in which anything was answered."""
+    last = connection.execute(select(func.max(asked.c.slot)).where(asked.c.round_id == session_id)).scalar()
+    return 0 if last is None else int(last) + 1
+
+
+def _answered(row: Row[Any]) -> Answered:
+    return Answered(
+        row.analyst,
+        row.sequence,
+        row.slot,
+        from_microseconds(row.due_time),
+        row.statement,
+        row.chunk,
+        row.envelope,
+        row.chain,
+    )

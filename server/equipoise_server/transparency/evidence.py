@@ -1,0 +1,123 @@
+"""What one analyst is given to verify a round with: its own items and those for all, with proofs, and nothing else.
+
+Formal guarantees: a function of public things, of the analyst's own submission and share, and of hashes, salts and
+signatures. How much there is of it, and when, follows from public things and the analyst's own submission alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from equipoise.errors import DataLoss, OutOfRange
+from equipoise.records.evidence import Earlier, Evidence, OpenedItem, OpenedRecord, needed_keys
+from equipoise.records.items import RoundItem, read_item
+from equipoise.records.merkle import inclusion_path
+from equipoise.records.record import Audience, Kind
+from equipoise_server.storage.tables import record_items, records, submissions
+from equipoise_server.transparency import log
+from equipoise_server.transparency.log import SignedHead
+from equipoise_server.transparency.signing import Signer
+
+ENDS = (Kind.ROUND_RELEASED, Kind.ROUND_ABORTED)
+STEPS = (Kind.ROUND_OPENED, Kind.ROUND_SEALED, *ENDS)
+NOT_HELD = "since_size: the log has no signed checkpoint of that size"
+
+
+def evidence_of(
+    connection: Connection, signer: Signer, deployment: str, analyst: str, round_id: str, since_size: int
+) -> Evidence | None:
+    """The evidence of a round that has ended, under the newest checkpoint; None where that does not cover it yet.
+
+    `since_size`: of a checkpoint that the analyst holds, 0 for none. Raises `OutOfRange` for a checkpoint
+    that was never shown, `DataLoss`.
+    """
+    steps = _steps(connection, round_id)
+    head = log.signed_head(connection)
+    if head is None or any(step.index is None or step.index >= head.size for step in steps):
+        return None
+    if Kind(steps[-1].kind) not in ENDS:
+        raise DataLoss(f"the round {round_id} has ended without a record")
+    submitted = connection.execute(
+        select(submissions.c.receipt, submissions.c.salt).where(
+            submissions.c.round_id == round_id, submissions.c.analyst == analyst
+        )
+    ).first()
+    receipt, salt = (None, None) if submitted is None else submitted
+    earlier = None if since_size == 0 else _earlier(connection, head, since_size)
+    notes = [head.note] if earlier is None else [head.note, earlier.checkpoint]
+    keys = needed_keys(signer.verifier_keys(connection), notes, receipt)
+    return Evidence(
+        deployment=deployment,
+        round_id=round_id,
+        analyst=analyst,
+        checkpoint=head.note,
+        keys=tuple(sorted(key.to_text() for key in keys)),
+        earlier=earlier,
+        records=tuple(_opened(connection, step, head, analyst) for step in steps),
+        receipt=receipt,
+        salt=salt,
+    )
+
+
+def workload_piece(connection: Connection, analyst: str, round_id: str, first: int, length: int) -> bytes:
+    """Some bytes of the workload that is in force, from number `first` on; none beyond its end, or without one."""
+    mine = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
+    piece = connection.execute(select(func.substr(submissions.c.workload, 1 + first, length)).where(mine)).scalar()
+    return bytes(piece or b"")
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A record; `index` is None until it is in the log."""
+
+    position: int
+    kind: str
+    index: int | None
+    leaf: bytes
+
+
+def _steps(connection: Connection, round_id: str) -> list[_Step]:
+    """The records of the round's steps, in their order, after that of its dataset."""
+    steps = _found(
+        connection, (records.c.round_id == round_id) & records.c.kind.in_([each.value for each in STEPS])
+    )
+    if not steps:
+        raise DataLoss(f"there are no records of the round {round_id}")
+    opened = select(record_items.c.content).where(
+        record_items.c.record == steps[0].position, record_items.c.audience == Audience.ROUND.value
+    )
+    told = read_item(connection.execute(opened).scalar_one(), RoundItem)
+    # By name, too: there is an index on it, and there may be very many records.
+    dataset = (records.c.dataset == told.dataset) & (records.c.kind == Kind.DATASET_REGISTERED.value)
+    return [*_found(connection, dataset & (records.c.root == told.dataset_root)), *steps]
+
+
+def _found(connection: Connection, which: ColumnElement[bool]) -> list[_Step]:
+    columns = (records.c.position, records.c.kind, records.c.log_index, records.c.leaf)
+    rows = connection.execute(select(*columns).where(which).order_by(records.c.position))
+    return [_Step(*row) for row in rows]
+
+
+def _opened(connection: Connection, step: _Step, head: SignedHead, analyst: str) -> OpenedRecord:
+    items = connection.execute(
+        select(record_items).where(record_items.c.record == step.position).order_by(record_items.c.place)
+    ).all()
+    hashes = [item.hash for item in items]
+    own = [
+        OpenedItem(item.place, item.content, item.salt, tuple(inclusion_path(hashes, item.place)))
+        for item in items
+        if item.audience == Audience.ROUND.value
+        or (item.audience == Audience.ANALYST.value and item.analyst == analyst)
+    ]
+    assert step.index is not None
+    path = log.inclusion(connection, step.index, head.size)
+    return OpenedRecord(step.leaf, step.index, tuple(path), tuple(own))
+
+
+def _earlier(connection: Connection, head: SignedHead, size: int) -> Earlier:
+    held = log.signed_head(connection, size) if size <= head.size else None
+    if held is None:
+        raise OutOfRange(NOT_HELD)
+    return Earlier(held.note, tuple(log.consistency(connection, size, head.size)))

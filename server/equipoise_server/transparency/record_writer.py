@@ -1,0 +1,117 @@
+"""Writing down what was done at a step, in the transaction that does it, and finding it again.
+
+A record is in the store from its step on and enters the log at its publish time, by `sequencing`. So what is
+computed before a release shows to nobody who sees the log, and a step that is rolled back leaves no record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from equipoise.errors import DataLoss, VerificationFailed
+from equipoise.model.log import ItemOpening
+from equipoise.model.times import to_microseconds
+from equipoise.records.opened_records import check_hashes
+from equipoise.records.record import Audience, Item, Kind, Record, make_record
+from equipoise_server.storage.tables import record_items, records
+
+
+def record(
+    connection: Connection,
+    kind: Kind,
+    items: Sequence[Item],
+    *,
+    now: datetime,
+    publish_time: datetime | None = None,
+    dataset: str = "",
+    round_id: str = "",
+) -> Record:
+    """Write the record of a step; it enters the log at `publish_time`, or at once.
+
+    Never before an earlier record of its round, of a dataset or of a key that is still to enter, also where the
+    clock was set back in between.
+    """
+    made = make_record(kind, items)
+    waiting = select(func.max(records.c.publish_time)).where(
+        records.c.log_index.is_(None), records.c.round_id.in_(("", round_id))
+    )
+    earliest = connection.execute(waiting).scalar_one() or 0
+    position = connection.execute(
+        records.insert()
+        .values(
+            kind=kind.value,
+            dataset=dataset,
+            round_id=round_id,
+            root=made.root,
+            leaf=made.leaf,
+            publish_time=max(earliest, to_microseconds(publish_time or now)),
+        )
+        .returning(records.c.position)
+    ).scalar_one()
+    openings: list[dict[str, Any]] = [
+        {"audience": item.audience.value, "analyst": item.analyst, "salt": item.salt, "content": item.content}
+        for item in made.items
+    ]
+    openings += [{"audience": "", "analyst": "", "salt": None, "content": None}] * len(made.padding)
+    connection.execute(
+        record_items.insert(),
+        [
+            {"record": position, "place": place, "hash": hashed, **opening}
+            for place, (hashed, opening) in enumerate(zip(made.hashes, openings, strict=True))
+        ],
+    )
+    return made
+
+
+def stored_openings(connection: Connection, position: int) -> tuple[tuple[ItemOpening, ...], tuple[bytes, ...]]:
+    """The items of a record, in their order, and the hashes that fill it up. What was removed is empty."""
+    query = select(record_items).where(record_items.c.record == position).order_by(record_items.c.place)
+    rows = connection.execute(query).all()
+    items = tuple(ItemOpening(row.content or b"", row.salt or b"", row.hash) for row in rows if row.audience)
+    return items, tuple(row.hash for row in rows if not row.audience)
+
+
+def check_records(connection: Connection) -> int:
+    """Compute every record's root and leaf from its items again; how many there are. Raises `DataLoss`."""
+    query = select(records.c.position, records.c.kind, records.c.root, records.c.leaf).order_by(records.c.position)
+    count = 0
+    for row in connection.execute(query):
+        count += 1
+        what = f"record {row.position}, {row.kind}, is damaged"
+        try:
+            leaf = check_hashes(row.leaf, *stored_openings(connection, row.position), what)
+        except VerificationFailed as error:
+            raise DataLoss(error.message) from None
+        if (row.kind, row.root) != (leaf.kind.value, leaf.root):
+            raise DataLoss(f"{what}: its root is not that of its items")
+        _check_audiences(connection, row.position, what)
+    return count
+
+
+def _check_audiences(connection: Connection, position: int, what: str) -> None:
+    """Whom the content of an item is about, and who is shown it, is one and the same."""
+    mine = (record_items.c.record == position) & record_items.c.content.is_not(None)
+    for item in connection.execute(select(record_items).where(mine).order_by(record_items.c.place)):
+        shown_to = item.analyst if item.audience == Audience.ANALYST else None
+        if json.loads(item.content).get("analyst") != shown_to:
+            raise DataLoss(f"{what}: item {item.place} would be shown to another")
+
+
+def record_root(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> bytes:
+    """The root of the newest record of this kind, of a dataset or a round. Raises `DataLoss` without one."""
+    root = find_root(connection, kind, dataset=dataset, round_id=round_id)
+    if root is None:
+        raise DataLoss(f"there is no {kind} record of {round_id or dataset}")
+    return root
+
+
+def find_root(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> bytes | None:
+    """As `record_root`, but None where there is none."""
+    mine = records.c.round_id == round_id if round_id else records.c.dataset == dataset
+    query = select(records.c.root).where(mine, records.c.kind == kind.value)
+    return connection.execute(query.order_by(records.c.position.desc()).limit(1)).scalar_one_or_none()

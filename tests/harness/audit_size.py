@@ -1,0 +1,26 @@
+"""How large the statistical audit and the searches for bad instances are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class AuditSize:
+    """`runs` on each input in each half of an audit; `tries`: instances that a search looks at.
+
+    `worlds`: servers that are compared with a first one; `served`: rounds that are compared with a server's;
+    `rounds`: of each mechanism that are held against their bounds.
+    """
+
+    runs: int
+    tries: int
+    worlds: int
+    served: int
+    rounds: int
+
+
+SIZES = {
+    "fast": AuditSize(runs=500, tries=10, worlds=1, served=4, rounds=100),
+    "nightly": AuditSize(runs=40_000, tries=400, worlds=5, served=200, rounds=10_000),
+}

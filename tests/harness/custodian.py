@@ -1,0 +1,414 @@
+"""A custodian in miniature: it keeps a journal and records as a server does, and can be made to cheat."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from equipoise.accounting import (
+    ApproximateDpEvent,
+    Cost,
+    PrivacyEvent,
+    ZcdpEvent,
+    charge_at,
+    charge_of,
+    events_to_json,
+)
+from equipoise.auditing.archive import Archive, AuditorLog, ListedRound
+from equipoise.model.accounts import JournalEntry
+from equipoise.model.journal import START, entry_digest
+from equipoise.model.log import ItemOpening, RecordOpening
+from equipoise.model.times import to_microseconds
+from equipoise.records import envelopes
+from equipoise.records.merkle import leaf_hash, root_of
+from equipoise.records.receipts import RECEIPT_TYPE, SESSION_RECEIPT_TYPE, ReceiptPayload, SessionReceiptPayload
+from equipoise.records.record import Audience, Kind, Record, make_record
+from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
+from harness.record_items import forge_item
+
+ORIGIN = "equipoise/test"
+DATA_PARTS: tuple[PrivacyEvent, ...] = (
+    ZcdpEvent("game", Fraction(1, 1000)),
+    ApproximateDpEvent("samplers", Fraction(0), Fraction(1, 10**12)),
+)
+ANALYST_PARTS: tuple[PrivacyEvent, ...] = (ZcdpEvent("game", Fraction(1, 2000)),)
+BUDGET = {"epsilon": 1.0, "delta": 1e-6}
+SHARE = {"statements": 4, "queries": 12, "sensitivity": 0, "support": 0}
+ORDER = 9.0  # at which the data's accounts count
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+GRID_SECONDS = 60
+SESSION = {"ending": "stop", "length": 8}
+
+
+class Custodian:
+    """Each method is a step of a deployment. What it lists, journals and records can be changed in between."""
+
+    def __init__(self, keys: Sequence[SigningKey] = ()) -> None:
+        self.keys = list(keys) or [SigningKey(ORIGIN, Ed25519PrivateKey.generate())]
+        self.time = BEGIN
+        self.records: list[Record] = []
+        self.journal: list[JournalEntry] = []
+        self.listed: dict[str, ListedRound] = {}
+        self.shares: dict[str, list[str]] = {}
+        self.own = AuditorLog("auditor")
+        self.silent: set[str] = set()  # analysts who submit nothing
+        self.orders: dict[str, float] = {}  # of accounts to which rounds add
+        self.unprotected: set[str] = set()  # sessions without an analyst budget
+        self._record(Kind.LOG_STARTED, [("key", self.key_fields(self.keys[0], "log"))])
+
+    @property
+    def trusted(self) -> list[VerifierKey]:
+        return [self.keys[0].verifier]
+
+    def key_fields(self, key: SigningKey, purpose: str) -> dict[str, object]:
+        public = key.verifier.public
+        key_id = hashlib.sha256(public).hexdigest()[:16]
+        return {"purpose": purpose, "public": public.hex(), "id": key_id, "time": to_microseconds(self.time)}
+
+    def add_key(self) -> SigningKey:
+        key = SigningKey(ORIGIN, Ed25519PrivateKey.generate())
+        self._record(Kind.KEY_ADDED, [("key", self.key_fields(key, "log"))])
+        self.keys.append(key)
+        return key
+
+    def retire_key(self, key: SigningKey) -> None:
+        self._record(Kind.KEY_RETIRED, [("key", self.key_fields(key, "log"))])
+        self.keys.remove(key)
+
+    def register(
+        self, name: str = "shop", epsilon: float = 3.0, order: float = ORDER, create_time: int | None = None
+    ) -> None:
+        self.open_account(f"data/{name}", "sum", epsilon, order)
+        created = to_microseconds(self.time) if create_time is None else create_time
+        public = {"dataset": name, "schema": {}, "records": 400, "create_time": created}
+        data = {"dataset": name, "digest": _hash("data"), "journal": self.head()}
+        self._record(Kind.DATASET_REGISTERED, [("dataset", public), ("data", data)])
+
+    def open(
+        self,
+        round_id: str,
+        analysts: tuple[str, ...] = ("ann", "bob"),
+        cost: Cost | None = None,
+        session: Mapping[str, object] | None = None,
+    ) -> None:
+        """`cost`: what the plan says it costs the data, where that is not what its parts come to.
+
+        `session`: what makes it one. It is charged and begun in `begin`, which must come before.
+        """
+        for analyst in analysts:
+            if not any(entry.account == f"analyst/shop/query/{analyst}" for entry in self.journal):
+                self.open_account(f"analyst/shop/query/{analyst}", "worst", 3.0)
+        protected = round_id not in self.unprotected
+        analyst_parts = ANALYST_PARTS if protected else ()
+        analyst_budget = BUDGET if protected else None
+        analyst_cost = asdict(charge_of(analyst_parts)) if protected else None
+        analyst_events = events_to_json("equilibrium", analyst_parts)
+        public = {
+            "round": round_id,
+            "dataset": "shop",
+            "dataset_root": self.root("dataset-registered", "shop"),
+            "unit": "query",
+            "data_budget": BUDGET,
+            "analyst_budget": analyst_budget,
+            "beta": 0.05,
+            "mechanism": "equilibrium",
+            "error_bound": 0.1,
+            "max_uncertified": 0,
+            "analyst_cost": analyst_cost,
+            "analyst_events": json.loads(analyst_events),
+            "analyst_order": None,
+            "seed_commitment": _hash(f"seed {round_id}"),
+            "open_time": to_microseconds(self.time),
+            "close_time": None,
+            "release_grid_seconds": GRID_SECONDS,
+            "records": 400,
+            "universe_size": 8,
+            "session": None,
+        }
+        shares = [{"analyst": analyst, **SHARE} for analyst in analysts]
+        terms: dict[str, object] = {
+            "unit": "query",
+            "data_budget": BUDGET,
+            "analyst_budget": analyst_budget,
+            "beta": 0.05,
+            "mechanism": "auto",
+            "options": {},
+            "release_grid_seconds": GRID_SECONDS,
+            "session": None,
+        }
+        if session is not None:
+            turns = int(str(session["length"])) * int(str(session["turn_seconds"])) * 1_000_000
+            public |= {"session": {**session, "shares": len(analysts)}}
+            public |= {"close_time": to_microseconds(self.time) + turns if turns else None}
+            terms |= {"session": session}
+        plan = {
+            "mechanism": "equilibrium",
+            "parameters": "{}",
+            "data_cost": asdict(cost or charge_of(DATA_PARTS)),
+            "analyst_cost": analyst_cost,
+            "error_bound": 0.1,
+            "max_uncertified": 0,
+            "data_events": events_to_json("equilibrium", DATA_PARTS),
+            "analyst_events": analyst_events,
+            "seconds": 1.0,
+            "memory_bytes": 1,
+        }
+        told = {"round": round_id, "terms": terms, "shares": shares, "plan": plan, "journal": self.head()}
+        self.shares[round_id] = list(analysts)
+        items = [("share", {"round": round_id, **share}) for share in shares]
+        self._record(Kind.ROUND_OPENED, [("round", public), ("plan", told), *items])
+        self.listed[round_id] = ListedRound(round_id, "shop", "open", public["open_time"], None)
+
+    def open_session(
+        self,
+        round_id: str,
+        analysts: tuple[str, ...] = ("ann", "bob"),
+        turn_seconds: int = 0,
+        protected: bool = True,
+    ) -> None:
+        """Charged, begun and opened."""
+        self.shares[round_id] = list(analysts)
+        if not protected:
+            self.unprotected.add(round_id)
+        for analyst in analysts if protected else ():
+            if not any(entry.account == f"analyst/shop/query/{analyst}" for entry in self.journal):
+                self.open_account(f"analyst/shop/query/{analyst}", "worst", 3.0)
+        self.reserve(round_id)
+        self.append("run", "data/shop", round_id, Cost(), json.dumps({"round": round_id}))
+        self.open(round_id, analysts, session={**SESSION, "turn_seconds": turn_seconds})
+
+    def play_session(self, round_id: str, turn_seconds: int = 0, protected: bool = True) -> None:
+        """A whole session."""
+        self.open_session(round_id, turn_seconds=turn_seconds, protected=protected)
+        self.seal(round_id)
+        self.settle(round_id)
+        self.release(round_id)
+
+    def reserve(self, round_id: str, cost: Cost | None = None) -> None:
+        """`cost`: what the data's account is charged, where that is not what its parts come to."""
+        for account, parts in self._charged(round_id).items():
+            due = charge_at(parts, self.orders[account]) if account in self.orders else charge_of(parts)
+            charged = due if cost is None or account != "data/shop" else cost
+            self.append("reserve", account, round_id, charged, events_to_json("equilibrium", parts))
+
+    def seal(self, round_id: str, nonce: str | None = None) -> None:
+        charges = [
+            {"account": entry.account, "cost": asdict(entry.cost)}
+            for entry in self.journal
+            if entry.round_id == round_id and entry.action == "reserve"
+        ]
+        told = {"round": round_id, "opened_root": self.root("round-opened", round_id), "nonce": nonce}
+        times = {"seal_time": to_microseconds(self.time)}
+        held = {"round": round_id, "charges": charges, "journal": self.head(), **times}
+        items = [
+            (
+                "workload",
+                {
+                    "round": round_id,
+                    "analyst": analyst,
+                    "commitment": None if analyst in self.silent else self.commitment(round_id, analyst).hex(),
+                },
+            )
+            for analyst in self.shares[round_id]
+        ]
+        self._record(Kind.ROUND_SEALED, [("seal", told), ("reservation", held), *items])
+        self._list(round_id, "sealed")
+
+    def run(self, round_id: str) -> None:
+        self.append("run", "data/shop", round_id, Cost(), json.dumps({"round": round_id}))
+        self._list(round_id, "running")
+
+    def settle(self, round_id: str, action: str = "spend") -> None:
+        for reserved in [each for each in self.journal if each.round_id == round_id and each.action == "reserve"]:
+            self.append(action, reserved.account, round_id, reserved.cost, reserved.events)
+
+    def release(self, round_id: str) -> None:
+        spent = [each for each in self.journal if each.round_id == round_id and each.action == "spend"]
+        now = to_microseconds(self.time)
+        release_time = now + -now % (GRID_SECONDS * 1_000_000)
+        told = {
+            "round": round_id,
+            "sealed_root": self.root("round-sealed", round_id),
+            "release_time": release_time,
+            "synopsis": {"digest": _hash("synopsis"), "records": 50},
+        }
+        spending = {
+            "round": round_id,
+            "charges": [{"account": each.account, "cost": asdict(each.cost)} for each in spent],
+            "journal": self.head(),
+            "commit_time": now,
+            "data_digest": _hash("data"),
+        }
+        stream = {"digest": _hash("stream"), "messages": 1, "queries": 12}
+        cost = asdict(Cost() if round_id in self.unprotected else charge_of(ANALYST_PARTS))
+        items = [
+            (
+                "result",
+                {
+                    "round": round_id,
+                    "analyst": analyst,
+                    "stream": None if analyst in self.silent else stream,
+                    "charge": cost,
+                },
+            )
+            for analyst in self.shares[round_id]
+        ]
+        self._record(Kind.ROUND_RELEASED, [("release", told), ("spending", spending), *items])
+        self._list(round_id, "released", release_time)
+
+    def abort(self, round_id: str, state: str) -> None:
+        """`state` of its charges: "released", "spent", or "none" where it was not sealed."""
+        sealed = any(record.kind == Kind.ROUND_SEALED and self._about(record, round_id) for record in self.records)
+        settled = [
+            {"account": each.account, "cost": asdict(each.cost), "state": state}
+            for each in self.journal
+            if each.round_id == round_id and each.action == "reserve"
+        ]
+        kind = "round-sealed" if sealed else "round-opened"
+        told = {
+            "round": round_id,
+            "previous_root": self.root(kind, round_id),
+            "reason": "no time",
+            "abort_time": to_microseconds(self.time),
+        }
+        state = "none" if round_id in self.unprotected else state
+        cost = asdict(Cost() if state == "none" else charge_of(ANALYST_PARTS))
+        items = [
+            ("charge", {"round": round_id, "analyst": analyst, "charge": cost, "state": state})
+            for analyst in self.shares[round_id]
+        ]
+        settlement = {"round": round_id, "charges": settled, "journal": self.head()}
+        self._record(Kind.ROUND_ABORTED, [("abort", told), ("settlement", settlement), *items])
+        self._list(round_id, "aborted")
+
+    def play(self, round_id: str) -> None:
+        """A whole round."""
+        self.open(round_id)
+        self.reserve(round_id)
+        self.seal(round_id)
+        self.run(round_id)
+        self.settle(round_id)
+        self.release(round_id)
+
+    def read_seed(self, round_id: str) -> None:
+        fields = {"round": round_id, "auditor": "auditor", "time": to_microseconds(self.time)}
+        self._record(Kind.SEED_READ, [("access", fields)])
+
+    def destroy_seed(self, round_id: str) -> None:
+        fields = {"round": round_id, "time": to_microseconds(self.time)}
+        self._record(Kind.SEED_DESTROYED, [("destruction", fields)])
+
+    def receipt(self, round_id: str, analyst: str, commitment: bytes) -> bytes:
+        payload = ReceiptPayload("test", round_id, analyst, commitment, 4, 12, to_microseconds(self.time))
+        return envelopes.sign(RECEIPT_TYPE, payload.to_bytes(), self.keys)
+
+    def session_receipt(self, payload: SessionReceiptPayload) -> bytes:
+        return envelopes.sign(SESSION_RECEIPT_TYPE, payload.to_bytes(), self.keys)
+
+    def commitment(self, round_id: str, analyst: str) -> bytes:
+        return bytes.fromhex(_hash(f"{round_id} {analyst}"))
+
+    def open_account(self, name: str, composition: str, epsilon: float, order: float | None = None) -> None:
+        events = {"cap": {"epsilon": epsilon, "delta": 1e-6}, "composition": composition}
+        counted = {} if order is None else {"order": order}
+        self.orders |= {} if order is None else {name: order}
+        self.append("open-account", name, "", Cost(), json.dumps(events | counted))
+
+    def append(self, action: str, account: str, round_id: str, cost: Cost, events: str) -> None:
+        self.time += timedelta(seconds=1)
+        entry = JournalEntry(len(self.journal) + 1, self.time, action, account, round_id, cost, events, b"")
+        self.journal.append(chained(self.journal[-1].digest if self.journal else START, entry))
+
+    def remove(self, round_id: str) -> None:
+        """Takes all records of a round out of the log."""
+        self.records = [record for record in self.records if not self._about(record, round_id)]
+
+    def change_last(self, name: str, **fields: object) -> None:
+        """Writes an item of the newest record anew, with some fields replaced, those of objects one by one."""
+        record = self.records[-1]
+        items = []
+        for item in record.items:
+            told = json.loads(item.content)
+            if told["item"] == name:
+                for field, value in fields.items():
+                    told[field] = {**told[field], **value} if isinstance(value, dict) else value
+                told.pop("item")
+                item = forge_item(name, item.audience, told)  # noqa: PLW2901
+            items.append(item)
+        self.records[-1] = make_record(record.kind, items)
+
+    def head(self) -> dict[str, object]:
+        return {"sequence": len(self.journal), "digest": (self.journal[-1].digest if self.journal else START).hex()}
+
+    def root(self, kind: str, about: str) -> str:
+        """Of the newest record of a kind, of a dataset or a round."""
+        for record in reversed(self.records):
+            if record.kind == kind and about in json.loads(record.items[0].content).values():
+                return record.root.hex()
+        return _hash("nothing")
+
+    def checkpoint(self) -> bytes:
+        leaves = [leaf_hash(record.leaf) for record in self.records]
+        return sign_note(Checkpoint(ORIGIN, len(leaves), root_of(leaves)).to_text(), self.keys)
+
+    def archive(self, earlier: bytes | None = None) -> Archive:
+        records = [
+            RecordOpening(
+                index,
+                record.leaf,
+                tuple(ItemOpening(item.content, item.salt, item.hash) for item in record.items),
+                record.padding,
+            )
+            for index, record in enumerate(self.records)
+        ]
+        return Archive(
+            time=self.time + timedelta(days=1),
+            checkpoint=self.checkpoint(),
+            earlier=earlier,
+            leaves=tuple(record.leaf for record in self.records),
+            records=tuple(records),
+            rounds=tuple(reversed(self.listed.values())),
+            journal=tuple(self.journal),
+            own=self.own,
+        )
+
+    def _about(self, record: Record, round_id: str) -> bool:
+        return f'"round":"{round_id}"'.encode() in record.items[0].content
+
+    def _charged(self, round_id: str) -> dict[str, tuple[PrivacyEvent, ...]]:
+        accounts: dict[str, tuple[PrivacyEvent, ...]] = {
+            f"analyst/shop/query/{analyst}": ANALYST_PARTS
+            for analyst in self.shares[round_id]
+            if round_id not in self.unprotected
+        }
+        return accounts | {"data/shop": DATA_PARTS}
+
+    def _record(self, kind: Kind, items: Sequence[tuple[str, Mapping[str, object]]]) -> None:
+        self.time += timedelta(seconds=1)
+        self.records.append(make_record(kind, [forge_item(name, Audience.AUDITOR, told) for name, told in items]))
+
+    def _list(self, round_id: str, state: str, release_time: int | None = None) -> None:
+        self.listed[round_id] = replace(self.listed[round_id], state=state, release_time=release_time)
+
+
+def chained(previous: bytes, entry: JournalEntry) -> JournalEntry:
+    """The entry with the digest that it has behind another."""
+    return replace(entry, digest=entry_digest(previous, entry))
+
+
+def rechained(journal: list[JournalEntry]) -> list[JournalEntry]:
+    """Entries numbered and hashed anew, as somebody does who has changed one."""
+    chain: list[JournalEntry] = []
+    for number, entry in enumerate(journal, start=1):
+        chain.append(chained(chain[-1].digest if chain else START, replace(entry, sequence=number)))
+    return chain
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,115 @@
+"""Released rounds in a state directory, to be replayed."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from equipoise.model.accounts import Budget
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.admin.state_directory import create_state
+from equipoise_server.identity.keyfiles import write_private
+from equipoise_server.mechanisms.registry import MECHANISMS
+from equipoise_server.replay.replay import Replay, Replayed
+from equipoise_server.replay.seed import unsealed
+from equipoise_server.replay.stored import StoredRound
+from equipoise_server.storage.store import read_only
+from equipoise_server.transparency.keys import PublicKey, Purpose, add
+from equipoise_server.transparency.signing import private_pem
+from harness.rounds_bench import ANN, BOB, SALT, TERMS, Bench
+
+OPTIONS: dict[str, dict[str, object]] = {name: {} for name in MECHANISMS} | {
+    "equilibrium": {"play": "mixed", "rounds": 8, "game_share": 0.5},
+    "pooled": {"synopsis": 512},
+    "small_db": {"database_size": 3},
+}
+NONCE = b"a nonce that an auditor has drawn"[:32]
+
+
+@dataclass(frozen=True)
+class Released:
+    """A state directory whose store holds released rounds, by mechanism; and the auditor's key."""
+
+    state: Path
+    rounds: dict[str, str]
+    key: X25519PrivateKey
+
+    @property
+    def database(self) -> Path:
+        """The store's file."""
+        return self.state / "equipoise.db"
+
+    @property
+    def key_file(self) -> Path:
+        """The key's file."""
+        return self.state / "auditor.key"
+
+    def copy(self, place: Path) -> Released:
+        """The same again, to be spoilt."""
+        shutil.copytree(self.state, place)
+        return replace(self, state=place)
+
+    @contextmanager
+    def opened(self) -> Iterator[sqlite3.Connection]:
+        """The store to somebody who may write whatever they like: nothing that guards its rows is left."""
+        with closing(sqlite3.connect(self.database)) as connection:
+            triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
+            for (name,) in triggers:
+                connection.execute(f"DROP TRIGGER {name}")
+            yield connection
+            connection.commit()
+
+    def replay(self, name: str) -> Replayed:
+        """What a replay of the round of this mechanism finds."""
+        with read_only(f"sqlite:///{self.database}") as store:
+            round_id = self.rounds[name]
+            return Replay(
+                StoredRound(store, round_id),
+                lambda commitment: unsealed(store, round_id, self.key, commitment),
+                lambda dataset: self.state / "data" / dataset.source,
+                lambda *_: None,
+            ).run()
+
+
+def release(place: Path, names: Iterable[str]) -> Released:
+    """Live and release a round of each mechanism, that of the equilibrium with an auditor's nonce."""
+    rounds = {}
+    with state_directory(place) as (bench, key):
+        for name in names:
+            terms = replace(TERMS, mechanism=name, options=OPTIONS[name], data_budget=Budget(2.0, 1e-4))
+            rounds[name] = bench.opened(terms)
+            if name == "equilibrium":
+                bench.rounds.seeds.set_nonce(rounds[name], NONCE, "nonce")
+            for analyst, asked in (("ann", ANN), ("bob", BOB)):
+                bench.rounds.submissions.submit(
+                    analyst, rounds[name], f"{analyst} {name}", workload_to_bytes(asked), SALT
+                )
+            bench.rounds.lifecycle.seal(rounds[name], f"seal {name}")
+            bench.rounds.lifecycle.run(rounds[name], f"run {name}")
+        for name, round_id in rounds.items():
+            bench.wait(round_id)
+            bench.rounds.lifecycle.release(round_id, f"release {name}")
+    return Released(bench.directory, rounds, key)
+
+
+@contextmanager
+def state_directory(place: Path) -> Iterator[tuple[Bench, X25519PrivateKey]]:
+    """A service on a new state directory, to be stopped; and the key of an auditor to whom its seeds are sealed."""
+    state, key = place / "state", X25519PrivateKey.generate()
+    create_state(state)
+    write_private(state / "auditor.key", private_pem(key))
+    for file in ("equipoise.db", "guard"):
+        (state / file).unlink()
+    bench = Bench(state, f"sqlite:///{state / 'equipoise.db'}")
+    try:
+        with bench.store.write() as connection:
+            add(connection, PublicKey(Purpose.AUDITOR, key.public_key().public_bytes_raw(), bench.clock()))
+        yield bench, key
+    finally:
+        bench.stop()

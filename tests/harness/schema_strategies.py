@@ -1,0 +1,27 @@
+"""Schemas as hypothesis draws them."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+
+names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
+
+
+@st.composite
+def attributes(draw: st.DrawFn, name: str) -> Attribute:
+    extra = draw(st.lists(st.sampled_from(["missing", "unknown"]), unique=True))
+    missing, unknown = ("missing" * ("missing" in extra), "unknown" * ("unknown" in extra))
+    if draw(st.booleans()):
+        labels = draw(st.lists(names, min_size=1, max_size=5, unique=True))
+        return Attribute(name, (*labels, *(r for r in extra if r not in labels)), (), missing, unknown)
+    values = draw(st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=5, unique=True))
+    edges = tuple(sorted(float(value) for value in values))
+    clamp = not unknown and draw(st.booleans())
+    return Attribute(name, (*bin_labels(edges), *extra), edges, missing, unknown, clamp)
+
+
+schemas = st.lists(names, min_size=1, max_size=4, unique=True).flatmap(
+    lambda some: st.tuples(*(attributes(name) for name in some)).map(Schema)
+)

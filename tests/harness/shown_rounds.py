@@ -1,0 +1,29 @@
+"""Rounds as a server shows them to an analyst."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Round, RoundState, Share, Terms
+from equipoise.v1 import types_pb2
+from equipoise.wire.rounds import round_to_message
+
+BUDGET = Budget(1.0, 1e-6)
+ROUND = Round(
+    id="a",
+    terms=Terms("shop", (Share("ann", 2, 4),), BUDGET, BUDGET, mechanism="gaussian"),
+    state=RoundState.OPEN,
+    mechanism="gaussian",
+    open_time=datetime(2026, 1, 2, tzinfo=UTC),
+    release_time=None,
+    abort_reason="",
+    seed_commitment=b"",
+)
+
+
+def shown_round(round_id: str, state: RoundState, **terms: Any) -> types_pb2.Round:
+    """The message of a round in a state; `terms`: what its terms say besides those of `ROUND`."""
+    return round_to_message(replace(ROUND, id=round_id, state=state, terms=replace(ROUND.terms, **terms)))

@@ -1,0 +1,183 @@
+"""Everybody who uses a server at the same time, and the server, life after life."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.crash.clients import ANALYSTS, Again, Table, admit
+from harness.crash.dying_server import SECONDS
+from harness.crash.inspection import Inspection
+from harness.crash.promises import Promises
+from harness.server_process import running
+from harness.soak.measures import Point, Sample, points, sample
+from harness.soak.restless import RestlessAnalyst, RestlessOperator
+
+RESTLESS = ("dan", "eve")
+UNITS = ("query", "analyst")
+SAMPLE_SECONDS = 1.0
+PRINT_SECONDS = 60.0
+
+SCRIPT = """
+import asyncio, pathlib, sys
+from equipoise_server.app import serve
+
+if __name__ == "__main__":
+    asyncio.run(serve(pathlib.Path(sys.argv[1]), ready=lambda port: print(port, flush=True)))
+"""
+
+
+@dataclass(frozen=True)
+class Life:
+    """For how many seconds a server lives, and the signal that ends it."""
+
+    seconds: float
+    ending: signal.Signals
+
+
+@dataclass
+class RestartedServer:
+    """What its clients know of a server, from life to life."""
+
+    state: Path
+    faults: list[int] = field(default_factory=list)
+    born: float = field(default_factory=time.monotonic)
+
+    def patient(self, since: float) -> bool:
+        """Whether what has been waited for since then may still come in this life."""
+        return time.monotonic() < max(since, self.born) + SECONDS
+
+    def log(self) -> str:
+        """The last that the server has logged."""
+        return (self.state / "server.log").read_text()[-4000:]
+
+
+class Soak:
+    """Everybody who uses `server`: a table with its analysts for each unit, and those who hang up."""
+
+    def __init__(self, server: RestartedServer, profiles: Path, drawn: random.Random) -> None:
+        self._server, self._profiles = server, profiles
+        self._promises = Promises()
+        self._inspection = Inspection(server.state, profiles)
+        self._tables = [
+            Table(f"table-{unit}", unit, server, profiles, self._promises, _another(drawn), RESTLESS)
+            for unit in UNITS
+        ]
+        self._again = Again(server, profiles, self._promises, _another(drawn), (*ANALYSTS, *RESTLESS))
+        self._restless = [
+            RestlessAnalyst(profiles / name, name, self._promises, _another(drawn))
+            for name in (*RESTLESS, *RESTLESS)
+        ]
+        self._looking = RestlessOperator(server, self._promises, _another(drawn))
+        self._stopping = threading.Event()
+        self._clients: list[Future[None]] = []
+        self._begun = self._told = time.monotonic()
+
+    @property
+    def rounds(self) -> int:
+        """How many have been released."""
+        return sum(table.rounds for table in self._tables)
+
+    @property
+    def calls(self) -> int:
+        """How many questions were asked beside those that rounds need."""
+        return self._again.asked + self._looking.calls + sum(each.calls for each in self._restless)
+
+    def live(self, lives: Sequence[Life]) -> list[list[Point]]:
+        """The points of each life, in seconds since the beginning. Raises whatever is wrong."""
+        seen = []
+        acts = [
+            *(self._rounds_of(table) for table in self._tables),
+            self._again.go_on,
+            self._looking.go_on,
+            *(each.go_on for each in self._restless),
+        ]
+        with ThreadPoolExecutor(len(acts)) as pool:
+            try:
+                for life in lives:
+                    with running(self._server.state, script=SCRIPT) as server:
+                        self._server.born = time.monotonic()
+                        if not self._clients:
+                            admit(self._server, self._profiles)
+                            admit(self._server, self._profiles, RESTLESS)
+                            self._clients = [pool.submit(act, self._stopping) for act in acts]
+                        lived = self._watch(server.process.pid, life.seconds)
+                        if life is lives[-1]:
+                            # What has begun is brought to its end in peace.
+                            self._stopping.set()
+                            for each in self._clients:
+                                each.result(SECONDS)
+                        server.process.send_signal(life.ending)
+                        ended = server.process.wait(SECONDS)
+                    assert ended == (-life.ending if life.ending is signal.SIGKILL else 0), self._server.log()
+                    self._inspection.check(self._promises)
+                    since = self._server.born - self._begun
+                    seen.append([Point(since + point.time, point.sample) for point in points(*lived)])
+            finally:
+                self._stopping.set()
+                if not all(each.done() for each in self._clients):
+                    # No server comes back: nobody shall wait for one.
+                    self._server.faults.append(-1)
+        return seen
+
+    def compare(self) -> int:
+        """Every released round is what its computation gives undisturbed; how many there are."""
+        return self._inspection.compare()
+
+    def _rounds_of(self, table: Table) -> Callable[[threading.Event], None]:
+        def act(stopping: threading.Event) -> None:
+            table.register()
+            while not stopping.is_set():
+                table.play()
+            table.close()
+
+        return act
+
+    def _watch(self, process_id: int, seconds: float) -> tuple[list[float], list[Sample]]:
+        """The ages of a life in which it was looked at, and what was seen; each table gets to release a round."""
+        ages: list[float] = []
+        samples: list[Sample] = []
+        while (age := time.monotonic() - self._server.born) < seconds or not all(
+            table.rounds for table in self._tables
+        ):
+            ages.append(age)
+            samples.append(sample(process_id))
+            for each in self._clients:
+                if each.done():
+                    each.result()
+            if time.monotonic() > self._told + PRINT_SECONDS:
+                self._told += PRINT_SECONDS
+                self._tell(samples[-1])
+            time.sleep(SAMPLE_SECONDS)
+        return ages, samples
+
+    def _tell(self, seen: Sample) -> None:
+        print(
+            f"minute {(time.monotonic() - self._begun) / 60:3.0f}: {seen.memory:6.1f} MiB, "
+            f"{seen.descriptors:3.0f} descriptors, {seen.threads:3.0f} threads, {seen.children:2.0f} children; "
+            f"{self.rounds} rounds, {self.calls} calls",
+            flush=True,
+        )
+
+
+def _another(drawn: random.Random) -> random.Random:
+    return random.Random(drawn.random())
+
+
+# Parts of the whole. Tables are registered in the first life. The last one shows how a process grows.
+LIVES = (
+    Life(0.03, signal.SIGTERM),
+    Life(0.04, signal.SIGKILL),
+    Life(0.03, signal.SIGKILL),
+    Life(0.9, signal.SIGTERM),
+)
+# Growth in an hour; memory in MiB. If each call left a few KiB behind it would be 100 MiB, and if each round left a
+# descriptor, a thread or a worker, hundreds of these. What is allowed is far less, and more than what a server that
+# loses nothing is seen to drift by.
+ALLOWED = {"memory": 24.0, "descriptors": 30.0, "threads": 30.0, "children": 10.0}

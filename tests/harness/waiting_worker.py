@@ -1,0 +1,51 @@
+"""A worker that tells what it has been given, and waits for ever; and a server with one, to be killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from equipoise_server.rounds import starting
+from equipoise_server.rounds.worker import end_with_parent
+
+
+@dataclass(frozen=True)
+class Given:
+    """`files`: those that are open. `loaded`: modules. `threads`: those of the process forked from."""
+
+    process_id: int
+    forked_from: int
+    loaded: frozenset[str]
+    files: frozenset[str]
+    threads: tuple[str, ...]
+
+
+def wait_for_ever(pipe: Connection, _: object) -> None:
+    """What the process runs: it tells once what it has, and ends with its server only."""
+    # Before anything else is loaded here.
+    loaded = frozenset(sys.modules)
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    files = set()
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            files.add(str(each.readlink()))
+    names = [path.read_text().strip() for path in Path(f"/proc/{os.getppid()}/task").glob("*/comm")]
+    pipe.send(Given(os.getpid(), os.getppid(), loaded, frozenset(files), tuple(names)))
+    time.sleep(3600)
+
+
+def main() -> None:
+    """Start a worker, print its process id and that of the process it was forked from, and wait to be killed."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    starting.start(wait_for_ever, sender, None, "worker", starting.AMONG_CALLS)
+    sender.close()
+    given: Given = receiver.recv()
+    print(given.process_id, given.forked_from, flush=True)
+    time.sleep(3600)

@@ -1,0 +1,250 @@
+"""A kill at every named point, with clients that ask again: as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from harness.crash.dying_server import KILLED, SECONDS, DyingServer, Persisting, dying_server
+from harness.rounds_bench import Bench
+from harness.server_process import make_state
+from harness.stores import back_up, restore
+from numpy.typing import NDArray
+from sqlalchemy import select
+
+from equipoise.clients.analyst import Client
+from equipoise.clients.connection import Connection
+from equipoise.clients.operator import Operator
+from equipoise.clients.session_stream import StatementAnswer
+from equipoise.errors import NotAuthenticated
+from equipoise.model.accounts import Account, Budget
+from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
+from equipoise.profile.enrolment import begin, install
+from equipoise.queries.predicates import attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.results import Results
+from equipoise.v1 import auditor_pb2
+from equipoise_server.admin.ledger_repair import verify
+from equipoise_server.admin.state_directory import open_deployment
+from equipoise_server.clock import system_clock
+from equipoise_server.storage.crash_points import CrashPoint
+from equipoise_server.storage.tables import records
+
+SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
+ASKED: dict[str, list[Statement]] = {
+    "ann": [attribute("colour") == "red", Marginal(("colour", "size"))],
+    "bob": [Marginal(("size",))],
+}
+CAP, LARGER = Budget(20.0, 1e-3), Budget(25.0, 1e-3)
+TERMS = Terms(
+    "shop",
+    tuple(Share(name, 3, 12) for name in ASKED),
+    Budget(8.0, 1e-4),
+    Budget(8.0, 1e-4),
+    mechanism="equilibrium",  # which charges everybody and makes a synopsis
+)
+SESSION = replace(TERMS, mechanism="online", shares=TERMS.shares[:1], session=SessionTerms())
+SEED = bytes(range(32))
+AUDITOR = "/equipoise.v1.AuditorService"
+# These are reached while no server runs, by the command that writes off, in this order; then the guard's.
+OFFLINE = (CrashPoint.WRITE_OFF_WRITTEN, CrashPoint.WRITE_OFF_COMMITTED)
+GUARD = (CrashPoint.GUARD_PREPARED, CrashPoint.GUARD_ADVANCED)
+# And these by commands that exchange keys: unit/app/test_rotating.py crashes there.
+ROTATING = (CrashPoint.KEY_MADE, CrashPoint.KEY_WRITTEN, CrashPoint.KEY_COMMITTED)
+# The command is run once for each of the points, which kills it, and once more; tells how each run ended.
+WRITING_OFF = """
+import os, signal, sys
+from equipoise_server.cli import main
+from equipoise_server.storage.crash_points import told
+
+for deadly in (*sys.argv[2:], None):
+    def die(point):
+        if point.value == deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    if (child := os.fork()) == 0:
+        with told(die):
+            main(["ledger", "write-off", "--state", sys.argv[1], "--json"])
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Played:
+    """All that came of a scenario."""
+
+    results: dict[str, Results]
+    synopsis: NDArray[np.int64]
+    accounts: list[Account]
+    journal: list[tuple[str, str]]
+    recorded: list[str]
+
+
+def play(server: DyingServer, profiles: Path) -> Played:
+    """Everything that anybody can ask for, one thing after the other, each until it is answered."""
+    rows = [f"{('red', 'green')[row % 3 % 2]},{('s', 'm', 'l', 'xl')[row * row % 7 % 4]}" for row in range(400)]
+    (server.state / "data" / "shop.csv").write_text("\n".join(["colour,size", *rows]) + "\n")
+    operator = Persisting(server, lambda: Operator.from_profile(server.state / "profiles" / "operator"))
+    ann = Persisting(server, lambda: Client.from_profile(profiles / "ann"))
+    bob = Persisting(server, lambda: Client.from_profile(profiles / "bob"))
+    auditor = Persisting(server, lambda: Connection.from_profile(server.state / "profiles" / "auditor"))
+    for name in (*ASKED, "cyd"):
+        operator.ask(lambda it, name=name: it.add_analyst(name, profiles / name))  # type: ignore[misc]
+    renewal = begin(profiles / "cyd")
+    renewed = operator.ask(lambda it: it.renew_analyst("cyd", renewal))
+    assert operator.ask(lambda it: it.renew_analyst("cyd", renewal)) == renewed
+    install(profiles / "cyd", renewed)
+    cyd = Persisting(server, lambda: Client.from_profile(profiles / "cyd"))
+    assert cyd.ask(lambda it: it.identity()).name == "cyd"
+    operator.ask(lambda it: it.revoke_analyst("cyd", "revoke"))
+    with pytest.raises(NotAuthenticated):
+        cyd.ask(lambda it: it.identity())
+    operator.ask(lambda it: it.delete_analyst("cyd", "delete"))
+    assert [each.name for each in operator.ask(lambda it: list(it.analysts()))] == list(ASKED)
+    operator.ask(lambda it: it.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register"))
+    operator.ask(lambda it: it.set_cap("data/shop", LARGER, "cap"))
+    first = operator.ask(lambda it: it.open(TERMS, "open")).round.id
+    ann.ask(lambda it: it.submit(first, ASKED["bob"], "1"))
+    ann.ask(lambda it: it.withdraw(first, "2"))
+    ann.ask(lambda it: it.submit(first, ASKED["ann"], "3"))
+    bob.ask(lambda it: it.submit(first, ASKED["bob"], "1"))
+    nonce = auditor_pb2.SetAuditNonceRequest(round_id=first, nonce=SEED, request_id="nonce")
+    auditor.ask(lambda it: it.call(f"{AUDITOR}/SetAuditNonce", nonce, auditor_pb2.SetAuditNonceResponse))
+    operator.ask(lambda it: it.seal(first, "seal"))
+    operator.ask(lambda it: it.run(first, "run"))
+    end = time.monotonic() + SECONDS
+    while not operator.ask(lambda it: it.round(first)).progress.complete:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    operator.ask(lambda it: it.release(first, "release"))
+    assert ann.ask(lambda it: it.wait(first)).state is RoundState.RELEASED
+    second = operator.ask(lambda it: it.open(TERMS, "open again")).round.id
+    bob.ask(lambda it: it.submit(second, ASKED["bob"], "4"))
+    operator.ask(lambda it: it.seal(second, "seal again"))
+    operator.ask(lambda it: it.abort(second, "a public reason", "abort"))
+    told = ask_in_a_session(operator, ann)
+    operator.ask(lambda it: it.retire_dataset("shop", "retire"))
+    results = {
+        "ann": ann.ask(lambda it: it.results(first, ASKED["ann"])),
+        "bob": bob.ask(lambda it: it.results(first, ASKED["bob"])),
+        **{f"ann's {each.sequence}": each.results for each in told},
+    }
+    synopsis = ann.ask(lambda it: it.synopsis(first))
+    wanted = auditor_pb2.GetSealedSeedRequest(round_id=first)
+    sealed = auditor.ask(lambda it: it.call(f"{AUDITOR}/GetSealedSeed", wanted, auditor_pb2.GetSealedSeedResponse))
+    assert len(sealed.seeds) == 1
+    accounts = operator.ask(lambda it: list(it.accounts("shop")))
+    journal = [
+        (entry.action, entry.account)
+        for account in accounts
+        for entry in operator.ask(lambda it, account=account: list(it.account_history(account.name)))  # type: ignore[misc]
+    ]
+    for caller in (operator, ann, bob, cyd, auditor):
+        caller.close()
+    return Played(results, synopsis, accounts, journal, recorded(server.state))
+
+
+def ask_in_a_session(operator: Persisting[Operator], ann: Persisting[Client]) -> list[StatementAnswer]:
+    """All that is answered in a session, which is charged for good, also where it comes to nothing."""
+    session = operator.ask(lambda it: it.open_session(SESSION, "open a session")).round.id
+    told, again = (ann.ask(lambda it: list(it.ask(session, ASKED["ann"], after=0))) for _ in range(2))
+    # Asked for once more, all is told from the store.
+    assert [each.receipt for each in again] == [each.receipt for each in told]
+    operator.ask(lambda it: it.close_session(session, "close"))
+    operator.ask(lambda it: it.abort(session, "a public reason", "abort the session"))
+    return told
+
+
+def recorded(state: Path) -> list[str]:
+    """The kinds of all records, in their order."""
+    store = open_deployment(state, system_clock()).open_store()
+    try:
+        with store.read() as connection:
+            return list(connection.execute(select(records.c.kind).order_by(records.c.position)).scalars())
+    finally:
+        store.close()
+
+
+@contextmanager
+def kept_alive(server: DyingServer) -> Iterator[None]:
+    """The server lives, again after every death, while the block runs."""
+    keeper = threading.Thread(target=server.keep_alive)
+    keeper.start()
+    try:
+        yield
+    finally:
+        server.stop()
+        keeper.join()
+    assert server.faults == [], server.log()
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    """What comes of it undisturbed; on whatever store, as the comparison shows."""
+    directory = tmp_path_factory.mktemp("calm")
+    with dying_server(directory, "sqlite", seed=SEED) as server, kept_alive(server):
+        played = play(server, directory)
+    assert server.deaths == 0
+    return played
+
+
+def test_a_kill_at_every_point_changes_nothing(calm: Played, tmp_path: Path, store_url: str) -> None:
+    points = [point.value for point in CrashPoint if point not in (*OFFLINE, *ROTATING)]
+    with dying_server(tmp_path, store_url, points, SEED) as server:
+        with kept_alive(server):
+            played = play(server, tmp_path)
+        # Each point was reached, and survived.
+        assert server.left() == []
+        assert server.deaths == len(points)
+    for name, expected in calm.results.items():
+        for column in ("raw_values", "methods", "raw_bounds"):
+            np.testing.assert_array_equal(getattr(played.results[name], column), getattr(expected, column))
+    np.testing.assert_array_equal(played.synopsis, calm.synopsis)
+    # Not under-counted, and not over-counted either; and nothing was done twice.
+    assert played.accounts == calm.accounts
+    assert played.journal == calm.journal
+    # But that a seed was given is said each time that it may have been.
+    assert list(dict.fromkeys(played.recorded)) == list(dict.fromkeys(calm.recorded))
+    assert len(played.recorded) == len(calm.recorded) + 1
+    assert verify(tmp_path / "state")["accounts"] == len(calm.accounts)
+
+
+def test_a_write_off_killed_at_every_point_and_run_again_counts_nothing_twice(
+    tmp_path: Path, store_url: str
+) -> None:
+    state, sqlite = tmp_path / "state", store_url.startswith("sqlite")
+    make_state(state, store="sqlite:///equipoise.db" if sqlite else store_url)
+    url = f"sqlite:///{state / 'equipoise.db'}" if sqlite else store_url
+    bench = Bench(state, url)
+    bench.stop()
+    copy = back_up(url)
+    bench.restart()
+    bench.sealed()
+    before = bench.charged()
+    bench.stop()
+    restore(url, copy)
+    points = [*OFFLINE, *GUARD]
+    ended = subprocess.run(
+        [sys.executable, "-c", WRITING_OFF, str(state), *points], capture_output=True, text=True, check=True
+    )
+    *killed, told, code = ended.stdout.splitlines()
+    assert (killed, code) == ([str(KILLED)] * len(points), "0"), ended.stderr
+    assert json.loads(told)["finding"] == "contained"
+    verify(state)
+    bench.restart()
+    bench.sealed()
+    # What was reserved is spent, once. The analysts' accounts, which the copy did not know, begin with it.
+    assert {name: spent for name, (spent, _) in bench.charged().items()} == {
+        name: committed for name, (_, committed) in before.items()
+    }
+    bench.stop()

@@ -1,0 +1,150 @@
+"""The command's own parts: exit codes, shares, what is printed."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from equipoise.cli import app, main
+from equipoise.clients.session_stream import StatementAnswer
+from equipoise.commands.asking import show_answers
+from equipoise.commands.printing import counted, plain, print_json, print_table
+from equipoise.commands.rounds import parse_shares
+from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import RoundState, Share
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Quantile, Statement, Variance
+from equipoise.results import Labels, Results
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["--help"], 0), (["nonsense"], 2), (["submit"], 2), (["operator", "round"], 2)]
+)
+def test_exit_codes(arguments: list[str], code: int) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert (ended.value.code or 0) == code
+
+
+def test_a_missing_profile_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["whoami", "--profile", str(tmp_path)])
+    assert ended.value.code == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"error: {tmp_path / 'profile.toml'}: cannot be read: No such file or directory\n"
+
+
+def test_shares_are_read() -> None:
+    assert parse_shares(["a.b-c=3", "d=2/40", "e=2/40/3", "f=2/40/3/16800", "g=2/40/0/5"]) == (
+        Share("a.b-c", 3, 3),
+        Share("d", 2, 40),
+        Share("e", 2, 40, 3),
+        Share("f", 2, 40, 3, 16_800),
+        Share("g", 2, 40, 0, 5),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a",
+        "a=",
+        "=3",
+        "a=3/",
+        "a=-3",
+        "a=3/4/",
+        "a=3/4/5/6/7",
+        "a=3/4/5/",
+        "a=3/4/-5",
+        "a=\u0663",
+        f"a=1/{'9' * 20}",
+    ],
+)
+def test_a_malformed_share_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="--share"):
+        parse_shares([text])
+
+
+def test_json_says_it_plainly(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json(
+        {
+            "budget": Budget(1.0, math.inf),
+            "time": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+            "digest": b"\x01\xff",
+            "state": RoundState.OPEN,
+            "file": Path("a b"),
+            "text": "long " * 100 + "[red]ü",
+            "list": (1, None, True),
+        }
+    )
+    printed = capsys.readouterr().out
+    assert printed.count("\n") == 1
+    assert json.loads(printed) == {
+        "budget": {"epsilon": 1.0, "delta": None},
+        "time": "2026-01-02T03:04:05+00:00",
+        "digest": "01ff",
+        "state": "open",
+        "file": "a b",
+        "text": "long " * 100 + "[red]ü",
+        "list": [1, None, True],
+    }
+
+
+def test_a_schema_is_printed_as_its_file() -> None:
+    schema = Schema.from_json('{"a": 2}')
+    assert Schema.from_json(json.dumps(plain(schema))) == schema
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "words"),
+    [
+        (1, "statement", "1 statement"),
+        (0, "statement", "0 statements"),
+        (1, "query", "1 query"),
+        (2000, "query", "2,000 queries"),
+    ],
+)
+def test_numbers_and_nouns_agree(number: int, noun: str, words: str) -> None:
+    assert counted(number, noun) == words
+
+
+def test_tables_cut_nothing_off_and_read_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("name", "count"), [("x" * 200, "1"), ("[red]y[/red]", "23")])
+    printed = capsys.readouterr().out
+    assert "x" * 200 in printed
+    assert "[red]y[/red]" in printed
+
+
+@pytest.mark.parametrize("text", ['[{"cells": [0],\n"counts": [NaN]}]', "[0,\n-Infinity]"])
+def test_a_number_that_json_does_not_have_is_named_with_its_line(text: str, tmp_path: Path) -> None:
+    candidates = tmp_path / "candidates.json"
+    candidates.write_text(text)
+    budget = ("--data-epsilon", "1", "--data-delta", "0")
+    plan = ("operator", "session", "plan", "shop", "--share", "ann=5", "--mechanism", "low_sensitivity", *budget)
+    given = [*plan, "--candidates", str(candidates)]
+    with pytest.raises(InvalidArgument, match=r"candidates\.json: holds -?(NaN|Infinity), .* in line 2"):
+        app(given, standalone_mode=False)
+    with pytest.raises(InvalidArgument, match=r"^--options: is not JSON"):
+        app([*given, "--options", "{"], standalone_mode=False)
+
+
+def test_a_quantile_is_shown_with_what_it_stands_for(capsys: pytest.CaptureFixture[str]) -> None:
+    schema = Schema.from_json('{"version": 1, "attributes": [{"name": "age", "edges": [10, 20, 110]}]}')
+    asked: tuple[Statement, ...] = (Quantile("age", 0.5, 0.1), Variance("age"))
+    for sequence, statement in enumerate(asked, start=1):
+        units = np.array([1 << 38], dtype=np.int64)
+        methods = np.array([AnswerMethod.GAUSSIAN], dtype=np.uint8)
+        results = Results("s", units, methods, units, Labels(schema, (statement,)))
+        show_answers([StatementAnswer(sequence, 0, statement, results, b"")], as_json=False)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("at 35")
+    assert second.endswith("gaussian")

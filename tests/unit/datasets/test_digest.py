@@ -1,0 +1,46 @@
+"""The digest of a table: its bytes as documented, and what it tells apart."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from equipoise.queries.schema import Attribute, Schema
+from equipoise_server.datasets import digest
+from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.source import load_histogram
+
+SCHEMA = Schema((Attribute("x", ("a", "b", "c")),))
+
+
+def test_the_bytes_are_those_of_the_documentation() -> None:
+    said = b"".join(number.to_bytes(8, "little") for number in (1, 5, 300, 2**40))
+    histogram = np.zeros(1000, dtype=np.int64)
+    histogram[1], histogram[300] = 5, 2**40
+    assert data_digest(histogram) == hashlib.sha256(b"equipoise data v1\n" + said).digest()
+
+
+def test_blocks_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    histogram = np.arange(100)
+    whole = data_digest(histogram)
+    monkeypatch.setattr(digest, "BLOCK", 7)
+    assert data_digest(histogram) == whole
+
+
+@pytest.mark.parametrize("other", [[2, 1, 0], [0, 1, 2], [1, 2, 1], [1, 2, 0, 0, 1], [0, 1, 2, 0]])
+def test_every_other_histogram_has_another_digest(other: list[int]) -> None:
+    assert data_digest(np.array([1, 2, 0])) != data_digest(np.array(other))
+
+
+def test_the_order_of_the_rows_does_not_matter_but_one_changed_row_does(tmp_path: Path) -> None:
+    tables = {"one": "a b b c", "turned": "c b a b", "changed": "a b c c"}
+    digests = {}
+    for name, rows in tables.items():
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join(["x", *rows.split()]) + "\n")
+        digests[name] = data_digest(load_histogram(path, SCHEMA).histogram)
+    assert digests["one"] == digests["turned"]
+    assert digests["one"] != digests["changed"]

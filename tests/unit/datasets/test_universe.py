@@ -1,0 +1,68 @@
+"""The schema's rules, on codes instead of files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise_server.datasets.universe import BELOW, MISSING, UNKNOWN, build_histogram, check_universe
+
+EDGES = (0.0, 10.0, 20.0)
+
+
+def histogram(attribute: Attribute, codes: list[int]) -> list[int]:
+    counts = np.array([1, 10, 100, 1000, 10000], dtype=np.int64)[: len(codes)]
+    result = build_histogram(Schema((attribute,)), [np.array(codes, dtype=np.int64)], counts)
+    return [int(count) for count in result]
+
+
+def test_each_group_is_counted_in_its_cell() -> None:
+    schema = Schema((Attribute("a", ("x", "y")), Attribute("b", ("p", "q", "r"))))
+    codes = [np.array([0, 1, 1, 0]), np.array([2, 0, 0, 2])]
+    assert build_histogram(schema, codes, np.array([1, 2, 3, 4])).tolist() == [0, 0, 5, 5, 0, 0]
+
+
+def test_rules_say_where_missing_and_unknown_values_go() -> None:
+    labels = Attribute("a", ("x", "y", "none"), missing="none", unknown="x")
+    assert histogram(labels, [MISSING, UNKNOWN, 1]) == [10, 100, 1]
+    clamped = Attribute("a", bin_labels(EDGES), EDGES, clamp=True)
+    assert histogram(clamped, [BELOW, 0, 1, 2]) == [11, 1100]
+    binned = Attribute("a", (*bin_labels(EDGES), "none", "other"), EDGES, missing="none", unknown="other")
+    assert histogram(binned, [BELOW, 0, UNKNOWN, 2, MISSING]) == [10, 0, 10000, 1101]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "code", "problem"),
+    [
+        (Attribute("a", ("x",)), MISSING, "1 null"),
+        (Attribute("a", ("x", "y"), missing="y"), UNKNOWN, "1 unknown category"),
+        (Attribute("a", bin_labels(EDGES), EDGES), BELOW, "1 out of range"),
+        (Attribute("a", bin_labels(EDGES), EDGES), 2, "1 out of range"),
+        (Attribute("a", bin_labels(EDGES), EDGES, clamp=True), UNKNOWN, "1 not a number"),
+        (Attribute("a", bin_labels(EDGES), EDGES, clamp=True), MISSING, "1 null"),
+    ],
+)
+def test_without_a_rule_they_are_refused(attribute: Attribute, code: int, problem: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        histogram(attribute, [code])
+    assert caught.value.field == "table"
+    assert caught.value.problem == f"attribute a: {problem}"
+
+
+def test_refusals_are_counted_by_attribute() -> None:
+    schema = Schema((Attribute("carrier", ("AA",)), Attribute("delay", bin_labels(EDGES), EDGES)))
+    codes = [np.array([MISSING, UNKNOWN, 0, 0]), np.array([0, 1, BELOW, 2])]
+    with pytest.raises(InvalidArgument) as caught:
+        build_histogram(schema, codes, np.array([3, 2000, 4, 1]))
+    assert caught.value.problem == (
+        "attribute carrier: 3 nulls, 2,000 unknown categories; attribute delay: 5 out of range"
+    )
+
+
+def test_a_universe_beyond_memory_is_refused() -> None:
+    bits = Attribute("a", ("0", "1"))
+    check_universe(Schema(tuple(Attribute(f"a{i}", bits.categories) for i in range(26))))
+    with pytest.raises(InvalidArgument, match="schema: has a universe of 134,217,728 records"):
+        check_universe(Schema(tuple(Attribute(f"a{i}", bits.categories) for i in range(27))))

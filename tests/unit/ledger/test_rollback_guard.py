@@ -1,0 +1,266 @@
+"""The rollback guard: older and other copies of a store are refused, and nothing else is."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.ledger_store import NOW, ledger_store, open_with, reserve
+from harness.stores import back_up, restore
+
+from equipoise.accounting import Cost
+from equipoise.errors import DataLoss, Unavailable
+from equipoise.records.canonical import canonical_json
+from equipoise_server.ledger import journal
+from equipoise_server.ledger.adjustments import write_off
+from equipoise_server.ledger.caps import Cap, Composition, at_order
+from equipoise_server.ledger.guard_counter import BLOCK_BYTES, split
+from equipoise_server.ledger.rollback_guard import Finding, Guard, compare
+from equipoise_server.storage.crash_points import CrashPoint, told
+from equipoise_server.storage.idempotency import keep_answer, make_request
+from equipoise_server.storage.store import Store, open_store
+
+CAP = at_order("cap", Cap(1.0, 1e-6))
+DATA = "data/t"
+
+
+@pytest.fixture
+def guard(tmp_path: Path) -> Guard:
+    """Of the store, beside it."""
+    return Guard(tmp_path / "guard")
+
+
+@pytest.fixture
+def store(store_url: str, guard: Guard) -> Iterator[Store]:
+    """A store with one account and some rounds, which its guard knows."""
+    store = ledger_store(store_url, [f"r{number}" for number in range(9)])
+    guard.advance(store)
+    open_with(store, DATA, Composition.SEQUENTIAL, CAP)
+    guard.advance(store)
+    yield store
+    store.close()
+
+
+def document(guard: Guard) -> Any:
+    """What the guard's file says besides the count."""
+    return json.loads(split(guard.path.read_bytes())[0])
+
+
+def counted(guard: Guard) -> int:
+    """What another server reads."""
+    mark = Guard(guard.path).read()
+    assert mark is not None
+    return mark.answered
+
+
+def test_answers_are_counted_in_place_and_never_backwards(store: Store, guard: Guard) -> None:
+    other = Guard(guard.path)
+    for number in range(1, 6):
+        guard.count(number)
+        assert counted(guard) == number
+        file = guard.path.stat().st_ino
+        guard.count(number)
+        assert guard.path.stat().st_ino == file
+    guard.count(2)
+    assert counted(guard) == 5
+    before = document(guard)
+    other.count(7)  # by another server, which replaces the file
+    guard.count(8)
+    assert counted(other) == 8
+    assert document(guard) == before | {"answered": 8}
+    with pytest.raises(DataLoss, match="has 0 answers of sessions, but 8 had been given"):
+        guard.advance(store)
+    guard.set(store)  # as after a write-off
+    assert counted(guard) == 0
+    guard.count(1)
+    assert counted(guard) == 1
+
+
+@pytest.mark.parametrize("torn", [b"", b"\0" * 37, b"\xff" * 4096, b"9" * 20])
+def test_a_count_that_was_cut_off_leaves_the_one_before(store: Store, guard: Guard, torn: bytes) -> None:
+    del store
+    guard.count(6)
+    before = guard.path.read_bytes()
+    guard.count(7)
+    after = bytearray(guard.path.read_bytes())
+    place = next(at for at in range(len(after)) if after[at] != before[at]) // BLOCK_BYTES * BLOCK_BYTES
+    after[place : place + len(torn)] = torn
+    guard.path.write_bytes(after)
+    assert counted(guard) == (6 if torn else 7)
+    guard.count(8)
+    assert counted(guard) == 8
+
+
+def test_answers_are_not_counted_where_the_guard_is_gone(store: Store, guard: Guard) -> None:
+    del store
+    guard.count(1)
+    guard.path.unlink()
+    with pytest.raises(DataLoss, match="is missing"):
+        guard.count(2)
+
+
+def test_a_store_that_goes_on_is_accepted(store: Store, guard: Guard) -> None:
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
+    # A crash came before the guard was advanced: the journal extends it.
+    with store.read() as connection:
+        guard.check(connection)
+    guard.advance(store)
+    mark = guard.read()
+    assert mark is not None
+    with store.read() as connection:
+        head = journal.head(connection)
+    assert (mark.sequence, mark.digest, mark.committed) == (head.sequence, head.digest, {DATA: Cost(divergence=1)})
+
+
+def test_a_lock_that_nobody_lets_go_of_is_not_waited_for_for_ever(
+    store: Store, guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("equipoise_server.ledger.rollback_guard.LOCK_SECONDS", 0.05)
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
+    with guard.path.with_name("guard.lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(Unavailable, match=r"has been locked by another for 0\.05 seconds"):
+            guard.advance(store)
+    guard.advance(store)
+    with store.read() as connection:
+        assert compare(connection, guard.read()) is Finding.CONTAINED
+
+
+def test_yesterdays_copy_is_refused_with_the_reason(store: Store, guard: Guard, store_url: str) -> None:
+    store.close()
+    copy = back_up(store_url)
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
+    guard.advance(store)
+    store.close()
+    restore(store_url, copy)
+    with store.read() as connection, pytest.raises(DataLoss, match=r"ends at entry 1, but entry 2 .* older copy"):
+        guard.check(connection)
+    # It goes on being refused when it has as many entries, but others.
+    reserve(store, "r1", {DATA: Cost(divergence=5)})
+    with pytest.raises(DataLoss, match="entry 2 of the budget journal is not the one"):
+        guard.advance(store)
+
+
+def test_a_copy_from_before_a_request_is_refused_until_that_is_written_off(
+    store: Store, guard: Guard, store_url: str
+) -> None:
+    """No budget moved, but a workload that was accepted would be missing."""
+    store.close()
+    copy = back_up(store_url)
+    with store.write() as connection:
+        keep_answer(connection, make_request("ann", "1", "submit"), "accepted", NOW)
+    guard.advance(store)
+    store.close()
+    restore(store_url, copy)
+    with pytest.raises(DataLoss, match=r"remembers 0 requests, but 1 had been answered .* older copy"):
+        guard.advance(store)
+    mark = guard.read()
+    with store.write() as connection:
+        assert compare(connection, mark) is Finding.BEHIND
+        assert write_off(connection, mark, Finding.BEHIND, NOW) == []
+    # A crash may come here; what was written off is known, and the guard goes on from the store.
+    guard.advance(store)
+    mark = guard.read()
+    assert mark is not None
+    assert (mark.requests, mark.committed) == (0, {DATA: Cost()})
+
+
+def test_a_lost_reservation_that_nothing_was_done_upon_is_no_loss(
+    store: Store, guard: Guard, store_url: str
+) -> None:
+    """The copy is from before a commit, and the crash came before the guard was advanced to that commit."""
+    store.close()
+    copy = back_up(store_url)
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
+    store.close()
+    restore(store_url, copy)
+    guard.advance(store)
+
+
+def test_a_missing_guard_is_refused(store: Store, guard: Guard) -> None:
+    guard.path.unlink()
+    with pytest.raises(DataLoss, match="is missing, though the budget journal has 1 entries and the log 0"):
+        guard.advance(store)
+    with store.read() as connection:
+        assert compare(connection, None) is Finding.MISSING
+
+
+def test_a_missing_guard_is_made_where_nothing_has_happened(tmp_path: Path, store_url: str) -> None:
+    fresh = open_store(store_url)
+    Guard(tmp_path / "guard").advance(fresh)
+    assert (tmp_path / "guard").stat().st_mode & 0o777 == 0o600
+    fresh.close()
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"version": 1, "sequence": 1}', '{"version": 1', "\x00"])
+def test_a_damaged_guard_is_refused(store: Store, guard: Guard, content: str) -> None:
+    guard.path.write_text(content)
+    with pytest.raises(DataLoss, match="is damaged"):
+        guard.advance(store)
+
+
+def test_a_guard_with_a_field_that_is_missing_or_damaged_is_refused(store: Store, guard: Guard) -> None:
+    fields = document(guard)
+    log = fields["log"]
+    changes = [{"size": -1}, {"root": "00"}, {"size": "x"}, {"root": None}]
+    damaged = [{"log": log | change} for change in changes] + [{"committed": {"data/flights": [0, 0, 0, 0]}}]
+    missing = [{name: value for name, value in fields.items() if name != left_out} for left_out in fields]
+    for changed in [fields | change for change in damaged] + missing:
+        guard.path.write_bytes(canonical_json(changed))
+        with pytest.raises(DataLoss, match="is damaged"):
+            guard.advance(store)
+    guard.path.write_text(json.dumps(fields))  # with white space: not the bytes that a guard writes
+    with pytest.raises(DataLoss, match="is damaged"):
+        guard.advance(store)
+    guard.path.write_bytes(canonical_json(fields))
+    guard.advance(store)
+
+
+def test_a_newer_guard_is_refused(store: Store, guard: Guard) -> None:
+    guard.path.write_bytes(canonical_json(document(guard) | {"version": 2, "more": 1}))
+    with pytest.raises(DataLoss, match="has version 2"):
+        guard.advance(store)
+
+
+def test_a_guard_that_cannot_be_written_is_said_and_stays(store: Store, guard: Guard) -> None:
+    before = guard.path.read_text()
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
+    guard.path.with_name("guard.new").mkdir()
+    with pytest.raises(Unavailable, match="cannot be written"):
+        guard.advance(store)
+    assert guard.path.read_text() == before
+
+
+def test_a_crash_before_the_replacement_leaves_the_old_guard_whole(store: Store, guard: Guard) -> None:
+    before = guard.path.read_text()
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
+
+    def crash(point: CrashPoint) -> None:
+        if point is CrashPoint.GUARD_PREPARED:
+            raise KeyboardInterrupt
+
+    with told(crash), pytest.raises(KeyboardInterrupt):
+        guard.advance(store)
+    assert guard.path.read_text() == before
+    guard.advance(store)
+    assert guard.path.read_text() != before
+
+
+def test_racing_servers_leave_the_guard_at_the_head(store: Store, guard: Guard) -> None:
+    def go_on(round_id: str) -> None:
+        reserve(store, round_id, {DATA: Cost(divergence=1)})
+        Guard(guard.path).advance(store)
+
+    threads = [threading.Thread(target=go_on, args=(f"r{number}",)) for number in range(9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    mark = guard.read()
+    assert mark is not None
+    assert (mark.sequence, mark.committed) == (10, {DATA: Cost(divergence=9)})

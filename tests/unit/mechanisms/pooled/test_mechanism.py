@@ -1,0 +1,313 @@
+"""`pooled`: what it plans, what it refuses, and what it delivers from larger rounds than the contract's."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from equipoise.accounting import events_from_json
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.model.rounds import Share
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.predicates import Among, attribute
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise_server.mechanisms.interface import GRID_BITS, Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
+from equipoise_server.mechanisms.pooled.mechanism import Pooled
+from equipoise_server.mechanisms.pooled.plan import PooledParameters
+from equipoise_server.mechanisms.registry import check_workload, mechanism
+
+ADULT = (16, 7, 15, 5, 2, 2, 10)  # the sizes of a well-known table's attributes
+SCHEMA = Schema.from_json('{"a": 4, "b": 3, "c": 2, "d": 2}')
+RECORDS = 20_000
+
+
+def adult(analysts: int, unit: str, **options: object) -> PublicParameters:
+    """Analysts with five tables each, over a universe of 336,000 records."""
+    shares = tuple(Share(f"analyst-{number}", 5, 3000) for number in range(analysts))
+    data, own = Budget(1.0, 1 / 48_842**2), Budget(1.0, 1e-6)
+    return PublicParameters(48_842, 336_000, shares, unit, data, own, 0.05, options, ADULT)
+
+
+def small(asked: Mapping[str, CompiledWorkload], unit: str = "query", **options: object) -> PublicParameters:
+    """Everybody's shares are used up."""
+    shares = tuple(Share(name, own.statement_count, own.query_count) for name, own in asked.items())
+    data = Budget(2.0, 1 / RECORDS**2)
+    options = {"ways": 2} | options
+    return PublicParameters(RECORDS, 48, shares, unit, data, Budget(4.0, 1e-6), 0.05, options, SCHEMA.sizes)
+
+
+def records() -> NDArray[np.int64]:
+    """Dependent attributes, and empty cells."""
+    weights = np.arange(48) ** 3 * (np.arange(48) % 5 > 0)
+    counts: NDArray[np.int64] = weights * RECORDS // weights.sum()
+    counts[-1] += RECORDS - counts.sum()
+    return counts
+
+
+def asking(**statements: Sequence[Statement]) -> dict[str, CompiledWorkload]:
+    """Compiled workloads by analyst."""
+    return {name: compile_workload(list(own), SCHEMA) for name, own in statements.items()}
+
+
+def played(setting: PublicParameters, asked: Mapping[str, CompiledWorkload], seed: int = 0) -> tuple[Plan, Outcome]:
+    """A plan, and a run of it."""
+    plan = Pooled().plan(setting)
+    return plan, Pooled().run(setting, plan, records(), asked, seed.to_bytes(32), lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("analysts", "unit", "chosen"),
+    [(1000, "analyst", "pooled"), (100, "query", "pooled"), (20, "query", "gaussian"), (20, "analyst", "gaussian")],
+)
+def test_it_promises_more_than_independent_noise_where_many_ask(analysts: int, unit: str, chosen: str) -> None:
+    setting = adult(analysts, unit)
+    promised = {name: mechanism(name).plan(setting).promised_error for name in ("pooled", "gaussian", "laplace")}
+    assert min(promised, key=promised.__getitem__) == chosen
+
+
+def test_the_demand_is_hidden_by_the_noise_that_reaches_less_far() -> None:
+    """One statement moves two votes: Laplace noise; an analyst with five statements ten: Gaussian."""
+    query, analyst = (parameters_of(Pooled().plan(adult(100, unit))) for unit in ("query", "analyst"))
+    assert isinstance(query.demand.noise, LaplaceNoise)
+    assert query.demand.moved == 2
+    assert isinstance(analyst.demand.noise, GaussianNoise)
+    assert analyst.demand.moved == 10
+
+
+def test_an_analyst_moves_no_more_votes_than_there_are_sets() -> None:
+    setting = adult(100, "analyst", ways=1)
+    many = replace(setting, shares=(*setting.shares, Share("another", 500, 5000)))
+    assert parameters_of(Pooled().plan(many)).demand.moved == len(ADULT)
+
+
+def parameters_of(plan: Plan) -> PooledParameters:
+    return PooledParameters.from_json(plan.parameters)
+
+
+def test_a_marginal_of_some_records_is_refused_by_name_unless_repair_is_planned() -> None:
+    asked = asking(ana=NARROW, ben=[NARROW[1], Marginal(("b", "a"), where=attribute("a") == "1")])
+    plan = Pooled().plan(small(asked))
+    with pytest.raises(InvalidArgument, match="is not told by one table") as refused:
+        check_workload(plan, asked["ben"])
+    assert refused.value.field == "statements[1]"
+    check_workload(Pooled().plan(small(asked, repair_share=0.5)), asked["ben"])
+    # What holds for all records is the whole table, which the family tells.
+    everything = (attribute("a") == "1") | ~(attribute("a") == "1")
+    check_workload(plan, asking(ben=[Marginal(("b", "a"), where=everything)])["ben"])
+
+
+@pytest.mark.parametrize("unit", ["query", "analyst"])
+@pytest.mark.parametrize("share", [0, 0.3])
+def test_parameters_are_read_back_as_they_were_written(unit: str, share: float) -> None:
+    plan = Pooled().plan(adult(40, unit, repair_share=share))
+    assert parameters_of(plan).to_json() == plan.parameters
+    assert json.loads(plan.parameters)["floor"] == "2/105"
+
+
+def test_the_charges_are_the_caps() -> None:
+    setting = adult(100, "query")
+    plan = Pooled().plan(setting)
+    (tables,) = events_from_json(plan.data_events)
+    assert tables.name == "tables"
+    parameters = parameters_of(plan)
+    sets = len(parameters.family.sets)
+    assert sets == 63
+    for votes in ([0] * sets, [500] + [0] * (sets - 1), list(range(sets))):
+        rhos = parameters.rhos(votes)
+        assert set(parameters.family.largest) <= rhos.keys()
+        assert sum(rhos.values()) <= Fraction(plan.data_cost.rho, 10**12)
+        assert min(rhos[axes] for axes in parameters.family.largest) * 105 >= 2 * Fraction(parameters.rho, 10**12)
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "problem"),
+    [
+        ({"attributes": ()}, "attributes", "a schema"),
+        ({"attributes": (16, 7, 15)}, "attributes", "multiply"),
+        ({"universe_size": 2**25, "attributes": (2**12, 2**13)}, "universe_size", "at most 16,777,216"),
+        ({"options": {"cells": 1}}, "options.cells", "between 2"),
+        ({"options": {"ways": 1.5}}, "options.ways", "whole"),
+        ({"options": {"floor": 0}}, "options.floor", "between 0.01"),
+        ({"options": {"floor": float("nan")}}, "options.floor", "between"),
+        ({"options": {"ways": True}}, "options.ways", "number"),
+        ({"universe_size": 2**22, "attributes": (2,) * 22}, "options.ways", "1,793 tables; at most 512"),
+        ({"universe_size": 9, "attributes": (3, 3), "options": {"cells": 2}}, "options.cells", "leaves no table"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_by_name(change: dict[str, object], field: str, problem: str) -> None:
+    with pytest.raises(InvalidArgument, match=problem) as refused:
+        Pooled().plan(replace(adult(2, "query"), **change))  # type: ignore[arg-type]
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize("field", ["data_budget", "analyst_budget"])
+def test_a_budget_too_small_for_its_noise_is_refused(field: str) -> None:
+    with pytest.raises(BudgetExhausted, match=f"^{field}: "):
+        Pooled().plan(replace(adult(2, "query"), **{field: Budget(1e-9, 1e-15)}))  # type: ignore[arg-type]
+
+
+WIDE = Marginal(("a", "b", "c"))
+SHARES = (Share("ana", 2, 60), Share("ben", 2, 60))
+NARROW = (Marginal(("b", "a")), Marginal(("d",)), (attribute("a") == "1") & (attribute("d") == "0"))
+
+
+def test_a_table_larger_than_the_family_s_limit_is_refused_before_anything_is_drawn() -> None:
+    asked = asking(ana=NARROW, ben=[NARROW[1], WIDE])
+    setting = small(asked)
+    plan = Pooled().plan(setting)
+    problem = r"3 attributes and 24 cells, larger than the family's limit of 2 attributes"
+    with pytest.raises(InvalidArgument, match=problem) as refused:
+        Pooled().run(
+            setting, plan, records(), asked, bytes(1), lambda *_: None
+        )  # a seed that nothing can be drawn from
+    assert refused.value.field == "statements[1]"
+    with pytest.raises(InvalidArgument, match=problem):
+        check_workload(plan, asked["ben"])
+    check_workload(plan, asked["ana"])
+    check_workload(Pooled().plan(small(asked, repair_share=0.5)), asked["ben"])
+
+
+@pytest.mark.parametrize("unit", ["query", "analyst"])
+def test_answers_from_the_synopsis_are_what_the_downloaded_table_says(unit: str) -> None:
+    asked = asking(ana=NARROW, ben=[Marginal(("c", "d"))], cyd=[Among("b", ("0", "2")) | (attribute("a") == "3")])
+    plan, outcome = played(small(asked, unit, summed=12), asked)
+    assert plan.uncertified_at_most == 0
+    assert outcome.synopsis.dtype == np.int64
+    assert len(outcome.synopsis) == parameters_of(plan).synopsis
+    for name, workload in asked.items():
+        own = outcome.answers[name]
+        told = on_grid(workload.record_counts(outcome.synopsis), len(outcome.synopsis))
+        served = own.methods == AnswerMethod.SYNOPSIS
+        assert served.mean() > 0.9
+        assert np.array_equal(own.values[served], told[served])
+        check_bounds(workload, outcome, name, plan)
+
+
+def check_bounds(workload: CompiledWorkload, outcome: Outcome, name: str, plan: Plan) -> None:
+    own = outcome.answers[name]
+    truth = workload.counts(records()) / RECORDS
+    certified = own.bounds != NO_BOUND
+    errors = np.abs(own.values / 2.0**GRID_BITS - truth)
+    assert (errors <= own.bounds / 2.0**GRID_BITS)[certified].all()
+    assert (own.bounds[certified] <= plan.promised_error * 2**GRID_BITS).all()
+
+
+def test_predicates_over_many_cells_stay_uncertified_unless_the_promise_covers_them() -> None:
+    both = attribute("a") == "0", attribute("b") == "1"
+    half = (both[0] | both[1]) & ~(both[0] & both[1])
+    asked = asking(ana=[*NARROW, half])
+    # Room for so many predicates that all of them together need a wide reach.
+    share = Share("ana", 10**6, 10**7)
+    plan, outcome = played(replace(small(asked, floor=1), shares=(share,)), asked)
+    wider, told = played(replace(small(asked, floor=1, summed=3), shares=(share,)), asked)
+    assert outcome.answers["ana"].methods[-1] == AnswerMethod.UNCERTIFIED
+    assert (outcome.answers["ana"].bounds == NO_BOUND).sum() == 1
+    assert plan.uncertified_at_most == share.statements
+    assert told.answers["ana"].methods[-1] == AnswerMethod.SYNOPSIS
+    assert wider.uncertified_at_most == 0
+    assert plan.promised_error < wider.promised_error
+    # Where shares have room for predicates only, nobody can lose by a promise that covers them.
+    assert Pooled().plan(small(asking(ana=[half]))).uncertified_at_most == 0
+
+
+def test_predicates_of_small_tables_are_certified_however_many_are_declared() -> None:
+    """Their reach is wider than a cell's where there are more of them than cells; the promise must cover it."""
+    asked = asking(ana=[attribute("c") == "1", Marginal(("d",))])
+    setting = replace(small(asked, ways=1, cells=2, floor=1), shares=(Share("ana", 2**39, 2**40),))
+    plan, outcome = played(setting, asked)
+    assert plan.uncertified_at_most == 0
+    assert (outcome.answers["ana"].bounds != NO_BOUND).all()
+
+
+def test_an_answer_that_the_measured_table_contradicts_is_replaced_by_it() -> None:
+    """A synopsis of one record says 0 or 1 to everything."""
+    asked = asking(ana=NARROW)
+    plan, outcome = played(small(asked, synopsis=1, summed=12), asked)
+    own = outcome.answers["ana"]
+    assert (own.methods == GaussianNoise.method).sum() > 3
+    check_bounds(asked["ana"], outcome, "ana", plan)
+
+
+@pytest.mark.parametrize("unit", ["query", "analyst"])
+def test_options_of_a_repair_that_is_not_planned_are_refused(unit: str) -> None:
+    asked = asking(ana=NARROW, ben=NARROW)
+    for name in ("cut_off", "threshold", "repair_rounds"):
+        with pytest.raises(InvalidArgument, match=f"options.{name}: has no meaning without repair"):
+            Pooled().plan(small(asked, unit, **{name: 1}))
+    with pytest.raises(InvalidArgument, match=r"repair_rounds: has no meaning where statements are repaired"):
+        Pooled().plan(small(asked, repair_share=0.5, repair_rounds=1))
+
+
+@pytest.mark.parametrize("unit", ["query", "analyst"])
+def test_statements_outside_the_family_are_repaired_where_that_is_planned(unit: str) -> None:
+    """With places for all: bounds hold, and what is inside the family is answered as without repair."""
+    asked = asking(ana=[WIDE, NARROW[0], Marginal(("a", "c", "d"))], ben=[NARROW[1]], cyd=[WIDE])
+    cut_off = {"query": 3, "analyst": 3}[unit]
+    generous = replace(
+        small(asked, unit, repair_share=0.5, cut_off=cut_off, summed=12), data_budget=Budget(40, 1e-9)
+    )
+    plan = Pooled().plan(generous)
+    assert {part.name for part in events_from_json(plan.data_events)} > {"tables", "samplers"}
+    outcome = Pooled().run(generous, plan, records(), asked, bytes(32), lambda *_: None)
+    certified = parameters_of(plan).certified
+    for name, workload in asked.items():
+        check_bounds(workload, outcome, name, plan)
+    inside = outcome.answers["ana"].bounds[24:36]
+    assert (inside <= certified).all()
+    uncertified = sum((own.bounds == NO_BOUND).sum() for own in outcome.answers.values())
+    assert uncertified <= plan.uncertified_at_most
+    if unit == "query":
+        assert uncertified == plan.uncertified_at_most == 0
+
+
+@pytest.mark.parametrize("unit", ["query", "analyst"])
+def test_what_one_asks_outside_the_family_is_nobody_else_s_business(unit: str) -> None:
+    """It votes for nothing, and everybody who needs a repair place gets one."""
+    seen = []
+    for wide in (WIDE, Marginal(("a", "c", "d")), Marginal(("b", "c", "d"))):
+        asked = asking(ana=[NARROW[0], WIDE], ben=[wide, wide])
+        setting = replace(small(asked, unit, repair_share=0.5, cut_off=2), shares=SHARES)
+        _, outcome = played(setting, asked)
+        own = outcome.answers["ana"]
+        seen.append([outcome.synopsis.tobytes(), own.values.tobytes(), own.methods.tobytes(), own.bounds.tobytes()])
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_hiding_repair_places_is_paid_from_the_analysts_budget() -> None:
+    with_places = Pooled().plan(adult(400, "analyst", repair_share=0.3, cut_off=10))
+    names = [part.name for part in events_from_json(with_places.analyst_events)]
+    assert "repair places" in names
+    demand, without = (parameters_of(plan).demand for plan in (with_places, Pooled().plan(adult(400, "analyst"))))
+    assert isinstance(demand.noise, GaussianNoise)
+    assert isinstance(without.noise, GaussianNoise)
+    assert demand.noise.variance > without.noise.variance
+
+
+def test_what_is_asked_most_is_told_best() -> None:
+    """Everybody asks for one table: its bounds are the narrowest."""
+    popular, rare = Marginal(("a", "b")), Marginal(("c", "d"))
+    asked = asking(**{f"analyst-{number}": [popular] for number in range(60)}, other=[rare])
+    _, outcome = played(small(asked), asked)
+    bounds = [float(outcome.answers[name].bounds.mean()) for name in ("analyst-0", "other")]
+    assert bounds[0] < 0.7 * bounds[1]
+
+
+def test_a_small_table_that_many_ask_for_is_measured_by_itself() -> None:
+    asked = asking(**{f"analyst-{number}": [Marginal(("a",))] for number in range(60)})
+    setting = small(asked)
+    parameters = parameters_of(Pooled().plan(setting))
+    votes = [60 if axes == (0,) else 0 for axes in parameters.family.sets]
+    assert set(parameters.rhos(votes)) == {(0,), *itertools.combinations(range(4), 2)}
+    assert set(parameters.rhos([0] * len(votes))) == set(itertools.combinations(range(4), 2))

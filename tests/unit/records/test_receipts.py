@@ -1,0 +1,95 @@
+"""The payloads of receipts: one encoding, and every other refused; the chain of a session's receipts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from equipoise.errors import VerificationFailed
+from equipoise.records.canonical import canonical_json
+from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload, chain_start, chain_step
+
+TAKEN = ReceiptPayload("d", "r" * 32, "ann", bytes(range(32)), 2, 9, 1_700_000_000_000_000)
+WITHDRAWN = replace(TAKEN, commitment=None, statements=0, queries=0)
+ANSWERED = SessionReceiptPayload("d", "s" * 32, "ann", 3, bytes(range(32)), 1_700_000_000_000_000)
+
+
+@pytest.mark.parametrize("receipt", [TAKEN, WITHDRAWN, ANSWERED])
+def test_what_is_written_is_read(receipt: ReceiptPayload | SessionReceiptPayload) -> None:
+    assert type(receipt).from_bytes(receipt.to_bytes()) == receipt
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"version": True},
+        {"more": 1},
+        {"analyst": None},
+        {"statements": 2.0},
+        {"queries": -1},
+        {"accept_time": -1},
+        {"commitment": "00"},
+        {"commitment": "AB" * 32},
+        {"commitment": None},
+    ],
+)
+def test_what_is_never_written_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises(VerificationFailed):
+        ReceiptPayload.from_bytes(canonical_json(json.loads(TAKEN.to_bytes()) | change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"more": 1},
+        {"sequence": 0},
+        {"sequence": 1.0},
+        {"time": -1},
+        {"chain": 0},
+        {"chain": "00"},
+    ],
+)
+def test_what_is_never_written_of_a_session_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises(VerificationFailed):
+        SessionReceiptPayload.from_bytes(canonical_json(json.loads(ANSWERED.to_bytes()) | change))
+
+
+@pytest.mark.parametrize("receipt", [TAKEN, ANSWERED])
+def test_no_flipped_bit_is_taken_for_the_same(receipt: ReceiptPayload | SessionReceiptPayload) -> None:
+    data = receipt.to_bytes()
+    for bit in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        try:
+            read = type(receipt).from_bytes(bytes(flipped))
+        except VerificationFailed:
+            continue
+        assert read != receipt
+
+
+def test_a_chain_tells_everything_apart() -> None:
+    """Another name, salt, place, slot, byte of a statement, number or number of cells: another chain."""
+    names = [("d", "s", "a"), ("ds", "", "a"), ("d", "sa", ""), ("", "s", "a"), ("d", "s", "b")]
+    starts = [chain_start(*each, salt) for each in names for salt in (bytes(32), bytes([1]) * 32)]
+    values, bounds = np.array([1, -2], dtype=np.int64), np.array([5, 6], dtype=np.int64)
+    methods = np.array([9, 3], dtype=np.uint8)
+    steps = [
+        *(chain_step(start, 1, 0, b"statement", values, methods, bounds) for start in starts[:2]),
+        chain_step(starts[0], 2, 0, b"statement", values, methods, bounds),
+        chain_step(starts[0], 1, 1, b"statement", values, methods, bounds),
+        chain_step(starts[0], 1, 0, b"statemenu", values, methods, bounds),
+        chain_step(starts[0], 1, 0, b"statement", values + 1, methods, bounds),
+        chain_step(starts[0], 1, 0, b"statement", values, methods + np.uint8(1), bounds),
+        chain_step(starts[0], 1, 0, b"statement", values, methods, bounds + 1),
+        chain_step(starts[0], 1, 0, b"statement", values[:1], methods[:1], bounds[:1]),
+    ]
+    assert len({*starts, *steps}) == len(starts) + len(steps)
+    with pytest.raises(ValueError, match="no answers"):
+        chain_step(starts[0], 1, 0, b"statement", values, methods[:1], bounds)
+    with pytest.raises(ValueError, match="32 bytes"):
+        chain_start("d", "s", "a", b"short")

@@ -1,0 +1,94 @@
+"""Metrics count calls by method and status, and name nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import pytest
+from prometheus_client import generate_latest
+
+from equipoise.errors import InvalidArgument, NotFound
+from equipoise_server.rpc.interceptors.interceptor import Call, Context
+from equipoise_server.rpc.interceptors.metrics import Metrics
+from equipoise_server.storage.store import Store, open_store
+
+SUBMIT = "/equipoise.v1.AnalystService/SubmitWorkload"
+GET = "/equipoise.v1.AnalystService/GetAnalystRound"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = open_store(f"sqlite:///{tmp_path / 'test.db'}")
+    yield opened
+    opened.close()
+
+
+async def counted(metrics: Metrics, method: str, error: BaseException | None = None) -> None:
+    with suppress(type(error or KeyError())):
+        async with metrics.guard()(Call(method, False, cast(Context, None))):
+            if error is not None:
+                raise error
+
+
+def lines(metrics: Metrics, name: str) -> set[str]:
+    """What is offered under a name, without the moments at which counters were made."""
+    text = generate_latest(metrics.registry).decode()
+    return {line for line in text.splitlines() if line.startswith(name) and "_created" not in line}
+
+
+async def test_calls_are_counted_by_method_and_status(store: Store) -> None:
+    metrics = Metrics(store)
+    for method, error in (
+        (GET, None),
+        (GET, None),
+        (GET, NotFound("alice")),
+        (SUBMIT, ValueError("alice")),
+        (SUBMIT, asyncio.CancelledError()),
+    ):
+        await counted(metrics, method, error)
+    assert lines(metrics, "equipoise_calls_total") == {
+        'equipoise_calls_total{method="GetAnalystRound",status="OK"} 2.0',
+        'equipoise_calls_total{method="GetAnalystRound",status="NOT_FOUND"} 1.0',
+        'equipoise_calls_total{method="SubmitWorkload",status="INTERNAL"} 1.0',
+        'equipoise_calls_total{method="SubmitWorkload",status="CANCELLED"} 1.0',
+    }
+    assert lines(metrics, "equipoise_open_calls") == {
+        'equipoise_open_calls{method="GetAnalystRound"} 0.0',
+        'equipoise_open_calls{method="SubmitWorkload"} 0.0',
+    }
+    # How long an upload took would tell how large it was.
+    timed = lines(metrics, "equipoise_call_seconds_count")
+    assert timed == {'equipoise_call_seconds_count{method="GetAnalystRound"} 3.0'}
+    assert b"alice" not in generate_latest(metrics.registry)
+
+
+async def test_labels_are_methods_statuses_states_and_sizes_of_buckets_only(store: Store) -> None:
+    metrics = Metrics(store)
+    await counted(metrics, GET)
+    offered = generate_latest(metrics.registry).decode()
+    assert set(re.findall(r'(\w+)="', offered)) == {"method", "status", "state", "le"}
+
+
+async def test_they_are_offered_over_http_until_the_server_stops(store: Store) -> None:
+    metrics = Metrics(store)
+    await counted(metrics, GET)
+
+    def fetched(port: int) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+            return str(answer.read().decode())
+
+    async with metrics.served("127.0.0.1:0") as port:
+        text = await asyncio.to_thread(fetched, port)
+        assert 'equipoise_rounds{state="open"} 0.0' in text
+        with pytest.raises(InvalidArgument, match="metrics_listen: cannot listen"):
+            async with metrics.served(f"127.0.0.1:{port}"):
+                pass
+        store.close()
+    async with metrics.served("") as nowhere:
+        assert nowhere == 0

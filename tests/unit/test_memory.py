@@ -1,0 +1,40 @@
+"""Threads share the C library's heaps: looked at from inside a process of its own, since that cannot be undone."""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+import sys
+
+from equipoise_server.memory import HEAPS
+
+SCRIPT = """
+import ctypes, threading
+from equipoise_server.memory import share_heaps
+
+share_heaps()
+ready = threading.Barrier(12)
+
+def allocate():
+    ready.wait()
+    kept = bytearray(100_000)
+    ready.wait()
+
+threads = [threading.Thread(target=allocate) for _ in range(ready.parties)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+library = ctypes.CDLL(None)
+if hasattr(library, "malloc_info"):
+    library.fdopen.restype = ctypes.c_void_p
+    stream = ctypes.c_void_p(library.fdopen(1, b"w"))
+    library.malloc_info(0, stream)
+    library.fflush(stream)
+"""
+
+
+def test_threads_share_a_few_heaps() -> None:
+    told = subprocess.run([sys.executable, "-c", SCRIPT], check=True, capture_output=True, text=True).stdout
+    heaps = len(re.findall("<heap ", told))
+    assert heaps <= HEAPS
+    assert heaps or platform.libc_ver()[0] != "glibc"

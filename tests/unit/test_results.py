@@ -1,0 +1,94 @@
+"""Results as columns, rows, files; a stream that is not whole is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+
+import numpy as np
+import pytest
+
+from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.model.results import NO_BOUND, AnswerMethod, ResultColumns
+from equipoise.queries.predicates import attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.results import Answer, Labels, Results
+from equipoise.v1 import types_pb2
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
+
+SCHEMA = Schema((Attribute("sex", ("f", "m")), Attribute("smokes", ("no", "yes"))))
+STATEMENTS: tuple[Statement, ...] = (Marginal(("sex", "smokes")), attribute("sex") == "f")
+ROUND = "r1"
+
+
+def columns(count: int = 5) -> list[ResultColumns]:
+    values = np.arange(count, dtype=np.int64) << 38
+    methods = np.array([1 + i % 5 for i in range(count)], dtype=np.uint8)
+    bounds = np.where(methods == AnswerMethod.UNCERTIFIED, NO_BOUND, np.int64(1) << 30)
+    return [chunk_from_bytes(chunk) for chunk in results_to_chunks(ROUND, values, methods, bounds)]
+
+
+def test_the_ways_of_answering_are_the_wire_s() -> None:
+    wire = {
+        name.removeprefix("ANSWER_METHOD_"): number for name, number in types_pb2.AnswerMethod.items() if number
+    }
+    assert {method.name: method.value for method in AnswerMethod} == wire
+
+
+def test_rows_carry_statement_and_cell() -> None:
+    rows = list(Results.collect(ROUND, columns(), Labels(SCHEMA, STATEMENTS)))
+    assert rows[1] == Answer(0.25, 2.0**-10, AnswerMethod.LAPLACE, 0, ("f", "yes"))
+    assert rows[4] == Answer(1.0, math.inf, AnswerMethod.UNCERTIFIED, 1, ())
+
+
+def test_a_marginal_of_some_records_has_the_cells_of_the_whole_one() -> None:
+    some = Labels(SCHEMA, (Marginal(("sex", "smokes"), attribute("sex") == "f"), attribute("sex") == "f"))
+    assert list(some) == list(Labels(SCHEMA, STATEMENTS))
+    assert some.queries == 5
+
+
+def test_rows_without_statements() -> None:
+    assert {(row.statement, row.cell) for row in Results.collect(ROUND, columns())} == {(-1, ())}
+
+
+def test_values_are_exact() -> None:
+    results = Results.collect(ROUND, columns())
+    assert (results.values * 2.0**40 == results.raw_values).all()
+    assert results.counted()[AnswerMethod.SYNOPSIS] == 1
+
+
+def test_csv_and_arrow_hold_the_same() -> None:
+    results = Results.collect(ROUND, columns(), Labels(SCHEMA, STATEMENTS))
+    text = io.StringIO()
+    results.to_csv(text)
+    rows = list(csv.DictReader(io.StringIO(text.getvalue())))
+    table = results.to_arrow().to_pylist()
+    assert [row["method"] for row in rows] == [row["method"] for row in table]
+    assert [float(row["value"]) for row in rows] == [row["value"] for row in table]
+    assert rows[1]["cell"] == table[1]["cell"] == "f / yes"
+    assert results.to_dicts()[4]["bound"] is None
+
+
+def test_many_messages_are_joined() -> None:
+    parts = columns(3000)
+    assert len(parts) == 3
+    assert len(Results.collect(ROUND, parts)) == 3000
+
+
+@pytest.mark.parametrize("kept", [[0, 2], [1, 2], [0, 1], [0, 1, 1, 2], [], [0, 1, 2, 2]])
+def test_a_stream_with_a_gap_is_refused(kept: list[int]) -> None:
+    parts = columns(3000)
+    with pytest.raises(DataLoss):
+        Results.collect(ROUND, [parts[i] for i in kept])
+
+
+def test_another_round_s_message_is_refused() -> None:
+    with pytest.raises(DataLoss):
+        Results.collect("r2", columns())
+
+
+def test_statements_that_were_not_submitted_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="statements: stand for 4 queries, but there are 5"):
+        Results.collect(ROUND, columns(), Labels(SCHEMA, STATEMENTS[:1]))

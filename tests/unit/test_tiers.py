@@ -1,0 +1,41 @@
+"""The tiers of the tests: together they are all tests, and no test is in two."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+# With cases on both stores, with one in n of its cases in the quick tier, and left out of it.
+SOME = (
+    TESTS / "hostile" / "crash" / "test_random_kills.py",
+    TESTS / "unit" / "mechanisms" / "equilibrium" / "test_degenerate.py",
+    TESTS / "statistical" / "test_replay.py",
+)
+
+
+def collected(tier: str) -> list[str]:
+    """The ids of the tests of a tier, in order."""
+    options = ("--collect-only", "--override-ini", "addopts=--import-mode=importlib", "-q", "--tier", tier)
+    told = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, *map(str, SOME)],
+        cwd=TESTS.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return [line for line in told.splitlines() if "::" in line]
+
+
+def test_every_test_is_in_one_tier() -> None:
+    quick, rest, everything = (collected(tier) for tier in ("quick", "rest", "all"))
+    assert sorted(quick + rest) == sorted(everything)
+    assert len(set(everything)) == len(everything)
+    assert {each.partition("[")[0] for each in quick} == {each.partition("[")[0] for each in everything} - {
+        "tests/statistical/test_replay.py::test_released_rounds_are_replayed_by_other_processes"
+    }
+    (kills,) = (each for each in quick if "random_kills" in each)
+    assert "sqlite" in kills
+    least = "::test_the_least_of_every_option_is_played_or_refused["
+    assert 6 * sum(least in each for each in quick) == sum(least in each for each in everything)

@@ -1,0 +1,61 @@
+"""The scripts that count files and lines count code, and neither prose nor tests nor generated code."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).parents[2] / "tools"
+TREE = {
+    "client/equipoise/model/rounds.py": "class Round:\n    close_time: int = 0\n",
+    "client/equipoise/prose.py": '"""Words: close_time."""\n\n# close_time\nNOTE = "close_time is late"\n',
+    "client/equipoise/v1/types_pb2.py": "close_time = 1\n",
+    "server/equipoise_server/rows.py": 'ROW = {"close_time": 1}\n',
+    "server/equipoise_server/options.py": 'OPTION = "--close-time"\n',
+    "server/equipoise_server/other.py": "from a.b import closing\n\nclosing(close_times=1)\n",
+    "protos/types.proto": "message Round {\n  int64 close_time = 1;\n}\n",
+    "protos/comment.proto": "// close_time\nmessage Other {}\n",
+    "docs/rounds.md": "`close_time` is when it closes.\n",
+    "tests/test_rounds.py": "close_time = 1\n",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name, content in TREE.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    return tmp_path
+
+
+def told(script: str, *arguments: str) -> str:
+    """What a script prints."""
+    command = [sys.executable, str(TOOLS / script), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def test_files_are_counted_that_name_a_column_in_code(tree: Path) -> None:
+    printed = told("touched_files.py", "--tree", str(tree), "--files")
+    found = re.search(r" close_time +(\d+) +(\d+) +(\d+) +(\d+) +10\n((?:    .*\n)*)", printed)
+    assert found is not None
+    assert found.groups()[:4] == ("4", "3", "1", "1")
+    assert found[5].split() == [
+        "client/equipoise/model/rounds.py",
+        "server/equipoise_server/options.py",
+        "server/equipoise_server/rows.py",
+        "protos/types.proto",
+        "docs/rounds.md",
+    ]
+
+
+def test_lines_are_counted_without_generated_code(tree: Path) -> None:
+    printed = told("count_lines.py", "--tree", str(tree))
+    assert [" ".join(line.split()) for line in printed.splitlines()] == [
+        "client/equipoise 6 lines 2 files",
+        "server/equipoise_server 5 lines 3 files",
+        "the two packages together 11 lines 5 files",
+    ]

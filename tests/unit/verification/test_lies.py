@@ -1,0 +1,103 @@
+"""What a custodian who signs whatever it likes cannot say: the check of each lie's number finds it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from harness.small_custodian import BOUND, Told, signing_key
+from harness.verifying import found, log_of, with_evidence
+
+from equipoise.accounting import ZcdpEvent, charge_at
+from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.verification.checks import Check
+
+NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
+LIES: dict[str, tuple[Told, Check]] = {
+    "two rounds mixed": (Told(items={"seal": {"opened_root": "00" * 32}}), Check.ROUND),
+    "another dataset": (Told(items={"round": {"dataset_root": "00" * 32}}), Check.ROUND),
+    "a release of another sealing": (Told(items={"release": {"sealed_root": "00" * 32}}), Check.ROUND),
+    "an abort of another round": (Told(end="running", items={"abort": {"previous_root": "00" * 32}}), Check.ROUND),
+    "another number of records": (Told(items={"round": {"records": 401}}), Check.ROUND),
+    "another universe": (Told(items={"round": {"universe_size": 9}}), Check.ROUND),
+    "another's result": (Told(items={"result": {"analyst": "bob"}}), Check.ROUND),
+    "another's place": (Told(place=3), Check.ROUND),
+    "an item of another version": (Told(items={"release": {"version": 2}}), Check.ROUND),
+    "an item with a note": (Told(items={"result": {"note": "unread"}}), Check.ROUND),
+    "a schema that is none": (Told(items={"dataset": {"schema": {"a": 0}}}), Check.ROUND),
+    "another workload sealed": (Told(items={"workload": {"commitment": "00" * 32}}), Check.RECEIPT),
+    "no workload sealed": (Told(items={"workload": {"commitment": None}}), Check.RECEIPT),
+    "a workload beyond the share": (Told(items={"share": {"queries": 9}}), Check.WORKLOAD),
+    "a workload more sensitive than the share": (Told(items={"share": {"sensitivity": 3}}), Check.WORKLOAD),
+    "a workload of a larger support": (Told(items={"share": {"support": 3}}), Check.WORKLOAD),
+    "no results": (Told(items={"result": {"stream": None}}), Check.STREAM),
+    "a larger bound": (Told(bounds={2: BOUND + 1}), Check.BOUNDS),
+    "an uncertified answer with a bound": (Told(methods={2: AnswerMethod.UNCERTIFIED}), Check.BOUNDS),
+    "a certified answer without": (Told(bounds={2: NO_BOUND}), Check.BOUNDS),
+    "more uncertified than promised": (Told(items={"round": {"max_uncertified": 0}}), Check.BOUNDS),
+    "an answer that the synopsis does not give": (Told(values={4: 12345}), Check.ANSWERS),
+    "a synopsis answer without a synopsis": (
+        Told(synopsis=False, methods={1: AnswerMethod.SYNOPSIS}),
+        Check.ANSWERS,
+    ),
+    "a lower charge": (
+        Told(items={"result": {"charge": NOTHING | {"rho": 1}}}),
+        Check.CHARGE,
+    ),
+    "a cost that is not its parts'": (
+        Told(items={"round": {"analyst_cost": NOTHING | {"rho": 1}}}),
+        Check.CHARGE,
+    ),
+    "parts of another mechanism": (Told(items={"round": {"mechanism": "pooled"}}), Check.CHARGE),
+    "parts that are none": (
+        Told(items={"round": {"analyst_events": {"mechanism": "equilibrium", "events": 1}}}),
+        Check.CHARGE,
+    ),
+    "a charge at another order": (
+        Told(items={"round": {"unit": "analyst", "analyst_order": 5.5}}),
+        Check.CHARGE,
+    ),
+    "an order where rounds do not add": (
+        Told(items={"round": {"analyst_order": 5.5}, "result": {"charge": NOTHING}}, parts=()),
+        Check.CHARGE,
+    ),
+    "no order where rounds add": (Told(items={"round": {"unit": "analyst"}}), Check.CHARGE),
+    "a charge for a round that never was sealed": (
+        Told(end="open", items={"charge": {"state": "spent"}}),
+        Check.CHARGE,
+    ),
+    "nothing charged for a round that ran": (
+        Told(end="running", items={"charge": {"state": "none"}}),
+        Check.CHARGE,
+    ),
+}
+
+
+@pytest.mark.parametrize(("told", "check"), LIES.values(), ids=LIES.keys())
+def test_what_is_signed_and_wrong_is_found(told: Told, check: Check) -> None:
+    bundle = told.bundle(log_of())
+    assert found(bundle) is check
+
+
+def test_a_charge_at_a_renyi_order_is_recomputed() -> None:
+    part = ZcdpEvent("game", Fraction(1, 7))
+    cost = charge_at([part], 5.5)
+    charge = NOTHING | {"delta": cost.delta, "divergence": cost.divergence}
+    items: dict[str, dict[str, object]] = {
+        "round": {"unit": "analyst", "analyst_order": 5.5},
+        "result": {"charge": charge},
+    }
+    assert found(Told(parts=(part,), items=items).bundle(log_of())) is None
+    less = items | {"result": {"charge": charge | {"divergence": cost.divergence - 1}}}
+    assert found(Told(parts=(part,), items=less).bundle(log_of())) is Check.CHARGE
+
+
+def test_keys_that_signed_nothing_are_not_carried_along() -> None:
+    bundle = Told().bundle(log_of())
+    keys = sorted([*bundle.evidence.keys, signing_key(5).verifier.to_text()])
+    assert found(with_evidence(bundle, keys=tuple(keys))) is Check.HISTORY
+
+
+def test_keys_that_signed_are_all_named_though_the_reader_knows_them() -> None:
+    bundle = Told().bundle(log_of())
+    assert found(with_evidence(bundle, keys=())) is Check.HISTORY

@@ -1,0 +1,254 @@
+"""Canonical maps: what is hashed, stored or compared follows from keys that are written out, and no name in code.
+
+`canonical_maps.json` holds the exact text of one value of every map, and its SHA-256.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import page_reader
+
+import equipoise
+import equipoise_server
+from equipoise.accounting import (
+    ApproximateDpEvent,
+    Cost,
+    Mixture,
+    PureDpEvent,
+    RenyiEvent,
+    ThresholdTests,
+    ZcdpEvent,
+    events_to_json,
+)
+from equipoise.model.accounts import Account, Budget
+from equipoise.model.rounds import Ending, SessionTerms, Share, Terms
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.records import items
+from equipoise.records.canonical import canonical_json
+from equipoise.records.codec import Codec, codec_of
+from equipoise_server.game.parameters import GameParameters
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.histogram import HistogramParameters
+from equipoise_server.mechanisms.independent_noise import NoiseParameters
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivityParameters
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
+from equipoise_server.mechanisms.online.plan import OnlineParameters
+from equipoise_server.mechanisms.online_private.epochs import EpochParameters
+from equipoise_server.mechanisms.online_private.question import Scale
+from equipoise_server.mechanisms.pooled.demand import Demand
+from equipoise_server.mechanisms.pooled.direct import Chances
+from equipoise_server.mechanisms.pooled.family import Family
+from equipoise_server.mechanisms.pooled.plan import PooledParameters
+from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
+from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
+from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
+from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
+from equipoise_server.mechanisms.small_db import SmallDatabaseParameters
+from equipoise_server.mechanisms.weights.plan import WeightsParameters
+from equipoise_server.rounds.budget_views import ACCOUNT
+from equipoise_server.rounds.datasets import NewDataset
+from equipoise_server.rounds.opening import open_request
+from equipoise_server.rounds.seeds import bound_seed, setting_fields
+from equipoise_server.rounds.store.rounds import (
+    plan_to_json,
+    recorded_plan,
+    recorded_terms,
+    terms_to_json,
+)
+
+EXPECTED: dict[str, dict[str, str]] = json.loads(
+    Path(__file__).with_name("canonical_maps.json").read_text(encoding="utf-8")
+)
+HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
+LAPLACE, GAUSSIAN = LaplaceNoise(HALF), GaussianNoise(Fraction(9, 4))
+SHARES = (Share("ann", 2, 3), Share("bob", 4, 5, 6, 7))
+BUDGET = Budget(1, 1e-6)
+GAME = GameParameters("mixed", 10, 2, 3, 1, 4, 5)
+REPAIR = RepairParameters(7, HALF, LAPLACE, {"ann": 1}, 8, (9, 10))
+PLACES = AnalystRepairParameters(
+    7, HALF, RepairPlaces(1, THIRD, 2), PrivateWeights(3, HALF, THIRD, HALF, 4), 5, 6, 7, 8
+)
+EPOCHS = EpochParameters(Scale(1, 2), 3, 4, 5, HALF, 6, 7, -8, THIRD, GAUSSIAN, 9, 10, (11, 12))
+PARAMETERS: dict[str, Any] = {
+    "histogram": HistogramParameters(LAPLACE, THIRD),
+    "independent noise": NoiseParameters(GAUSSIAN, 4, 5),
+    "small database": SmallDatabaseParameters(2, HALF, 3),
+    "low sensitivity": LowSensitivityParameters(THIRD, 100, EPOCHS),
+    "epochs": EPOCHS,
+    "online": OnlineParameters(1, HALF, -2, LAPLACE, 3, 4, (5, 6), True),
+    "weights": WeightsParameters(1, HALF, GAUSSIAN, THIRD, 2, 3, -4),
+    "equilibrium, query": EquilibriumParameters(GAME, REPAIR),
+    "equilibrium, analyst": EquilibriumParameters(GAME, PLACES),
+    "pooled": PooledParameters(
+        Family((2, 3), 2, 6), Demand(1, GAUSSIAN, -2), 3, THIRD, Chances(0.5, 1), 4, 5, REPAIR
+    ),
+}
+PLAN = Plan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 1, 2, 3, 4)
+TERMS = Terms(
+    "flights", SHARES, BUDGET, None, "query", 0.05, "online", {"noise": "laplace"}, session=SessionTerms(3, 60)
+)
+SETTING = PublicParameters(100, 6, SHARES, "query", BUDGET, Budget(2, 1e-7), 0.05, {"rounds": 3}, (2, 3))
+EVENTS = (
+    ZcdpEvent("answers", HALF, 2),
+    PureDpEvent("tests", THIRD, 3),
+    ApproximateDpEvent("samplers", HALF, THIRD),
+    Mixture("game", 4, HALF, THIRD, HALF, THIRD),
+    ThresholdTests("tests", 5, HALF, THIRD, HALF, THIRD),
+    RenyiEvent("lost", Fraction(5), HALF),
+)
+ACCOUNTS = Account("data/flights", BUDGET, Budget(0.5, 1e-6), Budget(0.75, 1e-6), 5.0, 0.25, 0.5)
+SCHEMA = Schema((Attribute("colour", ("red", "blue")),))
+NEW = NewDataset("flights", "flights.csv", SCHEMA, BUDGET, BUDGET)
+
+
+ROOT, DIGEST, NONCE = b"\1" * 32, b"\2" * 32, b"\3" * 32
+HEAD = items.JournalHead(9, DIGEST)
+CHARGES = (items.AccountCharge("data/flights", Cost(rho=7)),)
+SETTLED = (items.SettledCharge("data/flights", Cost(rho=7), "spent"),)
+RECORDED_TERMS, RECORDED_PLAN = recorded_terms(TERMS), recorded_plan(PLAN)
+ITEM_VALUES: list[Any] = [
+    items.KeyItem("log", DIGEST, b"\4" * 8, 5),
+    items.RestorationItem(6, ROOT, 7),
+    items.DatasetItem("flights", {"attributes": [], "version": 1}, 100, 5),
+    items.DataItem("flights", DIGEST, HEAD),
+    items.RoundItem(
+        round_id="r-1",
+        dataset="flights",
+        dataset_root=ROOT,
+        unit="query",
+        data_budget=RECORDED_TERMS.data_budget,
+        analyst_budget=None,
+        beta=0.05,
+        mechanism="online",
+        error_bound=1,
+        max_uncertified=2,
+        analyst_cost=None,
+        analyst_events={"events": []},
+        analyst_order=5.0,
+        seed_commitment=DIGEST,
+        open_time=5,
+        close_time=6,
+        release_grid_seconds=60,
+        records=100,
+        universe_size=6,
+        session=items.RecordedSession(Ending.STOP, 3, 2, 60),
+    ),
+    items.PlanItem("r-1", RECORDED_TERMS, SHARES, RECORDED_PLAN, HEAD),
+    items.ShareItem("r-1", "ann", 1, 2, 3, 4),
+    items.SealItem("r-1", ROOT, NONCE),
+    items.ReservationItem("r-1", CHARGES, HEAD, 5),
+    items.WorkloadItem("r-1", "ann", None),
+    items.ReleaseItem("r-1", ROOT, 5, items.RecordedSynopsis(DIGEST, 3)),
+    items.SpendingItem("r-1", CHARGES, HEAD, 5, DIGEST),
+    items.ResultItem("r-1", "ann", items.RecordedStream(DIGEST, 1, 2), Cost(epsilon=3)),
+    items.AbortItem("r-1", ROOT, "the power failed", 5),
+    items.SettlementItem("r-1", SETTLED, HEAD),
+    items.ChargeItem("r-1", "ann", Cost(), "none"),
+    items.AccessItem("r-1", "the auditor", 5),
+    items.DestructionItem("r-1", 5),
+]
+
+
+def texts() -> dict[str, str]:
+    """The text of one value of every map."""
+    return {
+        **{f"parameters of {name}": value.to_json() for name, value in PARAMETERS.items()},
+        **{f"item {items.NAMES[type(item)]}": items.ITEMS[type(item)].to_text(item) for item in ITEM_VALUES},
+        "plan": plan_to_json(PLAN),
+        "terms": terms_to_json(TERMS),
+        "public parameters": canonical_json(setting_fields(SETTING)).decode(),
+        "events": events_to_json("online", EVENTS),
+        "an account that has another cap": ACCOUNT.to_text(ACCOUNTS),
+        "request to open": open_request(TERMS, "olga", "once").content.hex(),
+        "request to register": NEW.request("olga", "once").content.hex(),
+        "bound seed": bound_seed(bytes(32), b"n" * 32, b"d" * 32, SETTING, PLAN).hex(),
+    }
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_every_map_writes_the_text_on_file(name: str) -> None:
+    text = texts()[name]
+    assert {"text": text, "sha256": sha256(text.encode()).hexdigest()} == EXPECTED[name]
+
+
+def test_every_map_has_its_text_on_file() -> None:
+    assert texts().keys() == EXPECTED.keys()
+
+
+@pytest.mark.parametrize("value", PARAMETERS.values(), ids=PARAMETERS)
+def test_attributes_and_classes_can_be_called_anything(value: Any) -> None:
+    renamed = renamed_clone(value)
+    assert not {field.name for field in dataclasses.fields(renamed)} & {f.name for f in dataclasses.fields(value)}
+    written: Codec[Any] = codec_of(type(renamed))
+    assert written.to_text(renamed) == value.to_json()
+    assert written.from_text(value.to_json(), "it") == renamed
+    assert type(value).from_json(value.to_json()) == value
+
+
+def test_a_reader_of_the_page_alone_reads_every_item() -> None:
+    texts = {
+        name.removeprefix("item "): each["text"] for name, each in EXPECTED.items() if name.startswith("item ")
+    }
+    assert texts.keys() == set(items.NAMES.values())
+    for name, text in texts.items():
+        assert page_reader.read(text)["item"] == name
+
+
+def test_every_item_has_a_value_here() -> None:
+    assert {type(item) for item in ITEM_VALUES} == set(items.NAMES)
+
+
+@pytest.mark.parametrize("item", ITEM_VALUES, ids=lambda item: items.NAMES[type(item)])
+def test_items_read_back_and_their_attributes_can_be_called_anything(item: Any) -> None:
+    content = items.ITEMS[type(item)].to_bytes(item)
+    assert items.read_item(content, type(item)) == item
+    renamed, constants = renamed_clone(item), {"item": items.NAMES[type(item)], "version": 1}
+    assert codec_of(type(renamed), constants).to_bytes(renamed) == content
+
+
+def renamed_clone(value: Any) -> Any:
+    """The same value of a class that has other names for everything but declares the same keys."""
+    declared = [
+        (f"other_{number}", field.type, dataclasses.field(metadata=field.metadata))
+        for number, field in enumerate(dataclasses.fields(value))
+    ]
+    clone = dataclasses.make_dataclass("Other", declared, frozen=True)
+    return clone(*(getattr(value, field.name) for field in dataclasses.fields(value)))
+
+
+# Where objects are written that are hashed, signed, stored or compared as requests.
+HASHED = [
+    *Path(equipoise.__file__).parent.joinpath("records").glob("*.py"),
+    Path(equipoise.__file__).parent / "accounting" / "events.py",
+    Path(equipoise.__file__).parent / "model" / "journal.py",
+    *Path(equipoise_server.__file__).parent.joinpath("mechanisms").rglob("*.py"),
+    *Path(equipoise_server.__file__).parent.joinpath("rounds").rglob("seeds.py"),
+    *Path(equipoise_server.__file__).parent.joinpath("rounds").rglob("opening.py"),
+    *Path(equipoise_server.__file__).parent.joinpath("rounds").rglob("budget_views.py"),
+    *Path(equipoise_server.__file__).parent.joinpath("rounds", "store").glob("*.py"),
+]
+BY_NAME = {"asdict", "astuple", "vars", "__dict__", "_asdict"}
+
+
+def test_the_modules_that_write_what_is_hashed_are_where_they_are_looked_for() -> None:
+    names = {path.name for path in HASHED}
+    assert names >= {"items.py", "public_facts.py", "events.py", "journal.py", "plan.py", "seeds.py", "opening.py"}
+    assert names >= {"rounds.py", "step_records.py", "results.py", "budget_views.py"}
+
+
+@pytest.mark.parametrize("path", HASHED, ids=lambda path: "/".join(path.parts[-2:]))
+def test_nothing_is_written_by_the_names_of_attributes(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    used |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    used |= {name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in node.names}
+    assert not used & BY_NAME

@@ -1,0 +1,120 @@
+"""All that the tools which play rounds import from the two packages and from the tests.
+
+After names or modules have moved, this file is changed and no other.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from harness.rounds_bench import SALT, Bench
+from harness.session_terms import attached
+from harness.session_terms import release as release_sessions
+
+import equipoise_server.rounds.runner
+import equipoise_server.rounds.worker
+import equipoise_server.sessions.process
+import equipoise_server.sessions.worker
+from equipoise.accounting import Cost
+from equipoise.errors import EquipoiseError
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import SessionTerms, Share, Terms
+from equipoise.queries.predicates import attribute
+from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.statements import (
+    CappedSum,
+    CountDistinct,
+    Marginal,
+    Quantile,
+    Statement,
+    Statistic,
+    Variance,
+)
+from equipoise.queries.statistics import Databases
+from equipoise.queries.workload_compiler import compile_alone, compile_statistic, compile_workload
+from equipoise.records.bundle import Bundle
+from equipoise.records.evidence import Evidence
+from equipoise.records.signed_notes import VerifierKey
+from equipoise.results import Labels, Results
+from equipoise.verification.checks import CheckFailed, VerifierInputs, verify
+from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
+from equipoise.wire.statements import statement_to_bytes
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.online.interface import play
+from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
+from equipoise_server.rounds.datasets import Counting
+from equipoise_server.rounds.store.results import read_synopsis
+from equipoise_server.rounds.worker import serve_job
+from equipoise_server.sessions.worker import serve_session
+
+# Where the server takes the functions that its worker processes serve, first of a round and then of a session; and
+# where these processes take the function that binds a seed to its round.
+WORKERS = (
+    (equipoise_server.rounds.runner, "serve_job"),
+    (equipoise_server.sessions.process, "serve_session"),
+)
+SEED_BINDINGS = (
+    (equipoise_server.rounds.worker, "bound_seed"),
+    (equipoise_server.sessions.worker, "bound_seed"),
+)
+
+__all__ = [
+    "MECHANISMS",
+    "SALT",
+    "SEED_BINDINGS",
+    "SESSION_MECHANISMS",
+    "WORKERS",
+    "Attribute",
+    "Bench",
+    "Budget",
+    "Bundle",
+    "CappedSum",
+    "CheckFailed",
+    "Cost",
+    "CountDistinct",
+    "Counting",
+    "Databases",
+    "EquipoiseError",
+    "Evidence",
+    "Labels",
+    "Marginal",
+    "Outcome",
+    "Plan",
+    "PublicParameters",
+    "Quantile",
+    "Results",
+    "Schema",
+    "SessionTerms",
+    "SessionWorkload",
+    "Share",
+    "Statement",
+    "Statistic",
+    "Terms",
+    "Variance",
+    "VerifierInputs",
+    "VerifierKey",
+    "answers_from_chunk",
+    "attached",
+    "attribute",
+    "bin_labels",
+    "chunk_from_bytes",
+    "compile_alone",
+    "compile_statistic",
+    "compile_workload",
+    "epsilon_for",
+    "mechanism",
+    "play",
+    "read_synopsis",
+    "release_sessions",
+    "serve_job",
+    "serve_session",
+    "statement_to_bytes",
+    "verify",
+    "workload_to_bytes",
+]
