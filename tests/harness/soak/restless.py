@@ -140,7 +140,7 @@ class RestlessOperator:
                     case 2:
                         auditing.ask(lambda it: next(it.journal()))
                     case 3:
-                        dataset = asking.ask(lambda it, of=known[-1]: it.round(of)).round.dataset  # type: ignore[misc]
+                        dataset = asking.ask(lambda it, of=known[-1]: it.round(of)).round.terms.dataset  # type: ignore[misc]
                         asking.ask(lambda it, of=dataset: list(it.accounts(of)))  # type: ignore[misc]
                         asking.ask(self._plan(dataset))
                     case 4:
