@@ -129,7 +129,7 @@ def with_law(patches: pytest.MonkeyPatch, change: Callable[[int], int], scale: F
         assert isinstance(law, DiscreteGaussian)
         return DiscreteGaussian(law.variance * scale**2)
 
-    patches.setattr(histogram_module, "law_of", other)
+    patches.setattr(histogram_module, "noise_distribution", other)
 
 
 def column_norm(patches: pytest.MonkeyPatch) -> None:

@@ -164,7 +164,7 @@ def scaled_noise(patches: pytest.MonkeyPatch) -> None:
         assert isinstance(law, DiscreteGaussian)
         return DiscreteGaussian(law.variance * 81 / 100)
 
-    patches.setattr(independent_noise, "law_of", smaller)
+    patches.setattr(independent_noise, "noise_distribution", smaller)
 
 
 def realised_charge(patches: pytest.MonkeyPatch) -> None:

@@ -270,9 +270,9 @@ def _amount(text: Any) -> Fraction:
 
 
 def _count(value: Any) -> int:
-    if int(value) < 0:
-        raise ValueError("events: a part cannot happen less than never")
-    return int(value)
+    if type(value) is not int or value < 0:
+        raise ValueError("events: how often a part happens is a whole number, not below 0")
+    return value
 
 
 def _written(value: Fraction) -> str:

@@ -187,6 +187,11 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
         public = (terms.mechanism, terms.error_bound, terms.max_uncertified, terms.analyst_cost)
         if same != public or json.loads(plan.analyst_events) != terms.analyst_events:
             raise VerificationFailed(f"{held.opened}: the plan is not the public parameters")
+        missing = terms.analyst_budget is None
+        if missing != (terms.analyst_cost is None) or (missing and held.session is None):
+            raise VerificationFailed(
+                f"{held.opened}: analysts have a cost without a budget, or a budget without a cost"
+            )
         if held.session is not None:
             check_session_terms(held)
         _check_cost(held, "data", terms.data_budget, plan.data_cost, plan.data_events)

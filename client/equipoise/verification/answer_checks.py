@@ -147,11 +147,15 @@ def _expected_charge(proven: ProvenRound) -> Cost:
         raise VerificationFailed(f"the announced cost, {_shown(announced)}, is not the sum of the announced parts")
     if not pairs_hold(parts):
         raise VerificationFailed("the pair of an announced part does not follow from what the part is made of")
+    if proven.round.analyst_budget is None and proven.round.session is None:
+        raise VerificationFailed("a round has no budget for its analysts")
     if (proven.round.analyst_cost is None) != (proven.round.analyst_budget is None):
         raise VerificationFailed("a session that does not protect its analysts has a budget for them, or a cost")
     order = proven.round.analyst_order
     if (order is None) is not (proven.round.unit == "query"):
         raise VerificationFailed("rounds add on accounts of unit = analyst, at an order, and on no others")
+    if order is not None and not order > 1:
+        raise VerificationFailed(f"an account counts at a Renyi order above 1, and not at {order:g}")
     return announced if order is None else charge_at(parts, order)
 
 

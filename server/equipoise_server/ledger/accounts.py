@@ -172,13 +172,15 @@ def widened(limit: Cost, committed: Cost) -> Cost:
 def total_with(held: Account, cost: Cost) -> Cost:
     """What would be committed with one more charge. Raises `BudgetExhausted` if the cap does not allow it."""
     added = cost if held.composition is Composition.PARALLEL else held.committed + cost
-    if not fits(added, held.cap, held.limit):
+    # A write-off may have widened the stored limit, so that the table's CHECK holds: the cap's own limit decides.
+    limit = limits(held.cap)
+    if not (fits(added, held.cap, limit) and fits(added, held.cap, held.limit)):
         problem = (
             f"account {held.name}: this round does not fit under the cap of "
             f"epsilon {held.cap.epsilon:g} at delta {held.cap.delta:g}"
         )
         if held.composition is Composition.SEQUENTIAL:
-            problem += f"; {room_in_words(held.cap, held.limit, held.committed)}"
+            problem += f"; {room_in_words(held.cap, limit, held.committed)}"
         raise BudgetExhausted(problem)
     return combined([held.committed, cost], held.composition, held.cap)
 

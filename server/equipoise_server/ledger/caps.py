@@ -12,7 +12,8 @@ course of events `sum d_k <= D` and `sum delta_k <= Delta`, all results together
 `min(e, a e^2 / 2)` and `d` (`equipoise.accounting.charge_at`).
 
 **Accounts where the worst round counts** have no order. **Theorem 2.** Where what is protected lives in one round,
-and what that round costs was fixed before it, all results together are as private as that round is alone. So each
+what that round costs was fixed before it, and the analyst's other statements were not chosen by its own answers,
+all results together are as private as that round is alone. So each
 round is converted by itself, at the order that is best for it.
 
 `Delta` is half of the cap's delta, and `D` the largest divergence that `dp_accounting` converts, at `a` and the
@@ -26,6 +27,7 @@ import math
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from enum import StrEnum
+from functools import lru_cache
 
 from equipoise.accounting import DELTA_UNIT, ORDERS, OUTWARD, RHO_UNIT, Cost
 from equipoise.errors import InvalidArgument
@@ -88,6 +90,7 @@ def usual_order(cap: Cap) -> float:
     return max(ORDERS, key=lambda order: limits(Cap(cap.epsilon, cap.delta, order)).divergence / order)
 
 
+@lru_cache(maxsize=4096)
 def limits(cap: Cap) -> Cost:
     """The largest amounts that each alone stay within the cap, rounded down; at an order both together do, too."""
     if cap.order is not None:
