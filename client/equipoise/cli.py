@@ -95,3 +95,7 @@ app = lazy_app(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command. Exit codes: 0, 1 for a refusal or failure in one clear line, 2 for wrong usage."""
     run(app, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -165,3 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"error: equipoise-server needs packages of its own: {needed}. Not installed: {', '.join(missing)}"
         )
     run(app, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -7,14 +7,17 @@ it is given and commits nothing.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
+from fractions import Fraction
 
 from sqlalchemy import Connection
 
-from equipoise.accounting import Cost
+from equipoise.accounting import DELTA_UNIT, OUTWARD, RHO_UNIT, Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
+from equipoise_server.conversion import epsilon_at
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import (
     Account,
@@ -125,8 +128,8 @@ def _missing(held: Account | None, known: Cost, order: float | None, finding: Fi
     if finding is Finding.MISSING:
         return Cost() if held is None else _rest(held)
     if held is not None and known != Cost() and order != held.cap.order:
-        # The other copy opened the account at another order, at which nothing here can be counted.
-        return _rest(held)
+        # Both copies may have been used: nothing is left, and what the other one spent is not counted as less.
+        return _largest(_rest(held), _at_own_order(known, order, held.cap))
     if held is None or finding is Finding.FORKED:
         return known
     if held.composition is Composition.PARALLEL:
@@ -138,6 +141,28 @@ def _rest(held: Account) -> Cost:
     """All that is left: whatever was spent, together with what is known it was within the cap."""
     whole = Cost(epsilon=held.limit.epsilon, delta=held.limit.delta, divergence=held.limit.divergence)
     return whole if held.composition is Composition.PARALLEL else _difference(whole, held.committed)
+
+
+def _at_own_order(known: Cost, order: float | None, cap: Cap) -> Cost:
+    """Bound at the account's own order what another copy counted at `order`; of both, nothing where one has none.
+
+    `D_a` grows with `a`, so a divergence at a larger order bounds that at a smaller one. Otherwise it is converted
+    to a pair, at a quarter of the cap's delta, whose epsilon bounds the divergence at every order.
+    """
+    if cap.order is None or order is None:
+        return Cost()
+    if cap.order <= order:
+        return Cost(delta=known.delta, divergence=known.divergence)
+    epsilon = epsilon_at(known.divergence, order, cap.delta / 4 / OUTWARD) * OUTWARD
+    return Cost(
+        delta=known.delta + math.ceil(cap.delta / 4 * DELTA_UNIT),
+        divergence=math.ceil(Fraction(epsilon) * RHO_UNIT),
+    )
+
+
+def _largest(one: Cost, other: Cost) -> Cost:
+    """The larger of both, amount by amount."""
+    return Cost(*map(max, astuple(one), astuple(other)))
 
 
 def _add(connection: Connection, held: Account, missing: Cost) -> None:

@@ -183,6 +183,8 @@ def test_parts_read_back_and_have_one_spelling() -> None:
         '{"events":[{"event":"ZCDpEvent","name":"game","rho":"-1/9","times":1}]}',
         '{"events":[{"event":"ZCDpEvent","name":"game","rho":0.5,"times":1}]}',
         '{"events":[{"event":"x","name":"y","times":1}]}',
+        '{"events":[{"event":"ZCDpEvent","name":"game","rho":"5/1","times":0.99}]}',
+        '{"events":[{"event":"ZCDpEvent","name":"game","rho":"5/1","times":true}]}',
     ):
         with pytest.raises(ValueError, match="events"):
             accounting.events_from_json(wrong)

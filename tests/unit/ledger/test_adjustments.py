@@ -169,6 +169,14 @@ def test_more_than_a_cap_allows_can_be_written_off_and_then_nothing_fits(store: 
     reserve(store, "r0", {DATA: Cost(divergence=1)})
 
 
+def test_a_delta_beyond_its_limit_leaves_room_for_nothing(store: Store) -> None:
+    """Whatever of the divergence is left: the two limits are not traded for one another."""
+    limit = limits(at_order("cap", Cap(1.0, 1e-6)))
+    lose(store, {DATA: Cost(delta=limit.delta + 1)}, Finding.BEHIND)
+    with pytest.raises(BudgetExhausted):
+        reserve(store, "r0", {DATA: Cost(divergence=1)})
+
+
 def test_a_mark_that_was_written_off_is_good_again_and_another_is_not(store: Store) -> None:
     with store.read() as connection:
         assert compare(connection, Snapshot(99, b"\1" * 32, {})) is Finding.BEHIND

@@ -14,6 +14,10 @@ from equipoise.verification.checks import Check
 
 NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
 LIES: dict[str, tuple[Told, Check]] = {
+    "an order that is none": (
+        Told(items={"round": {"unit": "analyst", "analyst_order": 0.5}}),
+        Check.CHARGE,
+    ),
     "two rounds mixed": (Told(items={"seal": {"opened_root": "00" * 32}}), Check.ROUND),
     "another dataset": (Told(items={"round": {"dataset_root": "00" * 32}}), Check.ROUND),
     "a release of another sealing": (Told(items={"release": {"sealed_root": "00" * 32}}), Check.ROUND),
