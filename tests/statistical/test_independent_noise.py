@@ -50,8 +50,8 @@ Switch = Callable[[pytest.MonkeyPatch], None]
 both = pytest.mark.parametrize("mechanism", [LAPLACE, GAUSSIAN], ids=lambda each: each.name)
 
 GUARANTEES = {
-    "laplace": "`laplace`, of scale `moved / epsilon`, is epsilon-DP",
-    "gaussian": "`gaussian`, of variance `v`, costs `moved / (2 v)` in zCDP",
+    "laplace": "`laplace`, of scale `l1_sensitivity / epsilon`, is epsilon-DP",
+    "gaussian": "`gaussian`, of variance `v`, costs `l1_sensitivity / (2 v)` in zCDP",
 }
 FOR_ANALYSTS = (
     "Given the shares, an analyst's answers are a function of its own workload, the data and its own noise; "
@@ -106,15 +106,15 @@ def test_the_guarantees_are_what_is_enumerated(mechanism: IndependentNoise) -> N
     assert GUARANTEES[mechanism.name] in written
     assert FOR_ANALYSTS in written
     parameters = NoiseParameters.from_json(mechanism.plan(SETTING).parameters)
-    assert parameters.moved == 3
-    law, cost = parameters.noise.law(parameters.moved), mechanism.plan(SETTING).data_cost
+    assert parameters.l1_sensitivity == 3
+    law, cost = parameters.noise.law(parameters.l1_sensitivity), mechanism.plan(SETTING).data_cost
     if isinstance(law, DiscreteLaplace):
         assert (cost.rho, cost.epsilon) == (0, 5 * 10**12)
-        assert law.rate * parameters.moved == 5
+        assert law.rate * parameters.l1_sensitivity == 5
     else:
         assert isinstance(law, DiscreteGaussian)
         assert cost.epsilon == 0
-        assert cost.rho == -(-(10**12) * parameters.moved // (2 * law.variance))
+        assert cost.rho == -(-(10**12) * parameters.l1_sensitivity // (2 * law.variance))
 
 
 @both
@@ -192,7 +192,7 @@ def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:
         progress: Progress,
     ) -> Outcome:
         asked = sum(workload.l1_sensitivity for workload in workloads.values())
-        parameters = replace(NoiseParameters.from_json(plan.parameters), moved=asked)
+        parameters = replace(NoiseParameters.from_json(plan.parameters), l1_sensitivity=asked)
         plan = replace(plan, parameters=parameters.to_json())
         return run(mechanism, setting, plan, histogram, workloads, seed, progress)
 
@@ -236,7 +236,7 @@ def test_the_mutant_is_caught(
 def test_noise_depends_on_shares_alone(mechanism: IndependentNoise) -> None:
     """A share that is not used up, or whose analyst stays away, is paid for with noise all the same."""
     more = replace(SETTING, shares=(*SETTING.shares, Share("c", 4, 9)))
-    assert NoiseParameters.from_json(mechanism.plan(more).parameters).moved == 3 + 8
+    assert NoiseParameters.from_json(mechanism.plan(more).parameters).l1_sensitivity == 3 + 8
     scales = {
         NoiseParameters.from_json(mechanism.plan(replace(SETTING, shares=shares)).parameters)
         for shares in itertools.permutations(SETTING.shares)
