@@ -36,7 +36,7 @@ from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.wire.results import ANSWERS_TO_STATEMENT, answers_from_chunk, answers_to_chunk
 from equipoise.wire.session_workload import compile_statement
-from equipoise_server.ledger.rollback_guard import answers_given
+from equipoise_server.ledger.guard_comparison import answers_given
 from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.rounds.context import Context
