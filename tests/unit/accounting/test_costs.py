@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from types import ModuleType
@@ -170,6 +171,14 @@ def test_parts_are_charged_once_rounded_up() -> None:
     assert accounting.charge_of(thirds) == Cost(rho=1)
 
 
+@pytest.mark.parametrize("field", ["probability", "rho_of_one"])
+def test_a_mixture_whose_numbers_are_below_all_doubles_costs_something(field: str) -> None:
+    mixture = accounting.Mixture("play", 9, Fraction(1, 2), Fraction(1, 10**5), Fraction(1), Fraction(0))
+    least = replace(mixture, **{field: Fraction(1, 10**400)})
+    assert accounting.charge_at([least], 5.0).divergence > 0
+    assert accounting.charge_at([replace(mixture, **{field: Fraction(0)})], 5.0).divergence == 0
+
+
 def test_parts_read_back_and_have_one_spelling() -> None:
     text = accounting.events_to_json("equilibrium", PARTS)
     assert accounting.events_from_json(text) == PARTS
@@ -183,6 +192,12 @@ def test_parts_read_back_and_have_one_spelling() -> None:
         '{"events":[{"event":"ZCDpEvent","name":"game","rho":"-1/9","times":1}]}',
         '{"events":[{"event":"ZCDpEvent","name":"game","rho":0.5,"times":1}]}',
         '{"events":[{"event":"x","name":"y","times":1}]}',
+        text.replace(":", ": ", 1),
+        text.replace('"rho":"1/3000000000000"', '"rho":"2/6000000000000"'),
+        text.replace('"name":"game"', '"name":"game","name":"game"'),
+        text.replace('"name":"game"', '"name":"game","note":1'),
+        text.replace('"events":', '"events":[],"events":'),
+        text[:-1] + ',"note":1}',
         '{"events":[{"event":"ZCDpEvent","name":"game","rho":"5/1","times":0.99}]}',
         '{"events":[{"event":"ZCDpEvent","name":"game","rho":"5/1","times":true}]}',
     ):
