@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.accounting import Cost
-from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.model.accounts import Account, AccountCharge, Budget, JournalEntry
 from equipoise.model.datasets import Dataset
 from equipoise.model.identities import Caller, Identity, Role
 from equipoise.model.log import ItemOpening, RecordOpening, SealedSeed

@@ -1,14 +1,15 @@
 """An account's charges for anybody's accountant: named parts, each with its proven guarantee, as one JSON object.
 
     {"version": 4, "account": ..., "composition": "sum" | "worst", "cap": {"epsilon": ..., "delta": ...},
-     "order": ..., "divergence": ..., "max_divergence": ..., "delta": ..., "max_delta": ..., "sums": [[{"round": ..., "state": ..., "mechanism": ..., "events": [...]}, ...], ...]}
+     "order": ..., "divergence": ..., "max_divergence": ..., "delta": ..., "max_delta": ...,
+     "sums": [[{"round": ..., "state": ..., "mechanism": ..., "events": [...]}, ...], ...]}
 
 Charges within one of the `sums` compose; the account's total is the largest of them, as for composition "worst"
 every protected unit lives in one round only. `order`: for composition "sum" the Renyi order at which the account
 counts, for good; null for "worst", where each round is converted by itself, at the order that suits it best. With
-an order, `divergence` and `delta` are what counts, and `max_divergence` and `max_delta` the two limits, each of which
-is held for itself; without one they are 0. `state`: "reserved",
-"spent" or "written off"; each counts. An event is one of these, with fractions as `numerator/denominator`:
+an order, `divergence` and `delta` are what counts, and `max_divergence` and `max_delta` the two limits, each held
+for itself; without one they are 0. `state`: "reserved", "spent" or "written off"; each counts. An event is one of
+these, with fractions as `numerator/denominator`:
 
     {"event": "ZCDpEvent", "name": ..., "rho": ..., "times": ...}     that many mechanisms, each rho-zCDP
     {"event": "pure", "name": ..., "epsilon": ..., "times": ...}      each epsilon-DP, so (epsilon^2 / 2)-zCDP

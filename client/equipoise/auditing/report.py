@@ -69,8 +69,8 @@ def as_markdown(audit: Audit) -> str:
         ),
         "## Budgets",
         "Epsilon bounds what anybody can learn: about one person in the table (accounts `data/...`), or about one "
-        "analyst's questions (accounts `analyst/...`). All is at the cap's delta; spent includes reserved. Where rounds "
-        "add, what is counted keeps both limits, each for itself, which is what makes the cap hold.",
+        "analyst's questions (accounts `analyst/...`). All is at the cap's delta; spent includes reserved. Where "
+        "rounds add, what is counted stays within both limits, each for itself: that makes the cap hold.",
         _table(
             ("account", "spent", "of a cap of", "delta", "charges", "counted"),
             map(_account_row, audit.standing),

@@ -33,7 +33,7 @@ class Counted:
 
     @property
     def in_words(self) -> str:
-        """Order, divergence and delta, each of its limit, in the words that every command, page and refusal uses."""
+        """Divergence and delta, each of its limit, and the order, as every command, page and refusal says it."""
         if self.order is None:
             return "only the worst round counts"
         divergence = f"divergence {counted_digits(self.divergence)} of {left_digits(self.max_divergence)}"
@@ -58,8 +58,8 @@ class Account(Counted):
 class AccountCharge(Counted):
     """What one round counts on one account, in the account's own way.
 
-    `budget`: what the round alone means as a pair at the cap's delta. `refusal`: of a plan, why the account does not
-    admit the round now; empty where it does, and of a round that is open.
+    `budget`: what the round alone means as a pair at the cap's delta. `refusal`: of a plan, why the account does
+    not admit the round now; empty where it does, and of a round that is open.
     """
 
     account: str

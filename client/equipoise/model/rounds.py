@@ -121,8 +121,8 @@ class Plan(PlanNumbers):
     """A plan with its costs also as pairs, at the deltas of the round's budgets.
 
     `analyst_budget` is None in a session that does not protect its analysts from one another. `charges`: what the
-    round counts on its accounts: the data's first, then one of its analysts', on each of which it counts alike; of a
-    plan, the first that refuses it, if any does.
+    round counts on its accounts: the data's first, then one of its analysts', on each of which it counts alike; of
+    a plan, the first that refuses it, if any does.
     """
 
     data_budget: Budget

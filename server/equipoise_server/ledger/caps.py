@@ -152,8 +152,8 @@ def no_room_in_words(cap: Cap, committed: Cost, cost: Cost) -> str:
     if cap.order is None:
         reached = counted_digits(epsilon_under(cap, cost))
         return (
-            f"no budget for this round: by itself it costs epsilon {reached} at delta {cap.delta:g}, beyond {held_to}; "
-            "only the worst round counts here: plan one that costs less, or raise the cap"
+            "no budget for this round: only the worst round counts, and by itself this one costs epsilon "
+            f"{reached} at delta {cap.delta:g}, beyond {held_to}. Plan a round that costs less, or raise the cap"
         )
     left = _left(cap, committed)
     divergence, delta = left.divergence / RHO_UNIT, left.delta / DELTA_UNIT
@@ -168,16 +168,18 @@ def no_room_in_words(cap: Cap, committed: Cost, cost: Cost) -> str:
     if cost.delta > left.delta:
         beyond.append("the limit of delta")
         advice.append("that charges less delta")
+    counting = counted_digits(cost.divergence / RHO_UNIT), counted_digits(cost.delta / DELTA_UNIT)
+    fitting = f"divergence {left_digits(divergence)}, delta {left_digits(delta)}"
     return (
-        f"no budget left for this round: it exceeds {' and '.join(beyond) or held_to}. It counts divergence "
-        f"{counted_digits(cost.divergence / RHO_UNIT)} and delta {counted_digits(cost.delta / DELTA_UNIT)}; counted "
-        f"already are {counted(cap, committed).in_words}; so divergence {left_digits(divergence)} and delta "
-        f"{left_digits(delta)} still fit. Plan a round {' and '.join(advice) or 'that costs less'}, or raise {held_to}"
+        f"no budget left for this round: it exceeds {' and '.join(beyond) or held_to}. It would count "
+        f"divergence {counting[0]}, delta {counting[1]}. "
+        f"Counted already: {counted(cap, committed).in_words}. Still fits: {fitting}. "
+        f"Plan a round {' and '.join(advice) or 'that costs less'}, or raise {held_to}"
     )
 
 
 def _left(cap: Cap, committed: Cost) -> Cost:
-    """What the two limits of an account to which rounds add still leave; what was written off may be beyond them."""
+    """What both limits of an account still leave: nothing where more was written off than they allow."""
     limit = limits(cap)
     return Cost(
         delta=max(0, limit.delta - committed.delta), divergence=max(0, limit.divergence - committed.divergence)

@@ -84,11 +84,15 @@ class Budgets:
 
 
 def _converted(account: accounts.Account) -> Account:
-    cap = Budget(account.cap.epsilon, account.cap.delta)
+    cap, counts = Budget(account.cap.epsilon, account.cap.delta), counted(account.cap, account.committed)
     return Account(
         account.name,
         cap,
         spent=pair_of(account.cap, account.spent),
         committed=pair_of(account.cap, account.committed),
-        **vars(counted(account.cap, account.committed)),
+        order=counts.order,
+        divergence=counts.divergence,
+        max_divergence=counts.max_divergence,
+        delta=counts.delta,
+        max_delta=counts.max_delta,
     )
