@@ -1,9 +1,13 @@
-"""Options that several commands share."""
+"""Options that several commands share, and commands whose options are the fields of dataclasses."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -32,3 +36,40 @@ Statements = Annotated[
 ]
 
 DEFAULT_PROFILE = Path("profile")
+
+
+def with_fields(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of a function that takes dataclasses of options, each of whose fields becomes an option.
+
+    The options stand where the dataclass stands among the parameters, in the order of its fields.
+
+    Args:
+        command: A function; the types of its parameters, and of the dataclasses' fields, are as typer reads them.
+
+    Returns:
+        A function for typer. It builds the dataclasses from the options and calls `command` with them.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    options: list[Parameter] = []
+    for parameter in signature(command).parameters.values():
+        if parameter.name not in groups:
+            options.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name]))
+            continue
+        group = groups[parameter.name]
+        types = get_type_hints(group, include_extras=True)
+        for field in fields(group):
+            default = Parameter.empty if field.default is MISSING else field.default
+            options.append(
+                Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=types[field.name])
+            )
+
+    @wraps(command)
+    def with_options(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    with_options.__annotations__ = {option.name: option.annotation for option in options}
+    vars(with_options)["__signature__"] = Signature(options)
+    return with_options
