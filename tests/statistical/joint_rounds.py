@@ -26,7 +26,7 @@ from equipoise.queries.statements import Statement
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds import worker
 from equipoise_server.rounds.runner import Runner
@@ -124,7 +124,7 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
                     service.submissions.submit(name, opened, f"{name} {side}", workload, SALT)
                 service.lifecycle.seal(opened, f"seal {side}")
                 service.lifecycle.run(opened, f"run {side}")
-        with patch.object(worker, "load_histogram", lru_cache(load_histogram)):
+        with patch.object(worker, "load_counts", lru_cache(load_counts)):
             yield jobs[0], jobs[1]
     finally:
         service.lifecycle.close()

@@ -22,6 +22,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms import small_db
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.small_db import (
@@ -65,7 +66,7 @@ def law_of(
             patch.object(KeyedStream, "derive", lambda *_: ChosenStream(choices)),
             patch.object(small_db, "draw_exponential", draw),
         ):
-            outcome = SmallDatabase().run(setting, plan, histogram, asked, SEED, lambda *_: None)
+            outcome = SmallDatabase().run(setting, plan, DenseCounts(histogram), asked, SEED, lambda *_: None)
         return tuple(int(value) for name in viewers for value in outcome.answers[name].values)
 
     law: Law = {}
@@ -155,7 +156,7 @@ def analysts_draw_for_themselves() -> bool:
     plan, same = SmallDatabase().plan(setting), []
     for number in range(32):
         outcome = SmallDatabase().run(
-            setting, plan, np.array([2, 1, 1]), asked, number.to_bytes(32), lambda *_: None
+            setting, plan, DenseCounts(np.array([2, 1, 1])), asked, number.to_bytes(32), lambda *_: None
         )
         same.append(outcome.answers["a"].values.tobytes() == outcome.answers["b"].values.tobytes())
     return not all(same)

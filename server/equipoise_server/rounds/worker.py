@@ -30,8 +30,9 @@ from equipoise.records.record import stream_start, stream_step
 from equipoise.wire.results import results_to_chunks
 from equipoise.wire.session_workload import compile_asked
 from equipoise.wire.workloads import workload_from_bytes
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import SESSION_MECHANISMS, mechanism, session_mechanism
@@ -113,7 +114,7 @@ def compute_round(job: Job, progress: Progress) -> Outcome:
     progress("load", 1, 1)
     seed = bound_seed(job.seed, job.audit_nonce, data.digest, job.setting, job.plan)
     if job.plan.mechanism in SESSION_MECHANISMS:
-        return _session(job, schema, data.histogram, seed, progress)
+        return _session(job, schema, data.counts, seed, progress)
     workloads = {}
     for done, (analyst, workload) in enumerate(job.workloads.items()):
         progress("compile", done, len(job.workloads))
@@ -123,14 +124,14 @@ def compute_round(job: Job, progress: Progress) -> Outcome:
         # The round's analysts must not see that nobody has asked: there is a synopsis, of a game without questions.
         workloads[job.setting.shares[0].analyst] = compile_workload((), schema)
     run = mechanism(job.plan.mechanism).run
-    outcome = run(job.setting, job.plan, data.histogram, workloads, seed, progress)
+    outcome = run(job.setting, job.plan, data.counts, workloads, seed, progress)
     return replace(outcome, answers={analyst: outcome.answers[analyst] for analyst in job.workloads})
 
 
-def _session(job: Job, schema: Schema, histogram: NDArray[np.int64], seed: bytes, progress: Progress) -> Outcome:
+def _session(job: Job, schema: Schema, data: Counts, seed: bytes, progress: Progress) -> Outcome:
     asked = {analyst: compile_asked(workload, schema) for analyst, workload in job.workloads.items()}
     played = session_mechanism(job.plan.mechanism)
-    outcome = play(played, job.setting, job.plan, histogram, asked, seed, progress)
+    outcome = play(played, job.setting, job.plan, data, asked, seed, progress)
     for analyst, told in job.told.items():
         if analyst not in asked:
             raise DataLoss("what was asked in the session is not in the store")
@@ -140,9 +141,9 @@ def _session(job: Job, schema: Schema, histogram: NDArray[np.int64], seed: bytes
 
 @dataclass(frozen=True)
 class LoadedData:
-    """A table's histogram over the universe, counts int64[universe], and its digest."""
+    """A table that is the registered one, and its digest."""
 
-    histogram: NDArray[np.int64]
+    counts: Counts
     digest: bytes
 
 
@@ -151,13 +152,13 @@ def load_data(table: Path, schema: Schema, records: int, registered: bytes) -> L
 
     Raises `InvalidArgument` for a table that its schema refuses, `DataLoss` for another one.
     """
-    loaded = load_histogram(table, schema)
-    if loaded.records != records:
-        raise DataLoss(f"the table has {loaded.records} records, but {records} when it was registered")
-    digest = data_digest(loaded.histogram)
+    counts = load_counts(table, schema)
+    if counts.records != records:
+        raise DataLoss(f"the table has {counts.records} records, but {records} when it was registered")
+    digest = data_digest(counts)
     if digest != registered:
         raise DataLoss("the table's records are not those that it had when it was registered")
-    return LoadedData(loaded.histogram, digest)
+    return LoadedData(counts, digest)
 
 
 def stream_parts(job: Job, outcome: Outcome, progress: Progress) -> Iterator[StreamPart]:

@@ -1,4 +1,4 @@
-"""What runs in a session's own process: it holds the histogram and the mechanism's session, and answers.
+"""What runs in a session's own process: it holds the table and the mechanism's session, and answers.
 
 A session is a function of (seed, data, parameters, statements so far). So nothing is checkpointed: a worker that
 dies is started again and asked once more what had been asked.
@@ -74,7 +74,7 @@ def _started(job: SessionJob, schema: Schema) -> Session:
     data = load_data(job.table, schema, job.setting.records, job.data_digest)
     # No auditor adds to the seed of a session, which answers as soon as it is open.
     seed = bound_seed(job.seed, None, data.digest, job.setting, job.plan)
-    return session_mechanism(job.plan.mechanism).start(job.setting, job.plan, data.histogram, seed)
+    return session_mechanism(job.plan.mechanism).start(job.setting, job.plan, data.counts, seed)
 
 
 def _answers(session: Session, schema: Schema, questions: Sequence[Question], stops: bool) -> Iterator[Answers]:

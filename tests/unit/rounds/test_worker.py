@@ -21,6 +21,7 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.mechanisms.interface import Answers, Outcome, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
@@ -81,7 +82,7 @@ def job(tmp_path: Path) -> Job:
         plan=mechanism("equilibrium").plan(setting),
         workloads={"ann": workload_to_bytes((red, Marginal(("colour",))))},
         seed=bytes(32),
-        data_digest=data_digest(np.array([70, 30])),
+        data_digest=data_digest(DenseCounts(np.array([70, 30]))),
     )
 
 
