@@ -61,7 +61,7 @@ def test_it_finds_what_differs_and_nothing_else() -> None:
         # The tables are alike; or differ by a little less than F; or by a little more than 3 F on the last.
         assert distinguish(DenseCounts(OTHER * 10**6), OTHER, STATEMENTS, EPSILON, FAILURE, seed) is None
         little = OTHER * 10**6 + np.array([far - 1, 1 - far, 0, 0])
-        assert distinguish(little, OTHER, STATEMENTS, EPSILON, FAILURE, seed) is None
+        assert distinguish(DenseCounts(little), OTHER, STATEMENTS, EPSILON, FAILURE, seed) is None
         much = OTHER * 10**6 + np.array([3 * far + 4, -3 * far - 4, 0, 0])
-        found = distinguish(much, OTHER, [STATEMENTS[1], STATEMENTS[0]], EPSILON, FAILURE, seed)
+        found = distinguish(DenseCounts(much), OTHER, [STATEMENTS[1], STATEMENTS[0]], EPSILON, FAILURE, seed)
         assert found == 1

@@ -21,6 +21,7 @@ from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms import calibration, independent_noise
 from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE, IndependentNoise, NoiseParameters
@@ -189,7 +190,7 @@ def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:
         mechanism: IndependentNoise,
         setting: PublicParameters,
         plan: Plan,
-        histogram: Histogram,
+        data: Counts,
         workloads: dict[str, CompiledWorkload],
         seed: bytes,
         progress: Progress,
@@ -197,7 +198,7 @@ def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:
         asked = sum(workload.l1_sensitivity for workload in workloads.values())
         parameters = replace(NoiseParameters.from_json(plan.parameters), moved=asked)
         plan = replace(plan, parameters=parameters.to_json())
-        return run(mechanism, setting, plan, DenseCounts(histogram), workloads, seed, progress)
+        return run(mechanism, setting, plan, data, workloads, seed, progress)
 
     patches.setattr(IndependentNoise, "run", calibrated)
 

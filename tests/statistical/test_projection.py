@@ -195,8 +195,8 @@ def without_noise(patches: pytest.MonkeyPatch) -> None:
     patches.setattr(
         projection,
         "noisy_counts",
-        lambda setting, parameters, histogram, workloads, seed, progress: {
-            name: own.counts(histogram) for name, own in workloads.items()
+        lambda setting, parameters, data, workloads, seed, progress: {
+            name: data.count(own) for name, own in workloads.items()
         },
     )
 

@@ -22,6 +22,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms import small_db
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
@@ -171,11 +172,9 @@ def halved_sensitivity(patches: pytest.MonkeyPatch) -> None:
 def summed_scores(patches: pytest.MonkeyPatch) -> None:
     """Errors added up over the queries, which moves with each of them."""
 
-    def added(
-        workload: CompiledWorkload, histogram: NDArray[np.int64], databases: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def added(workload: CompiledWorkload, data: Counts, databases: NDArray[np.int64]) -> NDArray[np.int64]:
         counts = np.array([workload.record_counts(each) for each in databases])
-        errors = int(histogram.sum()) * counts - databases.shape[1] * workload.counts(histogram)
+        errors = data.records * counts - databases.shape[1] * data.count(workload)
         return np.asarray(np.abs(errors).sum(axis=1))
 
     patches.setattr(small_db, "scores", added)

@@ -132,8 +132,8 @@ def test_every_certified_answer_is_within_its_bound(options: dict[str, object]) 
         assert answers.bounds[sure].max() <= plan.promised_error * 2**40
 
 
-class Guarded(np.ndarray[Any, np.dtype[np.int64]]):
-    """A histogram that cannot be read any more once it is `closed`."""
+class Guarded(DenseCounts):
+    """A table of which nothing can be asked any more once it is `closed`."""
 
     closed = False
 
@@ -147,7 +147,7 @@ def test_after_the_last_update_the_table_is_not_read(monkeypatch: pytest.MonkeyP
     everything = asked(60)
     public = setting(everything, updates=2, threshold=0)
     plan = ONLINE.plan(public)
-    session = ONLINE.start(public, plan, skewed().view(Guarded), SEED)
+    session = ONLINE.start(public, plan, Guarded(skewed()), SEED)
     answers = []
     for slot, statement in enumerate(everything.statements):
         if session.used_up_at(slot):
