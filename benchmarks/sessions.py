@@ -64,7 +64,7 @@ def main() -> None:
     plan = Online().plan(setting)
     parameters = OnlineParameters.from_json(plan.parameters)
     print(f"|X| = {schema.universe_size:,}, {len(compiled):,} statements, {RECORDS:,} records, epsilon 1")
-    print(f"{parameters.updates} updates; certified answers are promised to be within {plan.promised_error:.4f}")
+    print(f"{parameters.updates} updates; certified answers are promised to be within {plan.error_bound:.4f}")
     session = Online().start(setting, plan, DenseCounts(histogram), bytes(32))
     ours = timed(session.answer, compiled)
     report("equipoise", ours)

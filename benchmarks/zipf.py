@@ -92,7 +92,7 @@ def rows(task: SessionTask, options: argparse.Namespace, stream: Sequence[Statem
             ", ".join((name, *forced)),
             str(analysts),
             *shown(mean_errors([run.delivered])),
-            f"{report.plan.promised_error:.4f}",
+            f"{report.plan.error_bound:.4f}",
             *parts,
             str(run.outside_bound),
             f"{report.data_cost.epsilon:.3g}",

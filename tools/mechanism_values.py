@@ -74,8 +74,8 @@ def plan_values(plan: Plan, data_delta: float, analyst_delta: float) -> Values:
     """What a plan promises and costs. Its parameters without their names, as these may change."""
     return {
         "mechanism": plan.mechanism,
-        "largest bound of a certified answer": plan.promised_error,
-        "most answers without a bound": plan.uncertified_at_most,
+        "largest bound of a certified answer": plan.error_bound,
+        "most answers without a bound": plan.max_uncertified,
         "seconds": plan.seconds,
         "bytes of memory": plan.memory_bytes,
         "data ledger": cost_values(plan.data_cost, data_delta),

@@ -46,8 +46,8 @@ PROBES = (
         (
             column("close_time"),
             column("release_grid_seconds"),
-            column("uncertified_at_most", "max_uncertified"),
-            column("promised_error", "error_bound"),
+            column("max_uncertified", "max_uncertified"),
+            column("error_bound", "error_bound"),
             column("support"),
             column("seed_commitment"),
             column("abort_reason"),

@@ -256,7 +256,7 @@ def account_values(bench: Bench) -> Values:
                 "spent": [account.spent.epsilon, account.spent.delta],
                 "spent or reserved": [account.committed.epsilon, account.committed.delta],
                 "Renyi order": account.order,
-                "divergence and its limit": [account.divergence, account.most_divergence],
+                "divergence and its limit": [account.divergence, account.max_divergence],
             }
     return found
 

@@ -100,7 +100,7 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     (listed, _) = run("operator", "operator", "analyst", "list")["analysts"]
     assert (listed["name"], listed["certified_until"]) == ("ann", known["certified_until"])
     assert run("operator", "operator", "dataset", "list")["datasets"][0]["name"] == "shop"
-    assert run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)["promised_error"] > 0
+    assert run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)["error_bound"] > 0
     round_id = open_round(run)
     assert run("ann", "rounds")["rounds"][0]["terms"]["shares"][0] == {
         **{"analyst": "ann", "statements": 3, "queries": 10},
@@ -129,7 +129,7 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     accounts = run("operator", "operator", "budget", "show", "shop")["accounts"]
     assert all(each["spent"] == each["committed"] for each in accounts)
     assert 0 < accounts[0]["spent"]["epsilon"] <= 8
-    assert 0 < accounts[-1]["divergence"] < accounts[-1]["most_divergence"]
+    assert 0 < accounts[-1]["divergence"] < accounts[-1]["max_divergence"]
     assert run("operator", "operator", "round", "watch", round_id)["round"]["state"] == "released"
     assert run("operator", "operator", "round", "show", round_id)["round"]["state"] == "released"
     assert run("operator", "operator", "round", "list")["rounds"][0]["round"]["id"] == round_id
@@ -340,7 +340,7 @@ def test_a_round_of_independent_noise(run: Run, refused: Callable[..., str], pla
     assert (opened["plan"], opened["round"]["terms"]["mechanism"]) == (planned, "gaussian")
     round_id = opened["round"]["id"]
     tried = run("ann", "dry-run", round_id, place / "statements.json")
-    assert (tried["sensitivity"], tried["support"], tried["promised_error"]) == (4, 4, planned["promised_error"])
+    assert (tried["sensitivity"], tried["support"], tried["error_bound"]) == (4, 4, planned["error_bound"])
     run("ann", "submit", round_id, place / "statements.json")
     for step in ("seal", "run", "release"):
         run("operator", "operator", "round", step, round_id)
@@ -366,7 +366,7 @@ def test_people_see_what_auto_chose(run: Run, place: Path, capsys: pytest.Captur
         shown = capsys.readouterr().out
         chosen = run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)
         assert f"{chosen['mechanism']}, chosen by auto" in shown
-        assert f"{chosen['promised_error']:.4g} of the records" in shown
+        assert f"{chosen['error_bound']:.4g} of the records" in shown
 
 
 def test_a_cap_that_is_too_small_is_named(run: Run, refused: Callable[..., str], place: Path) -> None:
@@ -396,7 +396,7 @@ def test_accounts_count_as_they_were_registered(run: Run, refused: Callable[...,
     run(*ask, "--data-order", 3, "--analyst-order", 0)
     (shown,) = run("operator", "operator", "budget", "show", "shop")["accounts"]
     assert (shown["order"], shown["divergence"]) == (3, 0)
-    assert 0 < shown["most_divergence"] < 20
+    assert 0 < shown["max_divergence"] < 20
     assert (
         run("operator", "operator", "budget", "set-cap", "data/shop", "--epsilon", 9, "--delta", 1e-4)["order"] == 3
     )

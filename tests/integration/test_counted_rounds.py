@@ -49,7 +49,7 @@ def test_a_round_of_sampled_play_is_counted_by_its_mixture(tmp_path: Path, store
     assert (on_data.cap.order, on_data.committed) == (order, charge_at(events_from_json(plan.data_events), order))
     shown = {each.name: each for each in bench.rounds.budgets.accounts("shop")[0]}
     assert (shown[WHOLE].order, shown["data/shop"].order) == (order, order)
-    assert 0 < shown[WHOLE].divergence < shown[WHOLE].most_divergence
+    assert 0 < shown[WHOLE].divergence < shown[WHOLE].max_divergence
     bench.restart()
     bench.rounds.lifecycle.abort(round_id, "tried enough", "abort")
     with bench.store.read() as connection:

@@ -182,7 +182,7 @@ def test_both_budgets_are_spent_and_kept(demo: Demo) -> None:
     assert 0.9 < demo.played.detail.plan.data_budget.epsilon <= DATA_BUDGET.epsilon
     counted = demo.played.data_account
     # The best order of the cap is nearly that of the account, so the cap holds many such rounds.
-    assert 5 * counted.divergence < counted.most_divergence < 9 * counted.divergence
+    assert 5 * counted.divergence < counted.max_divergence < 9 * counted.divergence
     assert demo.played.data_account.spent == demo.played.data_account.committed
     for account in demo.played.analyst_accounts.values():
         assert 0.5 < account.spent.epsilon <= ANALYST_BUDGET.epsilon

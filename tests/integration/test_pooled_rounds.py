@@ -32,7 +32,7 @@ def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
 def test_every_analyst_downloads_the_table_that_the_answers_are_counted_from(bench: Bench) -> None:
     record = bench.released(POOLED)
     assert record.plan.mechanism == "pooled"
-    assert record.plan.uncertified_at_most == 0
+    assert record.plan.max_uncertified == 0
     tables = []
     for analyst, asked in (("ann", ANN), ("bob", BOB)):
         pages = list(

@@ -222,7 +222,7 @@ def test_a_dry_run_leaves_no_trace(bench: Bench) -> None:
     round_id = bench.opened()
     tried = bench.rounds.submissions.dry_run("ann", round_id, ANN_BYTES)
     assert (tried.statements, tried.queries, tried.sensitivity, tried.support) == (3, 10, 4, 4)
-    assert tried.promised_error == bench.rounds.views.get(round_id).plan.promised_error
+    assert tried.error_bound == bench.rounds.views.get(round_id).plan.error_bound
     with pytest.raises(NotFound, match="there is no workload of yours"):
         bench.rounds.submissions.withdraw("ann", round_id, "withdraw")
 

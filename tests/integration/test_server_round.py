@@ -128,7 +128,7 @@ async def submitted(people: People, round_id: str) -> None:
         receipt = (await stub.SubmitWorkload(uploaded(round_id, "s1", workload))).receipt
         assert (await stub.SubmitWorkload(uploaded(round_id, "s1", workload))).receipt == receipt
         assert (tried.statements, tried.queries) == (receipt.statements, receipt.queries)
-        assert tried.promised_error > 0
+        assert tried.error_bound > 0
         assert (tried.sensitivity, tried.support) == {"ann": (4, 4), "bob": (3, 3)}[name]
     ann = people.analysts["ann"]
     tables = workload_to_bytes([Marginal(("colour",))] * 3)  # fewer statements and queries than allowed
@@ -203,7 +203,7 @@ async def accounted(people: People, round_id: str) -> None:
     assert {account.name for account in accounts} == expected
     for account in accounts:
         if account.HasField("order"):
-            assert 0 < account.divergence < account.most_divergence
+            assert 0 < account.divergence < account.max_divergence
         else:
             assert 0 < account.spent.epsilon <= 8.0
     assert [account.name for account in accounts if account.HasField("order")] == ["data/shop"]

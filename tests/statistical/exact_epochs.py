@@ -32,7 +32,7 @@ class Remembered:
     """A question that works everything out once."""
 
     def __init__(self, question: Question) -> None:
-        self.moved, self._truth, self._question = question.moved, question.truth(), question
+        self.l1_sensitivity, self._truth, self._question = question.l1_sensitivity, question.truth(), question
         self._held: dict[bytes, NDArray[np.int64]] = {}
 
     def truth(self) -> NDArray[np.int64]:

@@ -111,7 +111,7 @@ class Round:
         """Every noise on all votes, and its chance."""
         demand = self.parameters.demand
         assert demand.noise is not None
-        law = noise_law(demand.noise.law(demand.moved), least)  # type: ignore[arg-type]
+        law = noise_law(demand.noise.law(demand.l1_sensitivity), least)  # type: ignore[arg-type]
         for noise in itertools.product(law, repeat=len(self.parameters.family.sets)):
             yield noise, math.prod(law[z] for z in noise)
 

@@ -234,10 +234,10 @@ def seen(played: Play, rounds: int, records: int) -> Seen:
             nearest = np.rint(values * records) / records
             found.refuted += bool((np.abs(values - nearest) > bounds).any())
         uncertified = int(np.count_nonzero(~certified))
-        found.surplus += uncertified > played.plan.uncertified_at_most
+        found.surplus += uncertified > played.plan.max_uncertified
         found.certified += len(certified) - uncertified
         found.uncertified += uncertified
-        assert bounds.max(initial=0) <= played.plan.promised_error
+        assert bounds.max(initial=0) <= played.plan.error_bound
     return found
 
 

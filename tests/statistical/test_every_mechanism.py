@@ -68,7 +68,7 @@ def test_what_is_promised_holds_in_all_but_beta_of_the_rounds(name: str) -> None
     setting = replace(case.setting, beta=BETA, options=OPTIONS.get(name, {}))
     largest, broken = largest_errors(name, setting, case.histogram, dict(case.workloads), ROUNDS)
     assert broken <= BETA * ROUNDS
-    promised = MECHANISMS[name].plan(setting).promised_error
+    promised = MECHANISMS[name].plan(setting).error_bound
     assert np.count_nonzero(largest > promised) <= BETA * ROUNDS
 
 
@@ -80,7 +80,7 @@ def test_promises_are_at_most_five_times_what_is_seen(name: str, predicates: int
     shares = tuple(replace(each, support=case.workloads[each.analyst].support) for each in case.setting.shares)
     setting = replace(case.setting, beta=0.05, shares=shares)
     largest, _ = largest_errors(name, setting, case.histogram, case.workloads, 20)
-    promised = MECHANISMS[name].plan(setting).promised_error
+    promised = MECHANISMS[name].plan(setting).error_bound
     assert float(largest.mean()) <= promised <= 5 * float(largest.mean())
 
 

@@ -189,7 +189,7 @@ def rounds_beyond_the_promise(mask: int) -> int:
         outcome = Histogram().run(
             setting, plan, DenseCounts(histogram), {"a": asked}, seed.to_bytes(32), lambda *_: None
         )
-        beyond += abs(outcome.answers["a"].values[0] / 2**GRID_BITS - truth[0]) > plan.promised_error
+        beyond += abs(outcome.answers["a"].values[0] / 2**GRID_BITS - truth[0]) > plan.error_bound
     return int(beyond)
 
 

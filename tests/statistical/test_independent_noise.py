@@ -110,15 +110,15 @@ def test_the_guarantees_are_what_is_enumerated(mechanism: IndependentNoise) -> N
     assert GUARANTEES[mechanism.name] in written
     assert FOR_ANALYSTS in written
     parameters = NoiseParameters.from_json(mechanism.plan(SETTING).parameters)
-    assert parameters.moved == 3
-    law, cost = parameters.noise.law(parameters.moved), mechanism.plan(SETTING).data_cost
+    assert parameters.l1_sensitivity == 3
+    law, cost = parameters.noise.law(parameters.l1_sensitivity), mechanism.plan(SETTING).data_cost
     if isinstance(law, DiscreteLaplace):
         assert (cost.rho, cost.epsilon) == (0, 5 * 10**12)
-        assert law.rate * parameters.moved == 5
+        assert law.rate * parameters.l1_sensitivity == 5
     else:
         assert isinstance(law, DiscreteGaussian)
         assert cost.epsilon == 0
-        assert cost.rho == -(-(10**12) * parameters.moved // (2 * law.variance))
+        assert cost.rho == -(-(10**12) * parameters.l1_sensitivity // (2 * law.variance))
 
 
 @both
@@ -196,7 +196,7 @@ def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:
         progress: Progress,
     ) -> Outcome:
         asked = sum(workload.l1_sensitivity for workload in workloads.values())
-        parameters = replace(NoiseParameters.from_json(plan.parameters), moved=asked)
+        parameters = replace(NoiseParameters.from_json(plan.parameters), l1_sensitivity=asked)
         plan = replace(plan, parameters=parameters.to_json())
         return run(mechanism, setting, plan, data, workloads, seed, progress)
 

@@ -176,7 +176,7 @@ def many_conditions() -> tuple[PublicParameters, CompiledWorkload, NDArray[np.in
 def test_the_proven_error_is_useful_for_many_records_and_holds() -> None:
     setting, workload, histogram = many_conditions()
     plan = MultiplicativeWeights().plan(setting)
-    assert plan.promised_error < 0.27
+    assert plan.error_bound < 0.27
     unforced = WeightsParameters.from_json(MultiplicativeWeights().plan(replace(setting, options={})).parameters)
     assert unforced.proven < 0.2 * 2**GRID_BITS
     assert unforced.rounds > 24
@@ -185,7 +185,7 @@ def test_the_proven_error_is_useful_for_many_records_and_holds() -> None:
     )
     answers = outcome.answers["a"]
     errors = np.abs(answers.values / 2.0**GRID_BITS - workload.counts(histogram) / 10**6)
-    assert errors.max() <= answers.bounds.max() / 2.0**GRID_BITS <= plan.promised_error
+    assert errors.max() <= answers.bounds.max() / 2.0**GRID_BITS <= plan.error_bound
     assert errors.max() < 0.01
 
 

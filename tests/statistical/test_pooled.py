@@ -165,8 +165,10 @@ def counted_twice(patches: pytest.MonkeyPatch) -> None:
 
 
 def halved_sensitivity(patches: pytest.MonkeyPatch) -> None:
-    votes_moved = accounting.votes_moved
-    patches.setattr(accounting, "votes_moved", lambda votes, sets: max(1, votes_moved(votes, sets) // 2))
+    votes_l1_sensitivity = accounting.votes_l1_sensitivity
+    patches.setattr(
+        accounting, "votes_l1_sensitivity", lambda votes, sets: max(1, votes_l1_sensitivity(votes, sets) // 2)
+    )
 
 
 def floor_for_what_is_asked(patches: pytest.MonkeyPatch) -> None:
@@ -310,7 +312,7 @@ def test_rounds_break_their_bounds_no_more_often_than_beta(unit: str) -> None:
                 truth = played.workloads[name].counts(played.histogram) / 2000
                 certified = answers.bounds != NO_BOUND
                 assert certified.all()
-                assert answers.bounds.max() <= math.ceil(played.plan.promised_error * 2**GRID_BITS)
+                assert answers.bounds.max() <= math.ceil(played.plan.error_bound * 2**GRID_BITS)
                 error = np.abs(answers.values / 2.0**GRID_BITS - truth)
                 held &= bool((error <= part * answers.bounds / 2.0**GRID_BITS).all())
             broken[part] += not held

@@ -53,7 +53,7 @@ def table_laws() -> list[Law]:
     Noisy counts beyond -4 and 7 are taken together, for all laws alike.
     """
     parameters = NoiseParameters.from_json(Projection().plan(SETTING).parameters)
-    law = noise_distribution(parameters.noise, parameters.moved)
+    law = noise_distribution(parameters.noise, parameters.l1_sensitivity)
     assert isinstance(law, DiscreteGaussian)
     noise, laws, fits = law.law(96), list[Law](), dict[tuple[int, int], tuple[int, ...]]()
     for ones in range(RECORDS + 1):
@@ -118,7 +118,7 @@ def bounds_hold() -> bool:
 def test_the_guarantees_are_those_of_gaussian() -> None:
     plan, start = Projection().plan(SETTING), GAUSSIAN.plan(SETTING)
     assert (plan.data_cost, plan.analyst_cost, plan.parameters) == (start.data_cost, Cost(), start.parameters)
-    assert start.promised_error <= plan.promised_error <= min(1.0, 3.5 * start.promised_error)
+    assert start.error_bound <= plan.error_bound <= min(1.0, 3.5 * start.error_bound)
     written = " ".join(str(Projection.__doc__).split())
     assert "those of `gaussian` for the same shares" in written
 
@@ -174,7 +174,7 @@ def test_answers_fit_one_another_and_none_is_negative() -> None:
 
 def test_bounds_hold_and_many_are_below_the_promise() -> None:
     assert bounds_hold()
-    promised = Projection().plan(tables_setting()).promised_error
+    promised = Projection().plan(tables_setting()).error_bound
     bounds = np.concatenate([outcome.answers["a"].bounds for outcome, _, _ in rounds(5)]) / 2.0**GRID_BITS
     assert bounds.max() <= promised
     assert float(np.median(bounds)) < 0.7 * promised

@@ -43,7 +43,7 @@ from equipoise.accounting.game import (
     sampled_play_analyst_mixture,
     sampled_play_data_rho,
 )
-from equipoise.accounting.pooled import tables_rho, votes_moved
+from equipoise.accounting.pooled import tables_rho, votes_l1_sensitivity
 from equipoise.accounting.renyi import ORDERS, RenyiCurve, mixture_curve, mixture_divergence, zcdp_curve
 from equipoise.accounting.repair import (
     analyst_tests_rho,
@@ -101,6 +101,6 @@ __all__ = [
     "tables_rho",
     "threshold_tests_curve",
     "threshold_tests_divergence",
-    "votes_moved",
+    "votes_l1_sensitivity",
     "zcdp_curve",
 ]

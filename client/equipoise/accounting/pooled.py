@@ -8,7 +8,7 @@ from fractions import Fraction
 from equipoise.accounting.repair import gaussian_rho
 
 
-def votes_moved(votes: int, sets: int) -> int:
+def votes_l1_sensitivity(votes: int, sets: int) -> int:
     """By how much all vote counts together move when one unit's content is replaced by any other.
 
     `votes`: how many sets the unit votes for at most, for each at most once (one for a statement; for an analyst

@@ -183,7 +183,7 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
         planned = (told.unit, told.data_budget, told.analyst_budget, told.beta)
         if planned != (terms.unit, terms.data_budget, terms.analyst_budget, terms.beta):
             raise VerificationFailed(f"{held.opened}: the terms are not the public parameters")
-        same = (plan.mechanism, plan.promised_error, plan.uncertified_at_most, plan.analyst_cost)
+        same = (plan.mechanism, plan.error_bound, plan.max_uncertified, plan.analyst_cost)
         public = (terms.mechanism, terms.error_bound, terms.max_uncertified, terms.analyst_cost)
         if same != public or json.loads(plan.analyst_events) != terms.analyst_events:
             raise VerificationFailed(f"{held.opened}: the plan is not the public parameters")

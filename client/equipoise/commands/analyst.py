@@ -93,8 +93,8 @@ def dry_run(
     size = f"{counted(found.statements, 'statement')}, {counted(found.queries, 'query')}"
     print_line(f"{size}; one record replaced moves their counts by at most {found.sensitivity:,} in sum.")
     print_line(f"No query covers more than {counted(found.support, 'record')} of the universe, or all but as many.")
-    print_line(f"Every certified answer will be within {found.promised_error:.4g} of the truth.")
-    uncertified = counted(found.uncertified_at_most, "answer")
+    print_line(f"Every certified answer will be within {found.error_bound:.4g} of the truth.")
+    uncertified = counted(found.max_uncertified, "answer")
     print_line(f"At most {uncertified} of the whole round can end without a bound.")
 
 

@@ -196,4 +196,4 @@ def print_accounts(found: list[Account]) -> None:
 def _counts(account: Account) -> str:
     if account.order is None:
         return "the worst round"
-    return f"at Renyi order {account.order:g}: {account.divergence:.4g} of {account.most_divergence:.4g}"
+    return f"at Renyi order {account.order:g}: {account.divergence:.4g} of {account.max_divergence:.4g}"

@@ -236,7 +236,7 @@ def list_sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -
                 _protects(each),
                 len(each.round.terms.shares),
                 f"{sum(share.statements for share in each.round.terms.shares):,}",
-                f"{each.plan.promised_error:.4g}",
+                f"{each.plan.error_bound:.4g}",
             )
             for each in found
         ),

@@ -147,7 +147,7 @@ def _session(terms: SessionTerms, analyst_budget: Budget | None) -> list[tuple[s
 
 def print_plan(plan: Plan, requested: str) -> None:
     """What a round would do and cost, by the mechanism that was `requested` or chosen."""
-    error = "none" if plan.promised_error >= 1 else f"{plan.promised_error:.4g} of the records"
+    error = "none" if plan.error_bound >= 1 else f"{plan.error_bound:.4g} of the records"
     print_facts(
         [
             ("mechanism", f"{plan.mechanism}{', chosen by auto' if requested == 'auto' else ''}"),
@@ -157,7 +157,7 @@ def print_plan(plan: Plan, requested: str) -> None:
                 "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
             ),
             ("promised error", error),
-            ("uncertified at most", f"{plan.uncertified_at_most:,}"),
+            ("uncertified at most", f"{plan.max_uncertified:,}"),
             ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
             ("parameters", plan.parameters),
         ]

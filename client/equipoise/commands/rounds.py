@@ -233,7 +233,7 @@ def print_rounds(found: list[RoundDetail]) -> None:
                 each.plan.mechanism,
                 len(each.round.terms.shares),
                 f"{sum(share.queries for share in each.round.terms.shares):,}",
-                f"{each.plan.promised_error:.4g}",
+                f"{each.plan.error_bound:.4g}",
             )
             for each in found
         ),

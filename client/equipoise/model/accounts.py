@@ -21,7 +21,7 @@ class Account:
     """A budget account: its cap, what is spent, and what is spent or reserved, all at the cap's delta.
 
     `order`: the Renyi order at which it counts what rounds add, for good: a `divergence` of at most
-    `most_divergence` is spent or reserved. None: rounds do not add, only the worst one counts.
+    `max_divergence` is spent or reserved. None: rounds do not add, only the worst one counts.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Account:
     committed: Budget
     order: float | None = None
     divergence: float = 0.0
-    most_divergence: float = 0.0
+    max_divergence: float = 0.0
 
 
 @dataclass(frozen=True)

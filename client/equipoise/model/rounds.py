@@ -67,7 +67,7 @@ class Share:
     support: int = 0
 
     @property
-    def moved(self) -> int:
+    def l1_sensitivity(self) -> int:
         """The sensitivity that is declared, or the most that so many statements can have."""
         return self.sensitivity or 2 * self.statements
 
@@ -101,7 +101,7 @@ class PlanNumbers:
     """What a mechanism would do in a round, from public things only.
 
     `parameters` is a JSON object, enough to run it again. `analyst_cost` is None where analysts are not protected:
-    nothing bounds what they lose. `promised_error` is the largest bound of any certified answer; 1, which says
+    nothing bounds what they lose. `error_bound` is the largest bound of any certified answer; 1, which says
     nothing, where none is certified. `seconds`: of a run on one ordinary core, good to a factor of 3 where shares
     are used up; fewer where they are not.
     """
@@ -110,8 +110,8 @@ class PlanNumbers:
     parameters: str
     data_cost: Cost
     analyst_cost: Cost | None
-    promised_error: float
-    uncertified_at_most: int
+    error_bound: float
+    max_uncertified: int
     seconds: float
     memory_bytes: int
 

@@ -11,14 +11,14 @@ from equipoise.queries.compiled_workload import CompiledWorkload
 
 
 class Allowance(Protocol):
-    """A share's numbers. `moved`: the most that all counts together may move when one record is replaced."""
+    """A share's numbers. `l1_sensitivity`: the most that all counts together may move when one record is replaced."""
 
     @property
     def statements(self) -> int: ...
     @property
     def queries(self) -> int: ...
     @property
-    def moved(self) -> int: ...
+    def l1_sensitivity(self) -> int: ...
     @property
     def support(self) -> int: ...
 
@@ -31,9 +31,9 @@ def check_allowance(workload: CompiledWorkload, share: Allowance) -> None:
         )
     if workload.query_count > share.queries:
         raise BudgetExhausted(f"the workload has {workload.query_count} queries, your share allows {share.queries}")
-    if workload.l1_sensitivity > share.moved:
+    if workload.l1_sensitivity > share.l1_sensitivity:
         raise BudgetExhausted(
-            f"the workload has a sensitivity of {workload.l1_sensitivity}, your share allows {share.moved}: "
+            f"the workload has a sensitivity of {workload.l1_sensitivity}, your share allows {share.l1_sensitivity}: "
             "1 for each condition, 2 for each marginal"
         )
     if share.support and workload.support > share.support:

@@ -35,14 +35,14 @@ class Withdrawal:
 class DryRun:
     """What a workload would come to: its size, and the largest bound a certified answer would carry.
 
-    `uncertified_at_most`: of all queries of the round, not of this workload. `sensitivity`: by how much its counts
+    `max_uncertified`: of all queries of the round, not of this workload. `sensitivity`: by how much its counts
     together may move, in sum, when one record is replaced. `support`: the most records of the universe that one of
     its queries covers or leaves out, whichever are fewer.
     """
 
     statements: int
     queries: int
-    promised_error: float
-    uncertified_at_most: int
+    error_bound: float
+    max_uncertified: int
     sensitivity: int
     support: int

@@ -64,8 +64,8 @@ PLAN_KEYS: Keys = MappingProxyType(
         "analyst_cost": ("analyst_cost", optional(COST)),
         "data_events": ("data_events", TEXT),
         "analyst_events": ("analyst_events", TEXT),
-        "error_bound": ("promised_error", REAL),
-        "max_uncertified": ("uncertified_at_most", COUNT),
+        "error_bound": ("error_bound", REAL),
+        "max_uncertified": ("max_uncertified", COUNT),
         "seconds": ("seconds", REAL),
         "memory_bytes": ("memory_bytes", COUNT),
     }
@@ -100,7 +100,7 @@ TERMS: Codec[RecordedTerms] = codec_of(RecordedTerms)
 class RecordedPlan:
     """What a planner has computed: parameters as JSON, both costs with their events, and what is promised.
 
-    `promised_error`: the largest bound of a certified answer; `uncertified_at_most`: how many answers may have
+    `error_bound`: the largest bound of a certified answer; `max_uncertified`: how many answers may have
     none; `seconds` and `memory_bytes`: what a run is expected to need.
     """
 
@@ -110,8 +110,8 @@ class RecordedPlan:
     analyst_cost: Cost | None
     data_events: str
     analyst_events: str
-    promised_error: float
-    uncertified_at_most: int
+    error_bound: float
+    max_uncertified: int
     seconds: float
     memory_bytes: int
 

@@ -49,7 +49,7 @@ def account_to_message(account: Account) -> types_pb2.Account:
         committed=budget_to_message(account.committed),
         order=account.order,
         divergence=account.divergence,
-        most_divergence=account.most_divergence,
+        max_divergence=account.max_divergence,
     )
 
 
@@ -62,7 +62,7 @@ def account_from_message(message: types_pb2.Account) -> Account:
         committed=budget_from_message(message.committed),
         order=message.order if message.HasField("order") else None,
         divergence=message.divergence,
-        most_divergence=message.most_divergence,
+        max_divergence=message.max_divergence,
     )
 
 

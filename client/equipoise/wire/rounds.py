@@ -64,8 +64,8 @@ def plan_to_message(plan: Plan) -> types_pb2.Plan:
         analyst_cost=None if plan.analyst_cost is None else cost_to_message(plan.analyst_cost),
         data_budget=budget_to_message(plan.data_budget),
         analyst_budget=None if plan.analyst_budget is None else budget_to_message(plan.analyst_budget),
-        promised_error=plan.promised_error,
-        uncertified_at_most=plan.uncertified_at_most,
+        error_bound=plan.error_bound,
+        max_uncertified=plan.max_uncertified,
         seconds=plan.seconds,
         memory_bytes=plan.memory_bytes,
     )
@@ -80,8 +80,8 @@ def plan_from_message(message: types_pb2.Plan) -> Plan:
         analyst_cost=cost_from_message(message.analyst_cost) if message.HasField("analyst_cost") else None,
         data_budget=budget_from_message(message.data_budget),
         analyst_budget=budget_from_message(message.analyst_budget) if message.HasField("analyst_budget") else None,
-        promised_error=message.promised_error,
-        uncertified_at_most=message.uncertified_at_most,
+        error_bound=message.error_bound,
+        max_uncertified=message.max_uncertified,
         seconds=message.seconds,
         memory_bytes=message.memory_bytes,
     )

@@ -39,8 +39,8 @@ def dry_run_to_message(run: DryRun) -> analyst_pb2.DryRunWorkloadResponse:
     return analyst_pb2.DryRunWorkloadResponse(
         statements=run.statements,
         queries=run.queries,
-        promised_error=run.promised_error,
-        uncertified_at_most=run.uncertified_at_most,
+        error_bound=run.error_bound,
+        max_uncertified=run.max_uncertified,
         sensitivity=run.sensitivity,
         support=run.support,
     )
@@ -51,8 +51,8 @@ def dry_run_from_message(message: analyst_pb2.DryRunWorkloadResponse) -> DryRun:
     return DryRun(
         statements=message.statements,
         queries=message.queries,
-        promised_error=message.promised_error,
-        uncertified_at_most=message.uncertified_at_most,
+        error_bound=message.error_bound,
+        max_uncertified=message.max_uncertified,
         sensitivity=message.sensitivity,
         support=message.support,
     )

@@ -37,7 +37,7 @@ class MethodPolicy:
     by_synopsis: int
     with_noise: int
     uncertified: int
-    promised_error: float
+    error_bound: float
     max_error: float
     outside_bound: int
     epsilon_analyst: float
@@ -97,7 +97,7 @@ def _row(airline: str, played: Played, truth: NDArray[np.float64]) -> MethodPoli
         by_synopsis=counted[AnswerMethod.SYNOPSIS],
         with_noise=counted[AnswerMethod.LAPLACE] + counted[AnswerMethod.GAUSSIAN],
         uncertified=counted[AnswerMethod.UNCERTIFIED],
-        promised_error=float(results.bounds[certified].max(initial=0)),
+        error_bound=float(results.bounds[certified].max(initial=0)),
         max_error=float(errors.max()),
         outside_bound=int(np.count_nonzero(errors > results.bounds)),
         epsilon_analyst=played.analyst_accounts[airline].spent.epsilon,

@@ -70,7 +70,7 @@ def play(
         operator.add_analyst(airline, profiles / airline)
     opened = operator.open(_terms(workloads))
     round_id = opened.round.id
-    told(f"Round {round_id} is open; promised error {opened.plan.promised_error:.3f}, before any question is seen.")
+    told(f"Round {round_id} is open; promised error {opened.plan.error_bound:.3f}, before any question is seen.")
     with ThreadPoolExecutor(len(workloads)) as airlines:
         list(airlines.map(lambda airline: _submit(profiles / airline, round_id, workloads[airline]), workloads))
         told(f"{len(workloads)} airlines have submitted {sum(map(query_count, workloads.values())):,} queries.")

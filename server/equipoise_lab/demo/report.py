@@ -45,7 +45,7 @@ def as_json(
         "uniform_repaired_max_error": measured.uniform_repaired,
         "max_error": measured.delivered,
         "mean_error": measured.mean_error,
-        "promised_error": max(row.promised_error for row in measured.rows),
+        "error_bound": max(row.error_bound for row in measured.rows),
         "gaussian_max_error": measured.gaussian,
         "mechanism": played.detail.plan.mechanism,
         "epsilon_data": played.detail.plan.data_budget.epsilon,
@@ -80,7 +80,7 @@ def print_report(console: Console, played: Played, measured: Measured, proven: P
                 f"{row.by_synopsis:,}",
                 f"{row.with_noise:,}",
                 f"{row.uncertified:,}",
-                f"{row.promised_error:.4f}",
+                f"{row.error_bound:.4f}",
                 f"{row.max_error:.4f}",
                 f"{played.detail.plan.data_budget.epsilon:.3f}",
                 f"{row.epsilon_analyst:.3f}",
@@ -119,7 +119,7 @@ def _budget_lines(played: Played, measured: Measured) -> list[str]:
         f"The people in the table spent ({data.epsilon:.4f}, {data.delta:.2g}) of the round's "
         f"({DATA_BUDGET.epsilon:g}, {DATA_BUDGET.delta:.2g}); their cap for all rounds is {counted.cap.epsilon:g}.",
         f"Their account, to which rounds add at Renyi order {counted.order:g}, counts a divergence of "
-        f"{counted.divergence:.3f} of {counted.most_divergence:.3f}.",
+        f"{counted.divergence:.3f} of {counted.max_divergence:.3f}.",
         f"Each airline's statements spent ({analyst:.4f}, {ANALYST_BUDGET.delta:.2g}) of "
         f"({ANALYST_BUDGET.epsilon:g}, {ANALYST_BUDGET.delta:.2g}), against all other airlines together.",
         f"Answers outside their promised bound: {outside}. Mean error {measured.mean_error:.4f}. "

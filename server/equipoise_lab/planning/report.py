@@ -35,7 +35,7 @@ def as_json(setting: PublicParameters, comparison: Comparison) -> dict[str, obje
         "analysts": len(setting.shares),
         "statements": setting.statements,
         "queries": setting.queries,
-        "sensitivity": sum(share.moved for share in setting.shares),
+        "sensitivity": sum(share.l1_sensitivity for share in setting.shares),
         "support": setting.largest_support,
         "unit": setting.unit,
         "beta": setting.beta,
@@ -60,8 +60,8 @@ def _fields(each: Candidate, setting: PublicParameters) -> dict[str, object]:
     on_data, on_analysts = data_pair(plan, setting), analyst_pair(plan, setting)
     return fields | {
         "alpha": each.alpha,
-        "promised_error": plan.promised_error,
-        "uncertified_at_most": plan.uncertified_at_most,
+        "error_bound": plan.error_bound,
+        "max_uncertified": plan.max_uncertified,
         "seconds": plan.seconds,
         "memory_bytes": plan.memory_bytes,
         "data_cost": asdict(on_data),
@@ -94,8 +94,8 @@ def print_comparison(console: Console, setting: PublicParameters, comparison: Co
 def _cells(each: Candidate, plan: Plan, setting: PublicParameters) -> Iterator[str]:
     on_analysts = analyst_pair(plan, setting)
     yield _error(each.alpha)
-    yield _error(plan.promised_error)
-    yield f"{min(1.0, plan.uncertified_at_most / setting.queries):.2%}" if plan.uncertified_at_most else "none"
+    yield _error(plan.error_bound)
+    yield f"{min(1.0, plan.max_uncertified / setting.queries):.2%}" if plan.max_uncertified else "none"
     yield "-" if on_analysts is None else f"{on_analysts.epsilon:.3g}"
     yield _duration(plan.seconds)
     yield f"{plan.memory_bytes / 2**30:,.1f} GiB"

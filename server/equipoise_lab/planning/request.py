@@ -110,12 +110,14 @@ class PlanRequest:
             raise InvalidArgument("--analysts", f"must lie between 1 and {MAX_ANALYSTS:,}, not {count:,}")
         queries = _dealt("--queries", self.queries, count)
         statements = queries if self.statements is None else _dealt("--statements", self.statements, count)
-        moved = [0] * count if self.sensitivity is None else _each("--sensitivity", self.sensitivity, count)
+        l1_sensitivity = (
+            [0] * count if self.sensitivity is None else _each("--sensitivity", self.sensitivity, count)
+        )
         supports = [0] * count if self.support is None else _each("--support", self.support, count)
         if self.support is not None and not all(1 <= support <= universe for support in supports):
             raise InvalidArgument("--support", f"must lie between 1 and the universe's {universe:,} records")
         shares = []
-        dealt = zip(statements, queries, moved, supports, strict=True)
+        dealt = zip(statements, queries, l1_sensitivity, supports, strict=True)
         for place, (asked, cells, declared, support) in enumerate(dealt, start=1):
             if asked > cells:
                 problem = f"analyst {place} would have {asked:,} statements but {cells:,} queries to ask by them"

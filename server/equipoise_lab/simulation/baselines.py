@@ -36,14 +36,14 @@ def uniform_guess(workload: CompiledWorkload) -> NDArray[np.float64]:
     return workload.counts(np.ones(universe, dtype=np.int64)) / universe
 
 
-def gaussian_deviation(moved: int, records: int, budget: Budget) -> float:
+def gaussian_deviation(l1_sensitivity: int, records: int, budget: Budget) -> float:
     """The standard deviation, as a fraction of the records, of independent Gaussian noise on every answer.
 
     Noise of deviation s on counts of joint sensitivity l2 costs l2^2 / (2 s^2) zCDP (Bun & Steinke 2016,
-    Proposition 1.6). The square of l2 is `moved`, by how many records all counts together may move in sum.
+    Proposition 1.6). The square of l2 is `l1_sensitivity`, by how many records all counts together may move in sum.
     """
     rho = usable_rho(budget) / RHO_UNIT
-    return math.inf if rho == 0 else math.sqrt(moved / (2 * rho)) / records
+    return math.inf if rho == 0 else math.sqrt(l1_sensitivity / (2 * rho)) / records
 
 
 def gaussian_errors(deviation: float, truth: NDArray[np.float64]) -> Errors:

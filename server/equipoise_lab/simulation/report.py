@@ -35,8 +35,8 @@ def as_json(report: Report) -> dict[str, object]:
         "data_cost": asdict(report.data_cost),
         "analyst_cost": None if report.analyst_cost is None else asdict(report.analyst_cost),
         "predicted": {
-            "promised_error": plan.promised_error,
-            "uncertified_at_most": plan.uncertified_at_most,
+            "error_bound": plan.error_bound,
+            "max_uncertified": plan.max_uncertified,
             "game_bound": None if game is None else _finite(game.error),
             "game_mishandles_fewer_than": None if game is None else game.mishandled,
             "seconds": plan.seconds,
@@ -152,15 +152,15 @@ def _answered(runs: tuple[Run, ...]) -> str:
 
 
 def _promised(plan: Plan, queries: int) -> str:
-    if plan.promised_error >= 1:
+    if plan.error_bound >= 1:
         bounds = "nothing of any answer"
     else:
-        bounds = f"certified answers err by at most {plan.promised_error:.4f}"
-    if plan.uncertified_at_most >= queries:
+        bounds = f"certified answers err by at most {plan.error_bound:.4f}"
+    if plan.max_uncertified >= queries:
         return f"{bounds}; all may stay uncertified"
-    if plan.uncertified_at_most == 0:
+    if plan.max_uncertified == 0:
         return f"{bounds}; none stays uncertified"
-    return f"{bounds}; at most {plan.uncertified_at_most:,} stay uncertified"
+    return f"{bounds}; at most {plan.max_uncertified:,} stay uncertified"
 
 
 def pair(budget: Budget) -> str:

@@ -35,8 +35,8 @@ def as_json(report: SessionReport) -> dict[str, object]:
         "data_cost": asdict(report.data_cost),
         "analyst_cost": None if report.analyst_cost is None else asdict(report.analyst_cost),
         "predicted": {
-            "promised_error": plan.promised_error,
-            "uncertified_at_most": plan.uncertified_at_most,
+            "error_bound": plan.error_bound,
+            "max_uncertified": plan.max_uncertified,
             "seconds": plan.seconds,
             "memory_bytes": plan.memory_bytes,
         },
@@ -92,8 +92,8 @@ def _lines(report: SessionReport) -> Iterator[tuple[str, str]]:
     else:
         unit = "one statement of an analyst" if setting.unit == "query" else "all that one analyst asks"
         yield "", f"{pair(report.analyst_cost)} {unit}, against all other analysts"
-    bound = f"certified answers err by at most {plan.promised_error:.4f}"
-    yield "promised", "nothing of any answer" if plan.promised_error >= 1 else bound
+    bound = f"certified answers err by at most {plan.error_bound:.4f}"
+    yield "promised", "nothing of any answer" if plan.error_bound >= 1 else bound
     kept = sum(run.outside_bound == 0 for run in runs)
     yield (
         "kept",

@@ -157,8 +157,8 @@ def sensitivities(statement: CompiledStatement, records: int) -> tuple[float, fl
     if isinstance(statement, CompiledStatistic):
         delta = float(statement.sensitivity(records))
         return delta, delta
-    moved = statement.statement_sensitivity(0)
-    return moved / records, math.sqrt(moved) / records
+    l1_sensitivity = statement.statement_sensitivity(0)
+    return l1_sensitivity / records, math.sqrt(l1_sensitivity) / records
 
 
 def _measured(

@@ -77,8 +77,8 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
     uniform = Errors.between(uniform_guess(together), truth)
     if uniform is None:
         raise InvalidArgument("--workload", "holds no query")
-    moved = sum(share.moved for share in setting.shares)
-    deviation = gaussian_deviation(moved, setting.records, setting.data_budget)
+    l1_sensitivity = sum(share.l1_sensitivity for share in setting.shares)
+    deviation = gaussian_deviation(l1_sensitivity, setting.records, setting.data_budget)
     return Report(
         setting=setting,
         plan=plan,

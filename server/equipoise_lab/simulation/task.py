@@ -114,8 +114,8 @@ def share_of_each(whole: CompiledWorkload, analysts: Analysts) -> Share:
     if count * queries > MAX_DRAWN_QUERIES:
         problem = f"would be up to {count * queries:,} queries in all, at most {MAX_DRAWN_QUERIES:,} are simulated"
         raise InvalidArgument("--analysts, --tables-per-analyst", problem)
-    moved = sorted(whole.statement_sensitivity(number) for number in range(whole.statement_count))
-    return Share("", each, queries, sum(moved[-each:]), whole.support)
+    l1_sensitivity = sorted(whole.statement_sensitivity(number) for number in range(whole.statement_count))
+    return Share("", each, queries, sum(l1_sensitivity[-each:]), whole.support)
 
 
 def read_statements(workload: str, schema: Schema) -> tuple[Statement, ...]:

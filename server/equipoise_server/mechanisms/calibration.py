@@ -46,10 +46,10 @@ def least_gaussian(budget: Budget) -> CalibratedNoise:
     return noise, noise.part(1)
 
 
-def noise_distribution(noise: AnswerNoise, moved: int) -> NoiseDistribution:
-    """The noise of each of the counts, all of which move by `moved` in sum. Raises `BudgetExhausted`."""
+def noise_distribution(noise: AnswerNoise, l1_sensitivity: int) -> NoiseDistribution:
+    """The noise of each of the counts, all of which move by `l1_sensitivity` in sum. Raises `BudgetExhausted`."""
     try:
-        return noise.law(moved)
+        return noise.law(l1_sensitivity)
     except ValueError:
         raise BudgetExhausted(
             "data_budget: too little for so many statements; noise would be coarser than what its sampler draws"

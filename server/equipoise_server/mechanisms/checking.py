@@ -72,7 +72,7 @@ def check_inputs(setting: PublicParameters, data: Counts, workloads: Mapping[str
             share is not None
             and workload.statement_count <= share.statements
             and workload.query_count <= share.queries
-            and workload.l1_sensitivity <= share.moved
+            and workload.l1_sensitivity <= share.l1_sensitivity
             and (share.support == 0 or workload.support <= share.support)
         )
         if not fits:

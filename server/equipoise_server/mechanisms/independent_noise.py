@@ -38,13 +38,13 @@ from equipoise_server.randomness.stream import KeyedStream
 
 @canonical_object
 class NoiseParameters(Parameters):
-    """`noise` of counts that move by 1 in sum; `moved`: by how much all counts of the round together may move.
+    """`noise` of counts that move by 1 in sum; `l1_sensitivity`: by how much all counts of the round together may move.
 
     `bound`: the error of every answer, in units of 2^-40.
     """
 
     noise: AnswerNoise = key("noise", NOISE)
-    moved: int = key("l1_sensitivity", COUNT)
+    l1_sensitivity: int = key("l1_sensitivity", COUNT)
     bound: int = key("bound", COUNT)
 
 
@@ -52,10 +52,10 @@ class NoiseParameters(Parameters):
 class IndependentNoise:
     """Noise of one law and one scale on every count of every analyst. `calibrate`: which law.
 
-    Formal guarantees. Let `moved` be the sum of all shares' declared sensitivities, absent analysts' included. For
-    the people in the table, up to the truncation of the samplers: `laplace`, of scale `moved / epsilon`, is
-    epsilon-DP; `gaussian`, of variance `v`, costs `moved / (2 v)` in zCDP. (A record replaced moves the vector of
-    all counts by at most `moved` in L1 and, as each query moves by 0 or 1, by at most `sqrt(moved)` in L2.) For the
+    Formal guarantees. Let `l1_sensitivity` be the sum of all shares' declared sensitivities, absent analysts' included. For
+    the people in the table, up to the truncation of the samplers: `laplace`, of scale `l1_sensitivity / epsilon`, is
+    epsilon-DP; `gaussian`, of variance `v`, costs `l1_sensitivity / (2 v)` in zCDP. (A record replaced moves the vector of
+    all counts by at most `l1_sensitivity` in L1 and, as each query moves by 0 or 1, by at most `sqrt(l1_sensitivity)` in L2.) For the
     analysts: nothing, for either unit. Given the shares, an analyst's answers are a function of its own workload,
     the data and its own noise; noise never depends on what is submitted. With probability `1 - beta` all answers
     are within their bound: a union bound over all declared queries and the proven quantile of the law. Answers are
@@ -70,9 +70,9 @@ class IndependentNoise:
         check_setting(setting)
         for option in setting.options:
             raise InvalidArgument(f"options.{option}", f"unknown; {self.name} has no options")
-        moved = sum(share.moved for share in setting.shares)
+        l1_sensitivity = sum(share.l1_sensitivity for share in setting.shares)
         noise, part = self.calibrate(setting.data_budget)
-        law = noise_distribution(noise, moved)
+        law = noise_distribution(noise, l1_sensitivity)
         truncated = setting.queries * law.truncation_delta()
         slack = sampler_delta(truncated, setting.data_budget.epsilon)
         parts = [part, ApproximateDpEvent("samplers", Fraction(0), slack)]
@@ -81,7 +81,7 @@ class IndependentNoise:
         check_costs(setting, data_cost, analyst_cost)
         parameters = NoiseParameters(
             noise,
-            moved,
+            l1_sensitivity,
             bound_on_grid(law.quantile(Fraction(setting.beta) / (2 * setting.queries)), setting.records),
         )
         return Plan(
@@ -89,8 +89,8 @@ class IndependentNoise:
             parameters=parameters.to_json(),
             data_cost=data_cost,
             analyst_cost=analyst_cost,
-            promised_error=parameters.bound / 2**GRID_BITS,
-            uncertified_at_most=0,
+            error_bound=parameters.bound / 2**GRID_BITS,
+            max_uncertified=0,
             seconds=counting_seconds(setting) + drawing_seconds(law, setting.queries, len(setting.shares)),
             memory_bytes=counting_bytes(setting),
             data_events=events_to_json(self.name, parts),
@@ -123,7 +123,7 @@ def noisy_counts(
 ) -> dict[str, NDArray[np.int64]]:
     """The noisy counts of each analyst who is present, int64[k]: what the whole round costs."""
     check_inputs(setting, data, workloads)
-    law = noise_distribution(parameters.noise, parameters.moved)
+    law = noise_distribution(parameters.noise, parameters.l1_sensitivity)
     present = [share.analyst for share in setting.shares if share.analyst in workloads]
     progress("counting", 0, 1)
     together = [workloads[name] for name in present]

@@ -1,7 +1,7 @@
 """Noise for statements answered afresh: which law, how much of it, what it costs, how far it reaches.
 
 A statement's counts move by 1 each when a record is replaced: in one place for a predicate, in two for a marginal.
-So one number `moved` (1 or 2) is both the L1 sensitivity, by which Laplace noise is scaled, and the square of the
+So one number `l1_sensitivity` (1 or 2) is both the L1 sensitivity, by which Laplace noise is scaled, and the square of the
 L2 sensitivity, by which Gaussian noise is. Which statement is of which kind is private; hence the noise of each is
 calibrated to one cost for all.
 """
@@ -58,9 +58,9 @@ class LaplaceNoise:
         """The least noise for which one statement costs at most `rho` in zCDP."""
         return cls(epsilon_within(rho))
 
-    def law(self, moved: int) -> NoiseDistribution:
-        """The noise of each count of a statement whose counts move by `moved` in sum."""
-        return DiscreteLaplace(self.epsilon / moved)
+    def law(self, l1_sensitivity: int) -> NoiseDistribution:
+        """The noise of each count of a statement whose counts move by `l1_sensitivity` in sum."""
+        return DiscreteLaplace(self.epsilon / l1_sensitivity)
 
     def rho(self, answers: int) -> Fraction:
         """What `answers` statements cost the data in zCDP (`accounting.laplace_rho`)."""
@@ -73,7 +73,7 @@ class LaplaceNoise:
 
 @dataclass(frozen=True)
 class GaussianNoise:
-    """Discrete Gaussian noise: `variance` for a predicate, `moved` times as much for what moves more."""
+    """Discrete Gaussian noise: `variance` for a predicate, `l1_sensitivity` times as much for what moves more."""
 
     variance: Fraction
     name: str = "gaussian"
@@ -85,9 +85,9 @@ class GaussianNoise:
         units = -(-(1 << VARIANCE_BITS) * rho.denominator // (2 * rho.numerator))
         return cls(max(MIN_VARIANCE, Fraction(units, 1 << VARIANCE_BITS)))
 
-    def law(self, moved: int) -> NoiseDistribution:
-        """The noise of each count of a statement, the squares of whose moves add up to `moved`."""
-        return DiscreteGaussian(self.variance * moved)
+    def law(self, l1_sensitivity: int) -> NoiseDistribution:
+        """The noise of each count of a statement, the squares of whose moves add up to `l1_sensitivity`."""
+        return DiscreteGaussian(self.variance * l1_sensitivity)
 
     def rho(self, answers: int) -> Fraction:
         """What `answers` statements cost the data in zCDP (`accounting.gaussian_rho`), the same for each kind."""
@@ -103,13 +103,13 @@ NOISES: tuple[type[LaplaceNoise] | type[GaussianNoise], ...] = (LaplaceNoise, Ga
 
 
 def fresh_answers(
-    noise: AnswerNoise, moved: int, counts: NDArray[np.int64], records: int, stream: KeyedStream
+    noise: AnswerNoise, l1_sensitivity: int, counts: NDArray[np.int64], records: int, stream: KeyedStream
 ) -> NDArray[np.int64]:
-    """One statement's answers with noise, in units of 2^-40. `counts`: of all its cells, which move by `moved`.
+    """One statement's answers with noise, in units of 2^-40. `counts`: of all its cells, which move by `l1_sensitivity`.
 
     Kept between 0 and all records, which moves none away from the truth.
     """
-    noisy = counts + noise.law(moved).draw(len(counts), stream)
+    noisy = counts + noise.law(l1_sensitivity).draw(len(counts), stream)
     return on_grid(np.clip(noisy, 0, records), records)
 
 

@@ -94,12 +94,12 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     left = [(each, plan) for each, plan in feasible if not each.beyond] or feasible
     least = min(said(each.alpha) for each, _ in left)
     left = [(each, plan) for each, plan in left if said(each.alpha) <= least * (1 + NEAR)]
-    least = min(said(plan.promised_error) for _, plan in left)
-    left = [(each, plan) for each, plan in left if said(plan.promised_error) <= least * (1 + NEAR)]
+    least = min(said(plan.error_bound) for _, plan in left)
+    left = [(each, plan) for each, plan in left if said(plan.error_bound) <= least * (1 + NEAR)]
 
     def order(pair: tuple[Candidate, Plan]) -> tuple[tuple[float, ...], bool, float, float, str]:
         each, plan = pair
-        unsaid = (each.alpha, plan.promised_error) if least == said(SAYS_NOTHING) else ()
+        unsaid = (each.alpha, plan.error_bound) if least == said(SAYS_NOTHING) else ()
         return unsaid, plan.analyst_cost not in (None, Cost()), each.alpha, plan.seconds, each.mechanism
 
     return min(left, key=order)[0]
@@ -107,8 +107,8 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
 
 def alpha(plan: Plan, setting: PublicParameters) -> float:
     """The error within which a round's answers are said to be, with the confidence of the bounds: see above."""
-    unsaid = min(1.0, plan.uncertified_at_most / setting.queries)
-    return unsaid + (1 - unsaid) * min(1.0, plan.promised_error)
+    unsaid = min(1.0, plan.max_uncertified / setting.queries)
+    return unsaid + (1 - unsaid) * min(1.0, plan.error_bound)
 
 
 def said(error: float) -> float:

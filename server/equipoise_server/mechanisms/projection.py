@@ -77,7 +77,7 @@ class Projection:
         return replace(
             plan,
             mechanism=self.name,
-            promised_error=min(1.0, reach),
+            error_bound=min(1.0, reach),
             seconds=plan.seconds + fitting_seconds(setting, deviation),
             memory_bytes=plan.memory_bytes + fitting_bytes(setting),
             data_events=events_to_json(self.name, events_from_json(plan.data_events)),
@@ -140,4 +140,4 @@ def gaussian_law(parameters: NoiseParameters) -> DiscreteGaussian:
     """The law of the noise on every count."""
     if not isinstance(parameters.noise, GaussianNoise):
         raise ValueError("projection starts from Gaussian noise")
-    return DiscreteGaussian(parameters.noise.variance * parameters.moved)
+    return DiscreteGaussian(parameters.noise.variance * parameters.l1_sensitivity)

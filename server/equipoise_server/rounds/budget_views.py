@@ -30,7 +30,7 @@ ACCOUNT: Codec[Account] = object_codec(
         "committed": ("committed", BUDGET),
         "order": ("order", optional(REAL)),
         "divergence": ("divergence", REAL),
-        "max_divergence": ("most_divergence", REAL),
+        "max_divergence": ("max_divergence", REAL),
     },
 )
 
@@ -96,5 +96,5 @@ def _converted(account: accounts.Account) -> Account:
         committed=_as_pair(account.cap, account.committed),
         order=account.cap.order,
         divergence=account.committed.divergence / RHO_UNIT,
-        most_divergence=account.limit.divergence / RHO_UNIT,
+        max_divergence=account.limit.divergence / RHO_UNIT,
     )

@@ -94,8 +94,8 @@ class Submissions:
         return DryRun(
             compiled.statement_count,
             compiled.query_count,
-            plan.promised_error,
-            plan.uncertified_at_most,
+            plan.error_bound,
+            plan.max_uncertified,
             compiled.l1_sensitivity,
             compiled.support,
         )

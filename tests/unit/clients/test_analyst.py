@@ -148,11 +148,11 @@ def test_a_large_workload_is_sent_in_pieces() -> None:
     def dry_run(requests: Any, _: Any) -> Any:
         sizes.extend(len(part.piece) for part in requests if part.WhichOneof("part") == "piece")
         sizes_told = {"statements": 1, "queries": 1, "sensitivity": 7, "support": 9}
-        return analyst_pb2.DryRunWorkloadResponse(promised_error=0.5, **sizes_told)
+        return analyst_pb2.DryRunWorkloadResponse(error_bound=0.5, **sizes_told)
 
     with connected({"DryRunWorkload": dry_run}) as connection:
         found = Client(connection).dry_run(ROUND, [Among("a", ("x" * 1000,))] * 3000)
-    assert (found.promised_error, found.sensitivity, found.support) == (0.5, 7, 9)
+    assert (found.error_bound, found.sensitivity, found.support) == (0.5, 7, 9)
     assert len(sizes) > 2
     assert max(sizes) == PIECE_BYTES
 

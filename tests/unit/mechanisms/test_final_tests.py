@@ -146,8 +146,8 @@ def test_where_the_test_has_failed_weights_tell_what_is_proven_without_it(
     assert (after.values == before.values).all() == (not useful)
     truth = ASKED.counts(HISTOGRAM) / RECORDS
     assert (np.abs(after.values / ONE - truth) <= after.bounds / ONE).all()
-    assert after.bounds.max() / ONE <= plan.promised_error
-    assert plan.uncertified_at_most == 0
+    assert after.bounds.max() / ONE <= plan.error_bound
+    assert plan.max_uncertified == 0
 
 
 def repaired(limit: int, proven: int, monkeypatch: pytest.MonkeyPatch) -> Answers:
@@ -194,7 +194,7 @@ def test_a_projection_tells_no_bound_below_the_noise_that_it_must_cover(
     inwards = np.where(side < 0, answers.values, ONE - answers.values) / ONE + answers.bounds / ONE
     assert (inwards[refuted] >= reach / RECORDS).all()
     assert (np.abs(answers.values / ONE - truth / RECORDS) <= answers.bounds / ONE)[refuted].all()
-    assert answers.bounds.max() / ONE <= plan.promised_error
+    assert answers.bounds.max() / ONE <= plan.error_bound
 
 
 @pytest.mark.parametrize("side", [-1, 1])

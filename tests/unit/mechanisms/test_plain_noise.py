@@ -42,7 +42,7 @@ def test_tables_cost_tables_and_not_cells() -> None:
         plans = [mechanism.plan(setting(*shares)) for shares in (TABLES, larger)]
         noises = [NoiseParameters.from_json(plan.parameters).noise for plan in plans]
         assert noises[0] == noises[1]
-        assert 1 < plans[1].promised_error / plans[0].promised_error < 1.5
+        assert 1 < plans[1].error_bound / plans[0].error_bound < 1.5
 
 
 def test_predicates_cost_half_of_what_tables_do_where_they_are_declared() -> None:
@@ -91,7 +91,7 @@ def test_the_histogram_s_promise_knows_neither_how_many_ask_nor_what() -> None:
     few, many = Histogram().plan(setting(TABLES[0])), Histogram().plan(setting(*TABLES * 100))
     noises = [HistogramParameters.from_json(plan.parameters).noise for plan in (few, many)]
     assert noises[0] == noises[1]
-    assert many.promised_error < 1.5 * few.promised_error
+    assert many.error_bound < 1.5 * few.error_bound
 
 
 def test_the_histogram_s_law_is_the_one_that_promises_less() -> None:
@@ -110,14 +110,14 @@ def test_a_query_s_bound_grows_with_what_it_covers_up_to_half_and_falls_again() 
     bounds = bounds_of(HistogramParameters.from_json(plan.parameters), np.arange(1001), given)
     assert np.array_equal(bounds, bounds[::-1])
     assert (np.diff(bounds[:501]) >= 0).all()
-    assert bounds[500] == plan.promised_error * 2**GRID_BITS
+    assert bounds[500] == plan.error_bound * 2**GRID_BITS
     assert bounds[1] < bounds[500] / 4
     # Where less is declared, that is what is promised; no more than half of the universe can be.
     narrow = tuple(replace(share, support=200 // place) for place, share in enumerate(TABLES, start=1))
-    assert Histogram().plan(setting(*narrow)).promised_error * 2**GRID_BITS == bounds[200]
+    assert Histogram().plan(setting(*narrow)).error_bound * 2**GRID_BITS == bounds[200]
     for support in (0, 500, 1000):
         wide = (*narrow, replace(TABLES[0], support=support))
-        assert Histogram().plan(setting(*wide[1:])).promised_error == plan.promised_error
+        assert Histogram().plan(setting(*wide[1:])).error_bound == plan.error_bound
     # A query on nobody, and its complement: half a record for rounding to whole ones.
     assert bounds[0] <= (1 << GRID_BITS) // 100_000 + 2
 

@@ -145,7 +145,7 @@ def assert_none_is_better(best: Candidate, candidates: Sequence[Candidate]) -> N
         assert best.beyond == "" or other.beyond
         assert said(best.alpha) <= said(other.alpha) * (1 + NEAR)
         if said(other.alpha) == said(best.alpha) == 1:
-            assert said(best.plan.promised_error) <= said(other.plan.promised_error) * (1 + NEAR)
+            assert said(best.plan.error_bound) <= said(other.plan.error_bound) * (1 + NEAR)
 
 
 WINNERS = (

@@ -82,13 +82,13 @@ def plan_equilibrium(name: str, setting: PublicParameters) -> Plan:
     if cost_model.forced_share(setting) == 1:
         # Nothing is tested or repaired, so nothing is certified, and no repair places need hiding.
         parameters = EquilibriumParameters(game, None)
-        promised_error, uncertified = 1.0, size.queries
+        error_bound, uncertified = 1.0, size.queries
     elif places is not None:
         analyst_repair = analyst_repair_plan.plan_analyst_repair(
             setting, cost_model.sampling_error(game, size, setting.beta / 4), places, left
         )
         parameters = EquilibriumParameters(game, analyst_repair)
-        promised_error = analyst_repair_plan.promised(analyst_repair)
+        error_bound = analyst_repair_plan.promised(analyst_repair)
         uncertified = analyst_repair_plan.uncertified_queries(setting, analyst_repair, game, size)
         repair_seconds = analyst_repair_plan.repair_seconds(analyst_repair, size)
     else:
@@ -96,7 +96,7 @@ def plan_equilibrium(name: str, setting: PublicParameters) -> Plan:
             setting, cost_model.sampling_error(game, size, setting.beta / 4), left
         )
         parameters = EquilibriumParameters(game, repair)
-        promised_error = statement_repair_plan.largest_bound(repair) / 2**GRID_BITS
+        error_bound = statement_repair_plan.largest_bound(repair) / 2**GRID_BITS
         uncertified = statement_repair_plan.uncertified_queries(setting, repair, game, size)
     data_cost = total_data_cost(parameters, size, setting)
     analyst_cost = total_analyst_cost(parameters, size, setting, playing.analyst_budget.epsilon)
@@ -110,8 +110,8 @@ def plan_equilibrium(name: str, setting: PublicParameters) -> Plan:
         parameters=parameters.to_json(),
         data_cost=data_cost,
         analyst_cost=analyst_cost,
-        promised_error=promised_error,
-        uncertified_at_most=uncertified,
+        error_bound=error_bound,
+        max_uncertified=uncertified,
         seconds=predicted_seconds(game, size) + repair_seconds,
         memory_bytes=predicted_memory(size),
         data_events=events_to_json(name, on_data),

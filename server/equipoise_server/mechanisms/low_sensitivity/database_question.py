@@ -27,9 +27,9 @@ def scale_for(declared: Fraction) -> Scale:
     On the grid of values it moves by at most `m = grid_units(declared)`, so rounded down from there to units of
     `1 / units` by at most `ceil(m units / 2^40)`.
     """
-    moved = grid_units(declared)
-    units = min((1 << GRID_BITS) - 1, (SENSITIVITY << GRID_BITS) // moved)
-    return Scale(units, -(-(moved * units) >> GRID_BITS))
+    l1_sensitivity = grid_units(declared)
+    units = min((1 << GRID_BITS) - 1, (SENSITIVITY << GRID_BITS) // l1_sensitivity)
+    return Scale(units, -(-(l1_sensitivity * units) >> GRID_BITS))
 
 
 def rounding(scale: Scale) -> int:
@@ -83,7 +83,7 @@ class DatabaseQuestion:
     scale: Scale
 
     @property
-    def moved(self) -> int:
+    def l1_sensitivity(self) -> int:
         """One cell, which moves by the scale's sensitivity at most."""
         return 1
 

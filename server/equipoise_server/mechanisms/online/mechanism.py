@@ -75,8 +75,8 @@ class Online:
             parameters=parameters.to_json(),
             data_cost=data_cost,
             analyst_cost=analyst_cost,
-            promised_error=max(parameters.certified_bound, *parameters.noise_bounds) / 2**GRID_BITS,
-            uncertified_at_most=uncertified(setting, parameters),
+            error_bound=max(parameters.certified_bound, *parameters.noise_bounds) / 2**GRID_BITS,
+            max_uncertified=uncertified(setting, parameters),
             seconds=online_seconds(setting, parameters.updates),
             memory_bytes=fitting_bytes(setting),
             data_events=events_to_json(self.name, parts),
@@ -117,11 +117,11 @@ class OnlineSession:
         score = int(answer_scores(counts, self._records, held).max())
         if not self._tests.positive(slot, score):
             return alike(held, HYPOTHESIS, self._parameters.certified_bound)
-        noise, moved = self._parameters.noise, asked.statement_sensitivity(0)
+        noise, l1_sensitivity = self._parameters.noise, asked.statement_sensitivity(0)
         stream = KeyedStream.derive(self._seed, "online", "answers", str(slot))
-        published = fresh_answers(noise, moved, counts, self._records, stream)
+        published = fresh_answers(noise, l1_sensitivity, counts, self._records, stream)
         self._hypothesis.measured(asked, 0, published / 2.0**GRID_BITS)
-        return alike(published, noise.method, self._parameters.noise_bounds[moved - 1])
+        return alike(published, noise.method, self._parameters.noise_bounds[l1_sensitivity - 1])
 
     def finish(self) -> NDArray[np.int64]:
         """There is no synopsis of records: the hypothesis is known by its answers only."""

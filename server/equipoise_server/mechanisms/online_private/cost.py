@@ -37,7 +37,7 @@ class Session:
 
     universe: int
     scale: Scale
-    most_moved: int
+    max_l1_sensitivity: int
     slots: int
     statements: int
     cells: int

@@ -71,9 +71,9 @@ class EpochParameters(Parameters):
         """The law of the noise on counts and targets."""
         return DiscreteLaplace(self.ending_epsilon)
 
-    def answer_noise(self, moved: int) -> NoiseDistribution:
-        """The law of the noise on each cell of a statement whose squared moves add up to `moved`."""
-        return self.noise.law(moved * self.scale.sensitivity**2)
+    def answer_noise(self, l1_sensitivity: int) -> NoiseDistribution:
+        """The law of the noise on each cell of a statement whose squared moves add up to `l1_sensitivity`."""
+        return self.noise.law(l1_sensitivity * self.scale.sensitivity**2)
 
 
 class Epochs:
@@ -114,11 +114,11 @@ class Epochs:
         parameters, units, truth = self._parameters, self._parameters.scale.units, question.truth()
         if not self._positive(slot, int(answer_scores(truth, units, held).max())):
             return alike(held, HYPOTHESIS, parameters.certified_bound)
-        noisy = truth + self._answer_noise(slot, parameters.answer_noise(question.moved), len(truth))
+        noisy = truth + self._answer_noise(slot, parameters.answer_noise(question.l1_sensitivity), len(truth))
         answers = on_grid(np.clip(noisy, 0, units), units)
         self._afresh += 1
         self._learnt += question.direction(pulls(answers - held, parameters.guard))
-        return alike(answers, parameters.noise.method, parameters.noise_bounds[question.moved - 1])
+        return alike(answers, parameters.noise.method, parameters.noise_bounds[question.l1_sensitivity - 1])
 
     def pass_to(self, stop: int) -> None:
         """Tests the count after every slot before `stop` that was not passed yet."""

@@ -140,7 +140,7 @@ def filled_in(setting: PublicParameters, session: Session, ending: Fraction, lea
     if "variance" in options:
         noise = GaussianNoise(Fraction(real(options, "variance", 1)))
     # Twice what an answer's noise usually is.
-    usual = 2 * math.sqrt(noise.variance * session.most_moved) * scale.sensitivity / scale.units
+    usual = 2 * math.sqrt(noise.variance * session.max_l1_sensitivity) * scale.sensitivity / scale.units
     guard = math.ceil(min(1.0, usual) * 2**GRID_BITS)
     parameters = EpochParameters(
         scale=scale,
@@ -157,7 +157,7 @@ def filled_in(setting: PublicParameters, session: Session, ending: Fraction, lea
         certified_bound=0,
         noise_bounds=(),
     )
-    laws = [parameters.answer_noise(moved) for moved in range(1, session.most_moved + 1)]
+    laws = [parameters.answer_noise(l1_sensitivity) for l1_sensitivity in range(1, session.max_l1_sensitivity + 1)]
     in_all = scale.units << SCORE_BITS
     # Seldom positive where the hypothesis is right, or as near to it as its records allow.
     threshold = parameters.test_noise.quantile(Fraction(positives, 8 * session.statements)) + 1

@@ -36,7 +36,7 @@ class Question(Protocol):
     """One statement, with one or more cells."""
 
     @property
-    def moved(self) -> int:
+    def l1_sensitivity(self) -> int:
         """At most by how much all cells' true answers move, as a sum of squares, in units of `sensitivity^2`."""
         ...
 
@@ -65,7 +65,7 @@ class LinearQuestion:
     records: int
 
     @property
-    def moved(self) -> int:
+    def l1_sensitivity(self) -> int:
         """1 for a predicate; 2 for a marginal, one cell of which loses the record while another gains it."""
         return self.statement.statement_sensitivity(0)
 

@@ -37,11 +37,11 @@ class Demand:
 
     Formal guarantees. All that the votes decide is a function of the noisy counts, which cost one unit of the
     analysts, against all others together: Gaussian noise `accounting.gaussian_rho(moved, variance)` in zCDP,
-    Laplace noise its pure epsilon (`accounting.votes_moved` for the sensitivities), up to the truncation of the
+    Laplace noise its pure epsilon (`accounting.votes_l1_sensitivity` for the sensitivities), up to the truncation of the
     sampler.
     """
 
-    moved: int = key("l1_sensitivity", COUNT)
+    l1_sensitivity: int = key("l1_sensitivity", COUNT)
     noise: AnswerNoise | None = key("noise", optional(NOISE))
     least: int = key("min_count", INTEGER)
 
@@ -49,7 +49,7 @@ class Demand:
         """The counts with noise: int64[sets]. As many draws whatever was voted for."""
         if self.noise is None or not len(votes):
             return votes
-        return votes + self.noise.law(self.moved).draw(len(votes), stream)
+        return votes + self.noise.law(self.l1_sensitivity).draw(len(votes), stream)
 
 
 def plan_demand(
@@ -61,19 +61,19 @@ def plan_demand(
     other costs in full.
     """
     votes = max(share.statements for share in setting.shares) if setting.unit == "analyst" else 1
-    moved = accounting.votes_moved(votes, sets)
-    if not setting.protects_analysts or moved == 0:
-        return Demand(moved, None, 0)
+    l1_sensitivity = accounting.votes_l1_sensitivity(votes, sets)
+    if not setting.protects_analysts or l1_sensitivity == 0:
+        return Demand(l1_sensitivity, None, 0)
     epsilon = Fraction(int(Fraction(budget.epsilon) * RHO_UNIT), RHO_UNIT)
     rho = Fraction(usable_rho(budget), RHO_UNIT)
-    if epsilon / moved < MIN_EPSILON or rho == 0:
+    if epsilon / l1_sensitivity < MIN_EPSILON or rho == 0:
         raise BudgetExhausted("analyst_budget: too little to hide what one analyst asks for; allow more")
     noises: list[AnswerNoise] = [GaussianNoise.within(rho)]
     if not only_concentrated:
         noises.append(LaplaceNoise(epsilon))
     chance = USUAL / sets
-    noise = min(noises, key=lambda each: each.law(moved).quantile(chance))
-    return Demand(moved, noise, round(least * noise.law(moved).quantile(chance)))
+    noise = min(noises, key=lambda each: each.law(l1_sensitivity).quantile(chance))
+    return Demand(l1_sensitivity, noise, round(least * noise.law(l1_sensitivity).quantile(chance)))
 
 
 def demand_parts(demand: Demand, sets: int, epsilon: float) -> list[PrivacyEvent]:
@@ -81,7 +81,7 @@ def demand_parts(demand: Demand, sets: int, epsilon: float) -> list[PrivacyEvent
     noise = demand.noise
     if noise is None:
         return []
-    truncated = sets * noise.law(demand.moved).truncation_delta()
+    truncated = sets * noise.law(demand.l1_sensitivity).truncation_delta()
     slack = ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, epsilon))
     if isinstance(noise, LaplaceNoise):
         # As a pair, not as the rho it implies: one round's epsilon is what such noise is chosen for.

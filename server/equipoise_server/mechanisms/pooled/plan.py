@@ -77,7 +77,7 @@ class PooledParameters(Parameters):
 def plan_pooled(name: str, setting: PublicParameters) -> Plan:
     """Parameters from public things; refused where a budget would be exceeded.
 
-    `promised_error`. With probability `1 - beta` (or half of it, where some is kept for what is outside the
+    `error_bound`. With probability `1 - beta` (or half of it, where some is kept for what is outside the
     family), every estimate of a cell of the family's tables is within its reach `w`, and so is that of every
     predicate: a union bound over all cells of the family, which does not grow with the analysts, and over all
     declared statements. An answer of the synopsis further than `w` from the estimate (cut to what a count can be)
@@ -115,8 +115,8 @@ def plan_pooled(name: str, setting: PublicParameters) -> Plan:
         parameters=parameters.to_json(),
         data_cost=data_cost,
         analyst_cost=analyst_cost,
-        promised_error=promised,
-        uncertified_at_most=uncertified,
+        error_bound=promised,
+        max_uncertified=uncertified,
         seconds=predicted_seconds(setting, family),
         memory_bytes=predicted_memory(setting),
         data_events=events_to_json(name, on_data),

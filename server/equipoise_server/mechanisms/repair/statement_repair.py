@@ -83,10 +83,10 @@ def repair(
     stream = KeyedStream.derive(seed, "repair/answers", analyst)
     for statement in np.flatnonzero(positive):
         cells = slice(int(starts[statement]), int(starts[statement] + sizes[statement]))
-        moved = workload.statement_sensitivity(int(statement))
-        values[cells] = fresh_answers(parameters.noise, moved, counts[cells], records, stream)
+        l1_sensitivity = workload.statement_sensitivity(int(statement))
+        values[cells] = fresh_answers(parameters.noise, l1_sensitivity, counts[cells], records, stream)
         methods[cells] = parameters.noise.method
-        bounds[cells] = parameters.noise_bounds[moved - 1]
+        bounds[cells] = parameters.noise_bounds[l1_sensitivity - 1]
     return Answers(values, methods, bounds)
 
 

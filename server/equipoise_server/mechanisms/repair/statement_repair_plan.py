@@ -96,8 +96,8 @@ def choose_noise(setting: PublicParameters, rho: Fraction, chance: float) -> tup
     or a weak one. Predicates decide between equals.
     """
 
-    def reach(noise: AnswerNoise, moved: int) -> int:
-        return bound_on_grid(noise.law(moved).quantile(chance / 2), setting.records)
+    def reach(noise: AnswerNoise, l1_sensitivity: int) -> int:
+        return bound_on_grid(noise.law(l1_sensitivity).quantile(chance / 2), setting.records)
 
     forced = setting.options.get("answers")
     noises = [kind.within(rho) for kind in NOISES if forced in (None, kind.name)]

@@ -53,8 +53,8 @@ def recorded_plan(plan: Plan) -> RecordedPlan:
         analyst_cost=plan.analyst_cost,
         data_events=plan.data_events,
         analyst_events=plan.analyst_events,
-        promised_error=plan.promised_error,
-        uncertified_at_most=plan.uncertified_at_most,
+        error_bound=plan.error_bound,
+        max_uncertified=plan.max_uncertified,
         seconds=plan.seconds,
         memory_bytes=plan.memory_bytes,
     )

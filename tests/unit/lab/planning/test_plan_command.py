@@ -52,8 +52,8 @@ def test_json_holds_every_mechanism_and_the_choice_that_auto_makes(capsys: pytes
         assert each["feasible"] == (each["why_not"] is None)
         if each["feasible"]:
             assert each["beyond_limits"] is None
-            assert 0 < each["promised_error"] <= each["alpha"] <= 1
-            assert 0 <= each["uncertified_at_most"] <= 60
+            assert 0 < each["error_bound"] <= each["alpha"] <= 1
+            assert 0 <= each["max_uncertified"] <= 60
             assert each["seconds"] > 0
             assert each["memory_bytes"] > 2**20
             assert each["data_cost"]["epsilon"] <= 1
@@ -63,7 +63,7 @@ def test_json_holds_every_mechanism_and_the_choice_that_auto_makes(capsys: pytes
     (chosen,) = [each for each in found["mechanisms"] if each["mechanism"] == found["choice"]]
     assert found["choice"] == plan.mechanism
     assert chosen["parameters"] == json.loads(plan.parameters)
-    assert chosen["promised_error"] == plan.promised_error
+    assert chosen["error_bound"] == plan.error_bound
 
 
 def test_people_read_a_table_with_the_choice_marked(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +96,7 @@ def test_numbers_are_dealt_out_or_given_one_by_one() -> None:
 
 def test_a_declared_sensitivity_lowers_the_noise() -> None:
     plans = [MECHANISMS["gaussian"].plan(request(sensitivity=each).setting()) for each in (None, "20")]
-    assert plans[1].promised_error < 0.8 * plans[0].promised_error
+    assert plans[1].error_bound < 0.8 * plans[0].error_bound
 
 
 def test_one_mechanism_alone_is_planned_where_it_is_forced(capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +128,7 @@ def test_a_declared_support_lowers_what_histogram_promises(capsys: pytest.Captur
     assert [share.support for share in request(support="9,1,36").shares(72)] == [9, 1, 36]
     plans = [MECHANISMS["histogram"].plan(request(support=each).setting()) for each in (None, "36", "9", "9,9,4")]
     assert plans[1] == plans[0]
-    assert plans[2].promised_error < 0.8 * plans[0].promised_error
+    assert plans[2].error_bound < 0.8 * plans[0].error_bound
     assert plans[3] == plans[2]
     assert [planned(capsys, support=each)["support"] for each in (None, "9")] == [36, 9]
 

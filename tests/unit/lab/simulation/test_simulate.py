@@ -85,8 +85,8 @@ def test_json_keys_and_budgets_with_the_analysts_protected(place: Path, capsys: 
     assert sum(run["answered_by"].values()) == 132
     assert run["outside_bound"] == found["mean_over_runs"]["broken"] == 0
     assert max(run["analysts_with"].values()) <= 10 <= sum(run["analysts_with"].values())
-    assert run["uncertified"] <= found["predicted"]["uncertified_at_most"]
-    assert run["certified"]["max"] <= found["predicted"]["promised_error"]
+    assert run["uncertified"] <= found["predicted"]["max_uncertified"]
+    assert run["certified"]["max"] <= found["predicted"]["error_bound"]
     assert run["synopsis"].keys() == run["delivered"].keys() == found["uniform"].keys() == {"max", "p99", "mean"}
     assert found["predicted"]["game_bound"] > 0
     assert found["peak_memory_bytes"] > 2**20
@@ -100,7 +100,7 @@ def test_without_protection_the_whole_budget_goes_to_the_game_and_nothing_is_cer
     assert found["parameters"]["repair"] is None
     assert found["parameters"]["game"]["play"] == "sampled"
     assert 0.9 < found["data_cost"]["epsilon"] <= 1
-    assert found["predicted"]["promised_error"] == 1
+    assert found["predicted"]["error_bound"] == 1
     for run in found["runs"]:
         assert run["certified"] is None
         assert run["answered_by"] == {"uncertified": found["queries"]}
@@ -313,7 +313,7 @@ def test_every_combination_plays_within_its_budgets(
     if split == ("--budget-split", "game=1"):
         assert (run["certified"], found["parameters"]["repair"]) == (None, None)
     else:
-        assert run["certified"]["max"] <= found["predicted"]["promised_error"]
+        assert run["certified"]["max"] <= found["predicted"]["error_bound"]
     if unit == "analyst":
         assert sum(run["analysts_with"].values()) == 12  # each is answered in one way
 

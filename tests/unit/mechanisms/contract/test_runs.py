@@ -58,11 +58,11 @@ def test_certified_answers_are_within_their_bounds_and_these_within_the_promise(
         certified = answers.methods != AnswerMethod.UNCERTIFIED
         assert np.array_equal(certified, answers.bounds != NO_BOUND)
         bounds = answers.bounds[certified] / 2.0**GRID_BITS
-        assert ((bounds >= 0) & (bounds <= plan.promised_error)).all()
+        assert ((bounds >= 0) & (bounds <= plan.error_bound)).all()
         truth = workload.counts(given.histogram) / given.setting.records
         assert (np.abs(answers.values / 2.0**GRID_BITS - truth)[certified] <= bounds).all()
         uncertified += int(np.count_nonzero(~certified))
-    assert uncertified <= plan.uncertified_at_most
+    assert uncertified <= plan.max_uncertified
 
 
 SOME = case_of(

@@ -94,7 +94,7 @@ def test_the_game_learns_and_keeps_its_promises(play: str) -> None:
     case = protected(600, 2, 20.0 if play == "sampled" else 12.0, play=play)
     outcome = run(case)
     assert learns(case, outcome) or play == "sampled"  # which needs more analysts for it
-    check_bounds(case, outcome.answers, plan_of(case).promised_error)
+    check_bounds(case, outcome.answers, plan_of(case).error_bound)
     methods = [set(answers.methods.tolist()) for answers in outcome.answers.values()]
     assert all(len(each) == 1 for each in methods)  # an analyst is answered in one way
     assert sum(each == {SYNOPSIS} for each in methods) > 300
@@ -110,7 +110,7 @@ def test_badly_served_analysts_are_answered_afresh_within_their_bounds() -> None
     case = protected(20, 8, 4.0, threshold=0.05)
     assert repair_of(case).places.epsilon == 0  # so few analysts: places for all, and nothing to hide
     outcome = run(case)
-    check_bounds(case, outcome.answers, plan_of(case).promised_error)
+    check_bounds(case, outcome.answers, plan_of(case).error_bound)
     afresh = [name for name, each in outcome.answers.items() if (each.methods == MULTIPLICATIVE_WEIGHTS).all()]
     assert len(afresh) >= 15
     for name in afresh:
@@ -125,10 +125,10 @@ def test_places_run_out_and_the_rest_is_uncertified() -> None:
     assert places.target == 4
     assert 4 < places.cap < 120
     outcome = run(case)
-    check_bounds(case, outcome.answers, plan_of(case).promised_error)
+    check_bounds(case, outcome.answers, plan_of(case).error_bound)
     uncertified = sum(int((each.methods == UNCERTIFIED).sum()) for each in outcome.answers.values())
     afresh = sum(bool((each.methods == MULTIPLICATIVE_WEIGHTS).all()) for each in outcome.answers.values())
-    assert 0 < uncertified <= plan_of(case).uncertified_at_most
+    assert 0 < uncertified <= plan_of(case).max_uncertified
     assert 0 < afresh <= places.cap
 
 
@@ -216,11 +216,11 @@ def test_another_analysts_answers_depend_on_the_synopsis_and_its_place_alone() -
 def test_repairing_the_uniform_guess_keeps_its_bounds() -> None:
     case = protected(20, 8, 4.0, threshold=0.05)
     repaired = repair_uniform_guess(case.setting, plan_of(case), DenseCounts(case.histogram), case.workloads, SEED)
-    check_bounds(case, repaired, plan_of(case).promised_error)
+    check_bounds(case, repaired, plan_of(case).error_bound)
 
 
 def test_a_high_threshold_with_places_for_all_leaves_nothing_uncertified() -> None:
-    assert plan_of(protected(4, 5, 4.0, threshold=1.0)).uncertified_at_most == 0
+    assert plan_of(protected(4, 5, 4.0, threshold=1.0)).max_uncertified == 0
 
 
 def test_a_threshold_must_clear_the_games_reach_its_noise_and_the_scores_rounding() -> None:
@@ -297,4 +297,4 @@ def test_hrus_own_play_protects_whole_analysts() -> None:
     assert (game.play, game.rounds, game.batch, game.draws) == ("sampled", 60, 1, 1)
     assert epsilon_for(plan.charged_analyst_cost, 1e-6) <= 8
     outcome = run(case)
-    check_bounds(case, outcome.answers, plan.promised_error)
+    check_bounds(case, outcome.answers, plan.error_bound)

@@ -161,12 +161,12 @@ def test_a_plan_keeps_to_both_budgets_and_can_be_read_back(play: str) -> None:
 
 def test_places_for_everybody_and_a_high_threshold_leave_nothing_uncertified() -> None:
     case = instance(analysts=2, predicates=20, cut_off=1000, threshold=1.0)
-    assert plan_of(case).uncertified_at_most == 0
+    assert plan_of(case).max_uncertified == 0
 
 
 def test_without_a_place_to_spare_nothing_is_promised_of_the_uncertified() -> None:
     case = instance(analysts=2, predicates=20, cut_off=0, threshold=1.0, density=1.0, data_rate=1e-3)
-    assert plan_of(case).uncertified_at_most > 0
+    assert plan_of(case).max_uncertified > 0
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.2, 1.1])
@@ -190,7 +190,7 @@ def test_scores_are_exact_at_the_largest_sizes() -> None:
 
 def test_bounds_never_exceed_one() -> None:
     setting = replace(instance(analysts=2, predicates=10).setting, records=3)
-    assert mechanism("equilibrium").plan(setting).promised_error == 1.0
+    assert mechanism("equilibrium").plan(setting).error_bound == 1.0
 
 
 def test_a_run_refuses_what_was_not_planned() -> None:

@@ -251,7 +251,7 @@ def test_a_session_goes_on_after_a_restart_as_if_nothing_had_been() -> None:
 def test_certified_answers_are_within_their_bounds_and_the_bounds_say_something() -> None:
     case = replace(setting(), beta=1e-3)
     plan = MECHANISM.plan(case)
-    assert plan.promised_error < 0.1
+    assert plan.error_bound < 0.1
     missed = certified = afresh = 0
     for run in range(13):
         histogram = table(20_000, (run - 6) / 2)  # from well among the candidates to far from all of them
@@ -262,7 +262,7 @@ def test_certified_answers_are_within_their_bounds_and_the_bounds_say_something(
             certified += int(has_bound.sum())
             afresh += int((answers.methods == 3).sum())
             missed += int((np.abs(answers.values - true)[has_bound] > answers.bounds[has_bound]).sum())
-            assert answers.bounds[has_bound].max() <= plan.promised_error * 2**40
+            assert answers.bounds[has_bound].max() <= plan.error_bound * 2**40
     assert missed == 0
     assert certified == 13 * 24
     assert 0 < afresh < certified

@@ -129,7 +129,7 @@ def test_every_certified_answer_is_within_its_bound(options: dict[str, object]) 
         assert (answers.methods[~sure] == UNCERTIFIED).all()
         error = np.abs(answers.values / 2.0**40 - truth(each))
         assert (error <= answers.bounds / 2.0**40)[sure].all()
-        assert answers.bounds[sure].max() <= plan.promised_error * 2**40
+        assert answers.bounds[sure].max() <= plan.error_bound * 2**40
 
 
 class Guarded(DenseCounts):
@@ -158,7 +158,7 @@ def test_after_the_last_update_the_table_is_not_read(monkeypatch: pytest.MonkeyP
     last = max(place for place, method in enumerate(methods) if method == GAUSSIAN)
     assert set(methods[last + 1 :]) == {UNCERTIFIED}
     assert (answers[-1].bounds == NO_BOUND).all()
-    assert plan.uncertified_at_most == everything.query_count - 2
+    assert plan.max_uncertified == everything.query_count - 2
 
 
 def test_a_proven_number_of_updates_is_not_exceeded() -> None:
@@ -168,7 +168,7 @@ def test_a_proven_number_of_updates_is_not_exceeded() -> None:
     plan = ONLINE.plan(public)
     parameters = OnlineParameters.from_json(plan.parameters)
     assert parameters.proven
-    assert plan.uncertified_at_most == 0
+    assert plan.max_uncertified == 0
     # One record cell holds everything: as far from uniform as data can be.
     histogram = np.zeros(SCHEMA.universe_size, np.int64)
     histogram[0] = RECORDS
@@ -197,7 +197,7 @@ def parameters_of(plan: Plan) -> OnlineParameters:
 def test_a_short_session_may_answer_every_statement_afresh() -> None:
     plan = ONLINE.plan(setting(asked(30)))
     assert parameters_of(plan).updates == 30
-    assert (plan.uncertified_at_most, plan.analyst_cost) == (0, None)
+    assert (plan.max_uncertified, plan.analyst_cost) == (0, None)
 
 
 def test_a_long_session_promises_twice_what_noise_for_every_statement_would() -> None:
@@ -207,12 +207,12 @@ def test_a_long_session_promises_twice_what_noise_for_every_statement_would() ->
     parameters = parameters_of(plan)
     assert parameters.threshold > 0
     assert 8 <= parameters.updates < MAX_UPDATES
-    assert alone < plan.promised_error <= 2.001 * alone
+    assert alone < plan.error_bound <= 2.001 * alone
 
 
 def test_with_very_many_statements_it_promises_less_error_than_noise() -> None:
     many = replace(setting(), shares=(Share("a", 10**7, 10**7),), options={"length": 10**7})
-    assert ONLINE.plan(many).promised_error < gaussian(many) / 4
+    assert ONLINE.plan(many).error_bound < gaussian(many) / 4
 
 
 def test_a_forced_threshold_gets_updates_whose_tests_are_quieter() -> None:
@@ -229,7 +229,7 @@ def test_a_forced_threshold_gets_updates_whose_tests_are_quieter() -> None:
 
 def gaussian(public: PublicParameters) -> float:
     """What the mechanism `gaussian` promises for the same statements, all of which may be marginals."""
-    return mechanism("gaussian").plan(replace(public, options={})).promised_error
+    return mechanism("gaussian").plan(replace(public, options={})).error_bound
 
 
 def test_the_only_analyst_may_have_a_budget_which_costs_nothing() -> None:

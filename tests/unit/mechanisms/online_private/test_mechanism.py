@@ -172,7 +172,7 @@ def test_certified_answers_keep_to_their_bounds() -> None:
             truth = np.concatenate([each.counts(data) for each in everything[analyst].statements])  # type: ignore[union-attr]
             errors = np.abs(answers.values - truth * 2.0**GRID_BITS / 2_000)
             assert (errors <= answers.bounds + 1).all()
-            assert answers.bounds.max() <= plan.promised_error * 2**GRID_BITS
+            assert answers.bounds.max() <= plan.error_bound * 2**GRID_BITS
             methods |= set(answers.methods.tolist())
     assert methods == {GAUSSIAN, HYPOTHESIS}
 
@@ -246,8 +246,8 @@ def test_the_usual_plan_certifies_everything_within_both_budgets() -> None:
     plan = MECHANISM.plan(SETTING)
     parameters = EpochParameters.from_json(plan.parameters)
     assert json.loads(parameters.to_json()) == json.loads(plan.parameters)
-    assert plan.uncertified_at_most == 0
-    assert 0.005 < plan.promised_error < 0.05
+    assert plan.max_uncertified == 0
+    assert 0.005 < plan.error_bound < 0.05
     assert charge_of(events_from_json(plan.data_events)) == plan.data_cost
     assert charge_of(events_from_json(plan.analyst_events)) == plan.analyst_cost
     assert any(isinstance(part, PureDpEvent) for part in events_from_json(plan.data_events))
@@ -261,9 +261,9 @@ def test_fewer_places_are_charged_for_tests_against_a_public_threshold() -> None
     parameters = EpochParameters.from_json(plan.parameters)
     (tests,) = [part for part in events_from_json(plan.data_events) if isinstance(part, ThresholdTests)]
     assert tests.positives == parameters.epochs * parameters.cap
-    assert 12_000 < plan.uncertified_at_most < 16_000
+    assert 12_000 < plan.max_uncertified < 16_000
     every = MECHANISM.plan(replace(SETTING, shares=shares, options={"length": 4_000}))
-    assert every.uncertified_at_most == 0
+    assert every.max_uncertified == 0
     assert EpochParameters.from_json(every.parameters).test_epsilon < parameters.test_epsilon
 
 

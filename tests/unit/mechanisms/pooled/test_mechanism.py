@@ -76,7 +76,7 @@ def played(setting: PublicParameters, asked: Mapping[str, CompiledWorkload], see
 )
 def test_it_promises_more_than_independent_noise_where_many_ask(analysts: int, unit: str, chosen: str) -> None:
     setting = adult(analysts, unit)
-    promised = {name: mechanism(name).plan(setting).promised_error for name in ("pooled", "gaussian", "laplace")}
+    promised = {name: mechanism(name).plan(setting).error_bound for name in ("pooled", "gaussian", "laplace")}
     assert min(promised, key=promised.__getitem__) == chosen
 
 
@@ -84,15 +84,15 @@ def test_the_demand_is_hidden_by_the_noise_that_reaches_less_far() -> None:
     """One statement moves two votes: Laplace noise; an analyst with five statements ten: Gaussian."""
     query, analyst = (parameters_of(Pooled().plan(adult(100, unit))) for unit in ("query", "analyst"))
     assert isinstance(query.demand.noise, LaplaceNoise)
-    assert query.demand.moved == 2
+    assert query.demand.l1_sensitivity == 2
     assert isinstance(analyst.demand.noise, GaussianNoise)
-    assert analyst.demand.moved == 10
+    assert analyst.demand.l1_sensitivity == 10
 
 
 def test_an_analyst_moves_no_more_votes_than_there_are_sets() -> None:
     setting = adult(100, "analyst", ways=1)
     many = replace(setting, shares=(*setting.shares, Share("another", 500, 5000)))
-    assert parameters_of(Pooled().plan(many)).demand.moved == len(ADULT)
+    assert parameters_of(Pooled().plan(many)).demand.l1_sensitivity == len(ADULT)
 
 
 def parameters_of(plan: Plan) -> PooledParameters:
@@ -186,7 +186,7 @@ def test_a_table_larger_than_the_family_s_limit_is_refused_before_anything_is_dr
 def test_answers_from_the_synopsis_are_what_the_downloaded_table_says(unit: str) -> None:
     asked = asking(ana=NARROW, ben=[Marginal(("c", "d"))], cyd=[Among("b", ("0", "2")) | (attribute("a") == "3")])
     plan, outcome = played(small(asked, unit, summed=12), asked)
-    assert plan.uncertified_at_most == 0
+    assert plan.max_uncertified == 0
     assert outcome.synopsis.dtype == np.int64
     assert len(outcome.synopsis) == parameters_of(plan).synopsis
     for name, workload in asked.items():
@@ -204,7 +204,7 @@ def check_bounds(workload: CompiledWorkload, outcome: Outcome, name: str, plan: 
     certified = own.bounds != NO_BOUND
     errors = np.abs(own.values / 2.0**GRID_BITS - truth)
     assert (errors <= own.bounds / 2.0**GRID_BITS)[certified].all()
-    assert (own.bounds[certified] <= plan.promised_error * 2**GRID_BITS).all()
+    assert (own.bounds[certified] <= plan.error_bound * 2**GRID_BITS).all()
 
 
 def test_predicates_over_many_cells_stay_uncertified_unless_the_promise_covers_them() -> None:
@@ -217,12 +217,12 @@ def test_predicates_over_many_cells_stay_uncertified_unless_the_promise_covers_t
     wider, told = played(replace(small(asked, floor=1, summed=3), shares=(share,)), asked)
     assert outcome.answers["ana"].methods[-1] == AnswerMethod.UNCERTIFIED
     assert (outcome.answers["ana"].bounds == NO_BOUND).sum() == 1
-    assert plan.uncertified_at_most == share.statements
+    assert plan.max_uncertified == share.statements
     assert told.answers["ana"].methods[-1] == AnswerMethod.SYNOPSIS
-    assert wider.uncertified_at_most == 0
-    assert plan.promised_error < wider.promised_error
+    assert wider.max_uncertified == 0
+    assert plan.error_bound < wider.error_bound
     # Where shares have room for predicates only, nobody can lose by a promise that covers them.
-    assert Pooled().plan(small(asking(ana=[half]))).uncertified_at_most == 0
+    assert Pooled().plan(small(asking(ana=[half]))).max_uncertified == 0
 
 
 def test_predicates_of_small_tables_are_certified_however_many_are_declared() -> None:
@@ -230,7 +230,7 @@ def test_predicates_of_small_tables_are_certified_however_many_are_declared() ->
     asked = asking(ana=[attribute("c") == "1", Marginal(("d",))])
     setting = replace(small(asked, ways=1, cells=2, floor=1), shares=(Share("ana", 2**39, 2**40),))
     plan, outcome = played(setting, asked)
-    assert plan.uncertified_at_most == 0
+    assert plan.max_uncertified == 0
     assert (outcome.answers["ana"].bounds != NO_BOUND).all()
 
 
@@ -272,9 +272,9 @@ def test_statements_outside_the_family_are_repaired_where_that_is_planned(unit: 
     inside = outcome.answers["ana"].bounds[24:36]
     assert (inside <= certified).all()
     uncertified = sum((own.bounds == NO_BOUND).sum() for own in outcome.answers.values())
-    assert uncertified <= plan.uncertified_at_most
+    assert uncertified <= plan.max_uncertified
     if unit == "query":
-        assert uncertified == plan.uncertified_at_most == 0
+        assert uncertified == plan.max_uncertified == 0
 
 
 @pytest.mark.parametrize("unit", ["query", "analyst"])

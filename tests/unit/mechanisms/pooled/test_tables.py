@@ -86,7 +86,7 @@ def test_no_replacement_moves_more_votes_than_is_charged() -> None:
             for own in itertools.product(asked, repeat=count)
         ]
         moves = [one - other for one in votes for other in votes]
-        allowed = accounting.votes_moved(most, len(sets))
+        allowed = accounting.votes_l1_sensitivity(most, len(sets))
         assert max(int(np.abs(move).sum()) for move in moves) == allowed
         assert max(int((move**2).sum()) for move in moves) == allowed
 
