@@ -21,6 +21,7 @@ from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise_lab.options import Guarantees
 from equipoise_lab.simulation.measure import mean_errors
 from equipoise_lab.simulation.request import Request
 from equipoise_lab.simulation.simulate import Report, simulate
@@ -80,13 +81,7 @@ def row(name: str, epsilon: float, task: Task, repeat: int) -> list[str]:
     """One row of the table."""
     request = Request(
         mechanism="equilibrium",
-        unit="query",
-        eps_data=1.0,
-        delta_data=None,
-        eps_analyst=epsilon,
-        delta_analyst=1e-6,
-        beta=0.05,
-        seed=0,
+        guarantees=Guarantees(eps_analyst=epsilon),
         repeat=repeat,
         budget_split="game=1",
     )

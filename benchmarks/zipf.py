@@ -66,7 +66,7 @@ def main() -> None:
 
 def rows(task: SessionTask, options: argparse.Namespace, stream: Sequence[Statement]) -> Iterator[list[str]]:
     """Noise on each alone first, asked again or not; then the mechanisms."""
-    request = Request("online", "query", 1.0, None, 1.0, 1e-6, 0.05, 0, 1)
+    request = Request(mechanism="online")
     setting = replace(request.setting(task), options={})
     once = replace(task, statements={"analyst-1": compiled(tuple(dict.fromkeys(stream)), task.schema)})
     for what, asked in (("each alone", task), ("each different one once", once)):
@@ -81,7 +81,7 @@ def rows(task: SessionTask, options: argparse.Namespace, stream: Sequence[Statem
             f"analyst-{place + 1}": compiled(stream[place::analysts], task.schema) for place in range(analysts)
         }
         try:
-            wanted = replace(request, mechanism=name, forced=forced)
+            wanted = replace(request, mechanism=name, forced=list(forced))
             report = simulate_session(replace(task, statements=dealt), wanted, lambda _: lambda *_: None)
         except EquipoiseError as error:
             yield [name, str(analysts), error.message, *[""] * (len(COLUMNS) - 3)]

@@ -137,12 +137,12 @@ app = lazy_app(
             "Play one whole round on a real public table: airlines compete, nobody learns what the others asked.",
         ),
         "plan": LazyCommand(
-            "equipoise_server.commands.trying:plan",
+            "equipoise_server.commands.plan:plan",
             "Compare what every mechanism would promise, cost and take for a round, and show which one auto "
             "chooses.",
         ),
         "simulate": LazyCommand(
-            "equipoise_server.commands.trying:simulate",
+            "equipoise_server.commands.simulate:simulate",
             "Run a mechanism on a table one may look at, and compare every answer with the truth.",
         ),
     },

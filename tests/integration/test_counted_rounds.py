@@ -18,7 +18,8 @@ from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.ledger.accounts import account
 from equipoise_server.ledger.adjustments import write_off
 from equipoise_server.ledger.caps import Cap, at_order
-from equipoise_server.ledger.rollback_guard import Finding, Snapshot
+from equipoise_server.ledger.guard_comparison import Finding
+from equipoise_server.ledger.guard_snapshot import Snapshot
 from equipoise_server.rounds.datasets import Counting
 from equipoise_server.storage.tables import record_items
 

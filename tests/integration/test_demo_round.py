@@ -31,13 +31,12 @@ from equipoise_lab.demo.proof import Proven, collect, lines, prove
 from equipoise_lab.demo.report import as_json
 from equipoise_lab.demo.table import AIRLINES, SCHEMA, unpack_table
 from equipoise_lab.demo.workloads import query_count, workload_of
-from equipoise_server.datasets.counts import Counts
+from equipoise_server.computation.seed import bound_seed
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_counts
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
-from equipoise_server.rounds.seeds import bound_seed
 
 WORKLOADS = {airline: workload_of(airline) for airline in AIRLINES}
 

@@ -16,7 +16,7 @@ from sqlalchemy import select
 from equipoise.errors import BudgetExhausted, DataLoss, WrongState
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import RoundState
-from equipoise_server.ledger.rollback_guard import Finding
+from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.rounds.recovery import RESTORED, write_off_losses
 from equipoise_server.storage.tables import checkpoints, runs
 from equipoise_server.transparency import keys, log

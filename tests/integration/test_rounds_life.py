@@ -30,10 +30,10 @@ from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.computation.seed import bound_seed
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_counts
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.rounds.seeds import bound_seed
 from equipoise_server.rounds.terms.checks import setting_of
 
 ANN_BYTES, BOB_BYTES = workload_to_bytes(ANN), workload_to_bytes(BOB)

@@ -29,6 +29,7 @@ from harness.server_process import (
 
 from equipoise.model.identities import Role
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.records.record import SALT_BYTES
 from equipoise.v1 import (
     analyst_pb2,
     analyst_pb2_grpc,
@@ -212,7 +213,9 @@ def test_calls_beyond_the_role_are_limited_as_others_are(tmp_path: Path) -> None
 
 
 def uploaded(piece: bytes, count: int) -> Iterator[bytes]:
-    header = analyst_pb2.SubmitHeader(round_id="r", request_id="q", workload_bytes=count * len(piece))
+    header = analyst_pb2.SubmitHeader(
+        round_id="r", request_id="q", workload_bytes=count * len(piece), commitment_salt=bytes(SALT_BYTES)
+    )
     yield analyst_pb2.SubmitWorkloadRequest(header=header).SerializeToString()
     for _ in range(count):
         yield analyst_pb2.SubmitWorkloadRequest(piece=piece).SerializeToString()

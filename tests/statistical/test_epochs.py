@@ -171,7 +171,7 @@ def test_half_the_sensitivity_is_caught() -> None:
 
 
 def test_the_norm_of_a_column_for_a_marginal_is_caught() -> None:
-    with patch.object(LinearQuestion, "moved", property(lambda _: 1)):
+    with patch.object(LinearQuestion, "l1_sensitivity", property(lambda _: 1)):
         assert TABLES.used(2.0, played=replace(TABLES.parameters, guard=1)) > 1  # laws are kept by what is played
 
 

@@ -52,8 +52,8 @@ Switch = Callable[[pytest.MonkeyPatch], None]
 both = pytest.mark.parametrize("mechanism", [LAPLACE, GAUSSIAN], ids=lambda each: each.name)
 
 GUARANTEES = {
-    "laplace": "`laplace`, of scale `moved / epsilon`, is epsilon-DP",
-    "gaussian": "`gaussian`, of variance `v`, costs `moved / (2 v)` in zCDP",
+    "laplace": "`laplace`, of scale `l1_sensitivity / epsilon`, is epsilon-DP",
+    "gaussian": "`gaussian`, of variance `v`, costs `l1_sensitivity / (2 v)` in zCDP",
 }
 FOR_ANALYSTS = (
     "Given the shares, an analyst's answers are a function of its own workload, the data and its own noise; "
@@ -240,7 +240,7 @@ def test_the_mutant_is_caught(
 def test_noise_depends_on_shares_alone(mechanism: IndependentNoise) -> None:
     """A share that is not used up, or whose analyst stays away, is paid for with noise all the same."""
     more = replace(SETTING, shares=(*SETTING.shares, Share("c", 4, 9)))
-    assert NoiseParameters.from_json(mechanism.plan(more).parameters).moved == 3 + 8
+    assert NoiseParameters.from_json(mechanism.plan(more).parameters).l1_sensitivity == 3 + 8
     scales = {
         NoiseParameters.from_json(mechanism.plan(replace(SETTING, shares=shares)).parameters)
         for shares in itertools.permutations(SETTING.shares)

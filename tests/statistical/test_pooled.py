@@ -165,10 +165,8 @@ def counted_twice(patches: pytest.MonkeyPatch) -> None:
 
 
 def halved_sensitivity(patches: pytest.MonkeyPatch) -> None:
-    votes_l1_sensitivity = accounting.votes_l1_sensitivity
-    patches.setattr(
-        accounting, "votes_l1_sensitivity", lambda votes, sets: max(1, votes_l1_sensitivity(votes, sets) // 2)
-    )
+    right = accounting.votes_l1_sensitivity
+    patches.setattr(accounting, "votes_l1_sensitivity", lambda votes, sets: max(1, right(votes, sets) // 2))
 
 
 def floor_for_what_is_asked(patches: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.records import items
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, codec_of
+from equipoise_server.computation.seed import bound_seed, setting_fields
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.histogram import HistogramParameters
@@ -57,7 +58,6 @@ from equipoise_server.mechanisms.weights.plan import WeightsParameters
 from equipoise_server.rounds.budget_views import ACCOUNT
 from equipoise_server.rounds.datasets import NewDataset
 from equipoise_server.rounds.opening import open_request
-from equipoise_server.rounds.seeds import bound_seed, setting_fields
 from equipoise_server.rounds.store.rounds import (
     plan_to_json,
     recorded_plan,

@@ -18,11 +18,11 @@ from equipoise.auditing.report import as_json as audit_to_json
 from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
 from equipoise.clients.auditor import Auditor
-from equipoise.commands.custody import AccountName
+from equipoise.commands.budgets import AccountName
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
-from equipoise.commands.papers import held
 from equipoise.commands.printing import counted, print_journal, print_json, print_line
 from equipoise.commands.rounds import print_rounds
+from equipoise.commands.verification import read_checkpoint
 from equipoise.errors import InvalidArgument, NotFound
 from equipoise.profile.profile import LOG_KEYS, SEED_KEY, read_file, read_log_keys, read_seed_key
 from equipoise.profile.receipt_store import ReceiptStore
@@ -142,7 +142,7 @@ def verify_archive(
             records = download(auditor, ReceiptStore(profile).checkpoint(), own_acts(profile))
     else:
         records = read_archive(archive)
-    seen = [held(path).checkpoint for path in checkpoint or ()]
+    seen = [read_checkpoint(path).checkpoint for path in checkpoint or ()]
     if (remembered := ReceiptStore(profile).checkpoint()) is not None:
         seen.append(remembered)
     found = verify(records, trusted, seen, [read_file(path).rstrip(b"\n") for path in receipt or ()])

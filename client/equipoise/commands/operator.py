@@ -8,7 +8,7 @@ operator_app = lazy_app(
     "For operators: data, analysts, rounds, sessions, budgets.",
     {
         "dataset": LazyCommand(
-            "equipoise.commands.custody:dataset_app",
+            "equipoise.commands.datasets:dataset_app",
             "Tables that rounds may be run on.",
         ),
         "analyst": LazyCommand(
@@ -26,7 +26,7 @@ operator_app = lazy_app(
             "with all that can be verified.",
         ),
         "budget": LazyCommand(
-            "equipoise.commands.custody:budget_app",
+            "equipoise.commands.budgets:budget_app",
             "What is spent and what is left.",
         ),
     },

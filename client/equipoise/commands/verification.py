@@ -10,7 +10,6 @@ import typer
 from equipoise.clients.analyst import Client
 from equipoise.commands.analyst import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
-from equipoise.commands.papers import held
 from equipoise.commands.printing import err, print_foreign, print_json, print_line
 from equipoise.errors import InvalidArgument, OutOfRange, VerificationFailed
 from equipoise.profile.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
@@ -94,12 +93,20 @@ def verify_bundle(
         keys,
         kept if receipt is None else read_file(receipt),
         None if statements is None else read_statements(statements),
-        None if checkpoint is None else held(checkpoint),
+        None if checkpoint is None else read_checkpoint(checkpoint),
     )
     intro = [f"The custodian's keys are those of {source}."]
     if receipt is None and kept is not None:
         intro.append(f"Your own receipt is the one that {profile} has kept.")
     _told({"file": str(file), "keys": source}, intro, data, papers, as_json)
+
+
+def read_checkpoint(file: Path) -> EarlierCheckpoint:
+    """Read the checkpoint in a file, a signed note or a bundle. Raises `InvalidArgument` naming the file."""
+    try:
+        return EarlierCheckpoint.from_file(read_file(file))
+    except VerificationFailed as error:
+        raise InvalidArgument(str(file), error.message) from None
 
 
 def _told(facts: dict[str, object], intro: list[str], data: bytes, papers: VerifierInputs, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from equipoise.queries.compiled_workload import CompiledWorkload
 
 
 class Allowance(Protocol):
-    """A share's numbers. `l1_sensitivity`: the most that all counts together may move when one record is replaced."""
+    """A share's numbers. `l1_sensitivity`: how much all counts together may move when one record is replaced."""
 
     @property
     def statements(self) -> int: ...
@@ -33,8 +33,8 @@ def check_allowance(workload: CompiledWorkload, share: Allowance) -> None:
         raise BudgetExhausted(f"the workload has {workload.query_count} queries, your share allows {share.queries}")
     if workload.l1_sensitivity > share.l1_sensitivity:
         raise BudgetExhausted(
-            f"the workload has a sensitivity of {workload.l1_sensitivity}, your share allows {share.l1_sensitivity}: "
-            "1 for each condition, 2 for each marginal"
+            f"the workload has a sensitivity of {workload.l1_sensitivity}, your share allows "
+            f"{share.l1_sensitivity}: 1 for each condition, 2 for each marginal"
         )
     if share.support and workload.support > share.support:
         query = int(np.argmax(workload.supports()))

@@ -798,17 +798,17 @@ class Plan(_message.Message):
     ANALYST_COST_FIELD_NUMBER: _builtins.int
     DATA_BUDGET_FIELD_NUMBER: _builtins.int
     ANALYST_BUDGET_FIELD_NUMBER: _builtins.int
-    PROMISED_ERROR_FIELD_NUMBER: _builtins.int
-    UNCERTIFIED_AT_MOST_FIELD_NUMBER: _builtins.int
+    ERROR_BOUND_FIELD_NUMBER: _builtins.int
+    MAX_UNCERTIFIED_FIELD_NUMBER: _builtins.int
     SECONDS_FIELD_NUMBER: _builtins.int
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
     mechanism: _builtins.str
     """The mechanism's name, such as "equilibrium"."""
     parameters: _builtins.str
     """Its public parameters, as a JSON object."""
-    promised_error: _builtins.float
+    error_bound: _builtins.float
     """The largest error bound that any certified answer will carry, as a fraction of the records."""
-    uncertified_at_most: _builtins.int
+    max_uncertified: _builtins.int
     """At most how many queries can end without a bound."""
     seconds: _builtins.float
     """Predicted running time in seconds."""
@@ -839,14 +839,14 @@ class Plan(_message.Message):
         analyst_cost: Global___Cost | None = ...,
         data_budget: Global___Budget | None = ...,
         analyst_budget: Global___Budget | None = ...,
-        promised_error: _builtins.float = ...,
-        uncertified_at_most: _builtins.int = ...,
+        error_bound: _builtins.float = ...,
+        max_uncertified: _builtins.int = ...,
         seconds: _builtins.float = ...,
         memory_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "analyst_cost", b"analyst_cost", "data_budget", b"data_budget", "data_cost", b"data_cost"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "analyst_cost", b"analyst_cost", "data_budget", b"data_budget", "data_cost", b"data_cost", "mechanism", b"mechanism", "memory_bytes", b"memory_bytes", "parameters", b"parameters", "promised_error", b"promised_error", "seconds", b"seconds", "uncertified_at_most", b"uncertified_at_most"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "analyst_cost", b"analyst_cost", "data_budget", b"data_budget", "data_cost", b"data_cost", "error_bound", b"error_bound", "max_uncertified", b"max_uncertified", "mechanism", b"mechanism", "memory_bytes", b"memory_bytes", "parameters", b"parameters", "seconds", b"seconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1232,14 +1232,14 @@ class Account(_message.Message):
     COMMITTED_FIELD_NUMBER: _builtins.int
     ORDER_FIELD_NUMBER: _builtins.int
     DIVERGENCE_FIELD_NUMBER: _builtins.int
-    MOST_DIVERGENCE_FIELD_NUMBER: _builtins.int
+    MAX_DIVERGENCE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The account's name."""
     order: _builtins.float
     """The Renyi order at which it counts what rounds add, for good; not set where only the worst round counts."""
     divergence: _builtins.float
     """The Renyi divergence that is spent or reserved, at that order."""
-    most_divergence: _builtins.float
+    max_divergence: _builtins.float
     """The most that the cap allows of it."""
     @_builtins.property
     def cap(self) -> Global___Budget:
@@ -1262,11 +1262,11 @@ class Account(_message.Message):
         committed: Global___Budget | None = ...,
         order: _builtins.float | None = ...,
         divergence: _builtins.float = ...,
-        most_divergence: _builtins.float = ...,
+        max_divergence: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_order", b"_order", "cap", b"cap", "committed", b"committed", "order", b"order", "spent", b"spent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_order", b"_order", "cap", b"cap", "committed", b"committed", "divergence", b"divergence", "most_divergence", b"most_divergence", "name", b"name", "order", b"order", "spent", b"spent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_order", b"_order", "cap", b"cap", "committed", b"committed", "divergence", b"divergence", "max_divergence", b"max_divergence", "name", b"name", "order", b"order", "spent", b"spent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__order: _TypeAlias = _typing.Literal["order"]  # noqa: Y015
     _WhichOneofArgType__order: _TypeAlias = _typing.Literal["_order", b"_order"]  # noqa: Y015

@@ -31,7 +31,8 @@ from equipoise_server.ledger.accounts import (
 )
 from equipoise_server.ledger.caps import Cap, Composition, at_order, combined, epsilon_under, fits, limits, worst
 from equipoise_server.ledger.charges import live_costs
-from equipoise_server.ledger.rollback_guard import Finding, Snapshot
+from equipoise_server.ledger.guard_comparison import Finding
+from equipoise_server.ledger.guard_snapshot import Snapshot
 
 NAMED_ROUNDS = 5  # in an error
 

@@ -44,6 +44,12 @@ def digest_at(connection: Connection, sequence: int) -> bytes | None:
     return connection.execute(select(journal.c.digest).where(journal.c.sequence == sequence)).scalar_one_or_none()
 
 
+def digests(connection: Connection, after_sequence: int, last_sequence: int) -> Iterator[bytes]:
+    """The digests of the entries after one and up to another, from the oldest."""
+    wanted = (journal.c.sequence > after_sequence) & (journal.c.sequence <= last_sequence)
+    yield from connection.execute(select(journal.c.digest).where(wanted).order_by(journal.c.sequence)).scalars()
+
+
 def append(
     connection: Connection,
     time: datetime,

@@ -7,7 +7,7 @@ whose journal does not contain that entry is not the store that the server left:
 Order matters, and makes a crash at any point harmless:
 
 1. the journal is committed in the store;
-2. the guard is advanced to the journal's head;
+2. the digests of its new entries are kept beside the guard (`seen_digests`), and the guard is advanced to the head;
 3. only then are data touched, or is anything told.
 
 It holds the size and the root of the log, too. A checkpoint is signed only of what the guard knows, so no copy of
@@ -30,80 +30,32 @@ noticed.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
-from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, Unavailable, VerificationFailed
 from equipoise.records.canonical import parse_canonical_json
-from equipoise.records.codec import COUNT, HASH, REAL, Codec, mapping_of, object_codec
-from equipoise.records.public_facts import COST
 from equipoise_server.ledger import accounts, journal
+from equipoise_server.ledger.guard_comparison import Finding, answers_given, compare, problem
 from equipoise_server.ledger.guard_counter import AnswerCount, split, with_places
+from equipoise_server.ledger.guard_snapshot import SNAPSHOT, VERSION, Snapshot
+from equipoise_server.ledger.seen_digests import SeenDigests
 from equipoise_server.storage import tree_heads
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.durable import sync_directory, sync_file
 from equipoise_server.storage.idempotency import remembered
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import sessions
-from equipoise_server.storage.tree_heads import EMPTY, TreeHead
 
 GUARD_FILE = "guard"
-VERSION = 1
 LOCK_SECONDS = 30.0  # more than a commit and a sync ever take; whoever holds it longer is not well
 LOCK_PAUSE_SECONDS = 0.01
-_ANSWERED = select(func.coalesce(func.sum(sessions.c.answered), 0))  # made once, as each answer needs it
 REPAIR = "the runbook says what to do; equipoise-server ledger write-off repairs it"
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The journal's entry `sequence` with its digest (0 and zeros: none yet), and what was committed then.
-
-    `orders`: the Renyi orders of the accounts to which rounds add. `requests`: how many were remembered. `log`: how
-    far the log had come. `answered`: how many statements sessions had answered.
-    """
-
-    sequence: int
-    digest: bytes
-    committed: Mapping[str, Cost]
-    orders: Mapping[str, float] = field(default_factory=dict)
-    requests: int = 0
-    log: TreeHead = EMPTY
-    answered: int = 0
-
-
-LOG: Codec[TreeHead] = object_codec(TreeHead, {"size": ("size", COUNT), "root": ("root", HASH)})
-SNAPSHOT: Codec[Snapshot] = object_codec(
-    Snapshot,
-    {
-        "sequence": ("sequence", COUNT),
-        "digest": ("digest", HASH),
-        "committed": ("committed", mapping_of(COST)),
-        "orders": ("orders", mapping_of(REAL)),
-        "requests": ("requests", COUNT),
-        "log": ("log", LOG),
-        "answered": ("answered", COUNT),
-    },
-    {"version": VERSION},
-)
-
-
-class Finding(StrEnum):
-    """How a store stands to its guard, by the words that are journaled."""
-
-    CONTAINED = "contained"  # journal and log contain the mark: all is well
-    MISSING = "missing"  # there is no guard though there is a journal or a log
-    BEHIND = "behind"  # entries of the journal or the log, requests or answers are missing: an older copy
-    FORKED = "forked"  # the journal has another entry in the mark's place
 
 
 @dataclass(frozen=True)
@@ -113,12 +65,24 @@ class Guard:
     path: Path
     _count: AnswerCount = field(default_factory=AnswerCount, repr=False, compare=False)
 
+    @property
+    def seen(self) -> SeenDigests:
+        """The digests of all entries that the guard has seen, in a file beside it."""
+        return SeenDigests(self.path.with_name(f"{self.path.name}.digests"))
+
+    def compare(self, connection: Connection, mark: Snapshot | None) -> Finding:
+        """Return how a store stands to `mark`, which is what `read` gave. Raises `Unavailable`."""
+        try:
+            return compare(connection, mark, self.seen)
+        except OSError as error:
+            raise Unavailable(f"the guard's {self.seen.path} cannot be read: {error.strerror}") from None
+
     def check(self, connection: Connection) -> None:
         """Raises `DataLoss` saying why, unless the store is the one that was left, or has gone on from there."""
         mark = self.read()
-        finding = compare(connection, mark)
+        finding = self.compare(connection, mark)
         if finding is not Finding.CONTAINED:
-            raise DataLoss(f"{self._problem(connection, mark, finding)}; {REPAIR}")
+            raise DataLoss(f"{problem(connection, mark, finding, self.path)}; {REPAIR}")
 
     def advance(self, store: Store) -> None:
         """Move the guard to the journal's head; nothing happens where it is there. Never backwards.
@@ -178,51 +142,25 @@ class Guard:
         told = fields.get("version") if isinstance(fields, dict) else None
         return told if type(told) is int else VERSION
 
-    def _problem(self, connection: Connection, mark: Snapshot | None, finding: Finding) -> str:
-        head, log = journal.head(connection), tree_heads.newest(connection)
-        if mark is None:
-            return (
-                f"the guard {self.path} is missing, though the budget journal has {head.sequence} entries and the "
-                f"log {log.size}"
-            )
-        if finding is Finding.FORKED:
-            return (
-                f"entry {mark.sequence} of the budget journal is not the one that had been written (see the "
-                "guard): the store is a copy that went another way, and budget may be missing"
-            )
-        if head.sequence < mark.sequence:
-            return (
-                f"the budget journal ends at entry {head.sequence}, but entry {mark.sequence} had been written "
-                "(see the guard): the store was restored from an older copy, and budget may be missing"
-            )
-        if log.size < mark.log.size:
-            return (
-                f"the log has {log.size} entries, but had {mark.log.size} when it was shown last (see the guard): "
-                "the store was restored from an older copy, and records may be missing"
-            )
-        if not _in_log(connection, mark.log):
-            return (
-                f"the log's first {mark.log.size} entries are not those that had been shown (see the guard): the "
-                "store is a copy that went another way, and records may be missing"
-            )
-        if (given := answers_given(connection)) < mark.answered:
-            return (
-                f"the store has {given} answers of sessions, but {mark.answered} had been given (see the guard): "
-                "it was restored from an older copy, and randomness would be used again"
-            )
-        return (
-            f"the store remembers {remembered(connection)} requests, but {mark.requests} had been answered "
-            "(see the guard): it was restored from an older copy, and workloads or revocations may be missing"
-        )
-
     def _move(self, connection: Connection) -> None:
         # The head first: amounts that are newer than it can only count more.
         head, kept, log = journal.head(connection), remembered(connection), tree_heads.newest(connection)
         mark, now = self.read(), (head.sequence, head.digest, kept, log, answers_given(connection))
         if mark is None or (mark.sequence, mark.digest, mark.requests, mark.log, mark.answered) != now:
             committed, orders = accounts.all_committed(connection), accounts.all_orders(connection)
+            self._see(connection, mark, head)
             self._write(Snapshot(head.sequence, head.digest, committed, orders, *now[2:]))
         self._settle()
+
+    def _see(self, connection: Connection, mark: Snapshot | None, head: journal.Head) -> None:
+        """Keep the digests of the entries up to `head`, all of them where those that are kept lead elsewhere."""
+        try:
+            after = 0
+            if mark is not None and self.seen.at(mark.sequence) == mark.digest:
+                after = mark.sequence if journal.digest_at(connection, mark.sequence) == mark.digest else 0
+            self.seen.extend(after, journal.digests(connection, after, head.sequence))
+        except OSError as error:
+            raise Unavailable(f"the guard's {self.seen.path} cannot be written: {error.strerror}") from None
 
     def _write(self, mark: Snapshot) -> None:
         prepared = self.path.with_name(f"{self.path.name}.new")
@@ -273,33 +211,3 @@ class Guard:
                         f"the guard {self.path} has been locked by another for {LOCK_SECONDS:g} seconds"
                     ) from None
                 time.sleep(LOCK_PAUSE_SECONDS)
-
-
-def compare(connection: Connection, mark: Snapshot | None) -> Finding:
-    """How the store's journal and log stand to a mark. A mark that was written off already counts as contained."""
-    head = journal.head(connection)
-    if mark is None:
-        return Finding.MISSING if head.sequence or tree_heads.newest(connection).size else Finding.CONTAINED
-    contained = journal.digest_at(connection, mark.sequence) == mark.digest
-    counted = remembered(connection) >= mark.requests and answers_given(connection) >= mark.answered
-    if contained and counted and _in_log(connection, mark.log):
-        return Finding.CONTAINED
-    # A crash came between the write-off and the setting of the guard: nothing happened in between.
-    if resolved(connection, mark):
-        return Finding.CONTAINED
-    return Finding.BEHIND if contained or head.sequence < mark.sequence else Finding.FORKED
-
-
-def answers_given(connection: Connection) -> int:
-    """How many statements sessions have answered. It never falls, whatever is removed."""
-    return int(connection.execute(_ANSWERED).scalar_one())
-
-
-def _in_log(connection: Connection, log: TreeHead) -> bool:
-    return tree_heads.root_at(connection, log.size) == log.root
-
-
-def resolved(connection: Connection, mark: Snapshot) -> bool:
-    """Whether the journal says that what this mark knew, and the store did not, was written off."""
-    known = [json.loads(entry.events) for entry in journal.of_account(connection, "", 0, None)]
-    return any((each["sequence"], each["digest"]) == (mark.sequence, mark.digest.hex()) for each in known)

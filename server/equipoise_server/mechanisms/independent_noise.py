@@ -38,7 +38,7 @@ from equipoise_server.randomness.stream import KeyedStream
 
 @canonical_object
 class NoiseParameters(Parameters):
-    """`noise` of counts that move by 1 in sum; `l1_sensitivity`: by how much all counts of the round together may move.
+    """`noise` of counts that move by 1 in sum; `l1_sensitivity`: by how much all counts of a round may move.
 
     `bound`: the error of every answer, in units of 2^-40.
     """
@@ -52,14 +52,16 @@ class NoiseParameters(Parameters):
 class IndependentNoise:
     """Noise of one law and one scale on every count of every analyst. `calibrate`: which law.
 
-    Formal guarantees. Let `l1_sensitivity` be the sum of all shares' declared sensitivities, absent analysts' included. For
-    the people in the table, up to the truncation of the samplers: `laplace`, of scale `l1_sensitivity / epsilon`, is
-    epsilon-DP; `gaussian`, of variance `v`, costs `l1_sensitivity / (2 v)` in zCDP. (A record replaced moves the vector of
-    all counts by at most `l1_sensitivity` in L1 and, as each query moves by 0 or 1, by at most `sqrt(l1_sensitivity)` in L2.) For the
-    analysts: nothing, for either unit. Given the shares, an analyst's answers are a function of its own workload,
-    the data and its own noise; noise never depends on what is submitted. With probability `1 - beta` all answers
-    are within their bound: a union bound over all declared queries and the proven quantile of the law. Answers are
-    kept between 0 and all records, which moves none away from the truth.
+    Formal guarantees. Let `l1_sensitivity` be the sum of all shares' declared sensitivities, absent analysts'
+    included. For the people in the table, up to the truncation of the samplers:
+    `laplace`, of scale `l1_sensitivity / epsilon`, is epsilon-DP;
+    `gaussian`, of variance `v`, costs `l1_sensitivity / (2 v)` in zCDP. (A record replaced moves the vector of all
+    counts by at most `l1_sensitivity` in L1 and, as each query moves by 0 or 1, by at most
+    `sqrt(l1_sensitivity)` in L2.) For the analysts: nothing, for either unit. Given the shares, an analyst's
+    answers are a function of its own workload, the data and its own noise; noise never depends on what is
+    submitted. With probability `1 - beta` all answers are within their bound: a union bound over all declared
+    queries and the proven quantile of the law. Answers are kept between 0 and all records, which moves none away
+    from the truth.
     """
 
     name: str

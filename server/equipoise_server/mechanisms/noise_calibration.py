@@ -1,9 +1,9 @@
 """Noise for statements answered afresh: which law, how much of it, what it costs, how far it reaches.
 
 A statement's counts move by 1 each when a record is replaced: in one place for a predicate, in two for a marginal.
-So one number `l1_sensitivity` (1 or 2) is both the L1 sensitivity, by which Laplace noise is scaled, and the square of the
-L2 sensitivity, by which Gaussian noise is. Which statement is of which kind is private; hence the noise of each is
-calibrated to one cost for all.
+So one number `l1_sensitivity` (1 or 2) is both the L1 sensitivity, by which Laplace noise is scaled, and the square
+of the L2 sensitivity, by which Gaussian noise is. Which statement is of which kind is private; hence the noise of
+each is calibrated to one cost for all.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ NOISES: tuple[type[LaplaceNoise] | type[GaussianNoise], ...] = (LaplaceNoise, Ga
 def fresh_answers(
     noise: AnswerNoise, l1_sensitivity: int, counts: NDArray[np.int64], records: int, stream: KeyedStream
 ) -> NDArray[np.int64]:
-    """One statement's answers with noise, in units of 2^-40. `counts`: of all its cells, which move by `l1_sensitivity`.
+    """One statement's answers with noise, in units of 2^-40. `counts`: of all its cells.
 
-    Kept between 0 and all records, which moves none away from the truth.
+    They move by `l1_sensitivity` in sum. Kept between 0 and all records, which moves none away from the truth.
     """
     noisy = counts + noise.law(l1_sensitivity).draw(len(counts), stream)
     return on_grid(np.clip(noisy, 0, records), records)

@@ -13,7 +13,8 @@ from equipoise_server.ledger import charges
 from equipoise_server.ledger.accounts import analyst_account, open_account
 from equipoise_server.ledger.adjustments import WrittenOff, write_off
 from equipoise_server.ledger.caps import Cap, Composition
-from equipoise_server.ledger.rollback_guard import Finding, Guard, compare
+from equipoise_server.ledger.guard_comparison import Finding
+from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds.store.results import discard
 from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.rounds.store.step_records import step_taken
@@ -54,7 +55,7 @@ def write_off_losses(store: Store, guard: Guard, signer: Signer, now: datetime) 
     mark = guard.read()
     new_key = signer.make_key(now) if mark is None else None
     with committing(store, "write-off") as connection:
-        finding = compare(connection, mark)
+        finding = guard.compare(connection, mark)
         done = Restored(finding, [], [])
         if finding is not Finding.CONTAINED:
             if finding is Finding.MISSING:

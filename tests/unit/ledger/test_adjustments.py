@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from harness.ledger_store import NOW, ledger_store, open_with, release, reserve, spend, totals
@@ -11,10 +12,13 @@ from sqlalchemy import text
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, NotFound, WrongState
 from equipoise_server.conversion import epsilon_at, epsilon_for, largest_rho
+from equipoise_server.ledger import journal
 from equipoise_server.ledger.adjustments import WrittenOff, set_cap, write_off
 from equipoise_server.ledger.caps import Cap, Composition, at_order, limits
+from equipoise_server.ledger.guard_comparison import Finding, compare
+from equipoise_server.ledger.guard_snapshot import Snapshot
 from equipoise_server.ledger.replay import check_accounts
-from equipoise_server.ledger.rollback_guard import Finding, Snapshot, compare
+from equipoise_server.ledger.seen_digests import SeenDigests
 from equipoise_server.storage.store import Store
 
 CAP = Cap(1.0, 1e-6)
@@ -177,14 +181,17 @@ def test_a_delta_beyond_its_limit_leaves_room_for_nothing(store: Store) -> None:
         reserve(store, "r0", {DATA: Cost(divergence=1)})
 
 
-def test_a_mark_that_was_written_off_is_good_again_and_another_is_not(store: Store) -> None:
+def test_a_mark_that_was_written_off_is_good_again_and_another_is_not(store: Store, tmp_path: Path) -> None:
+    seen = SeenDigests(tmp_path / "digests")
     with store.read() as connection:
-        assert compare(connection, Snapshot(99, b"\1" * 32, {})) is Finding.BEHIND
+        head = journal.head(connection)
+        seen.extend(0, [*journal.digests(connection, 0, head.sequence), *[b"\1" * 32] * (99 - head.sequence)])
+        assert compare(connection, Snapshot(99, b"\1" * 32, {}), seen) is Finding.BEHIND
     lose(store, {}, Finding.BEHIND)
     with store.read() as connection:
-        assert compare(connection, Snapshot(99, b"\1" * 32, {})) is Finding.CONTAINED
-        assert compare(connection, Snapshot(99, b"\2" * 32, {})) is Finding.BEHIND
-        assert compare(connection, Snapshot(1, b"\1" * 32, {})) is Finding.FORKED
+        assert compare(connection, Snapshot(99, b"\1" * 32, {}), seen) is Finding.CONTAINED
+        assert compare(connection, Snapshot(98, b"\1" * 32, {}), seen) is Finding.FORKED
+        assert compare(connection, Snapshot(1, b"\1" * 32, {}), seen) is Finding.FORKED
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,10 @@ from equipoise_server.conversion import epsilon_at, epsilon_for, event_of, large
 from equipoise_server.ledger import accounts, charges
 from equipoise_server.ledger.adjustments import set_cap, write_off
 from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap, epsilon_under, limits
+from equipoise_server.ledger.guard_comparison import Finding
+from equipoise_server.ledger.guard_snapshot import Snapshot
 from equipoise_server.ledger.replay import check_accounts
-from equipoise_server.ledger.rollback_guard import Finding, Guard, Snapshot
+from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.storage.store import Store
 
 CAP = at_order("cap", Cap(4.0, 1e-6), 0)

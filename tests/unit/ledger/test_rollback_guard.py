@@ -17,10 +17,12 @@ from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, Unavailable
 from equipoise.records.canonical import canonical_json
 from equipoise_server.ledger import journal
+from equipoise_server.ledger.accounts import all_committed
 from equipoise_server.ledger.adjustments import write_off
 from equipoise_server.ledger.caps import Cap, Composition, at_order
+from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.ledger.guard_counter import BLOCK_BYTES, split
-from equipoise_server.ledger.rollback_guard import Finding, Guard, compare
+from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.storage.crash_points import CrashPoint, told
 from equipoise_server.storage.idempotency import keep_answer, make_request
 from equipoise_server.storage.store import Store, open_store
@@ -128,7 +130,7 @@ def test_a_lock_that_nobody_lets_go_of_is_not_waited_for_for_ever(
             guard.advance(store)
     guard.advance(store)
     with store.read() as connection:
-        assert compare(connection, guard.read()) is Finding.CONTAINED
+        assert guard.compare(connection, guard.read()) is Finding.CONTAINED
 
 
 def test_yesterdays_copy_is_refused_with_the_reason(store: Store, guard: Guard, store_url: str) -> None:
@@ -146,6 +148,114 @@ def test_yesterdays_copy_is_refused_with_the_reason(store: Store, guard: Guard, 
         guard.advance(store)
 
 
+def gone_another_way(store: Store, guard: Guard, url: str) -> None:
+    """Restore a copy from before two rounds that the guard knows, and let it go on with one of its own."""
+    store.close()
+    copy = back_up(url)
+    for round_id in ("r0", "r1"):
+        reserve(store, round_id, {DATA: Cost(divergence=40)})
+        guard.advance(store)
+    store.close()
+    restore(url, copy)
+    reserve(store, "r2", {DATA: Cost(divergence=30)})
+
+
+def lost(store: Store, guard: Guard) -> Finding:
+    """Write off what the store may have forgotten, and set the guard."""
+    mark = guard.read()
+    with store.write() as connection:
+        finding = guard.compare(connection, mark)
+        write_off(connection, mark, finding, NOW)
+    guard.set(store)
+    return finding
+
+
+def spent(store: Store) -> int:
+    """The divergence that is spent or reserved on the account."""
+    with store.read() as connection:
+        return all_committed(connection)[DATA].divergence
+
+
+def test_of_a_shorter_copy_that_went_another_way_both_ways_are_counted(
+    store: Store, guard: Guard, store_url: str
+) -> None:
+    gone_another_way(store, guard, store_url)
+    with store.read() as connection, pytest.raises(DataLoss, match=r"entry 2 of the budget .* went another way"):
+        guard.check(connection)
+    assert lost(store, guard) is Finding.FORKED
+    assert spent(store) >= 40 + 40 + 30
+
+
+def test_of_an_older_copy_only_what_it_lacks_is_counted(store: Store, guard: Guard, store_url: str) -> None:
+    reserve(store, "r3", {DATA: Cost(divergence=7)})
+    guard.advance(store)
+    store.close()
+    copy, again = back_up(store_url), back_up(store_url)
+    reserve(store, "r0", {DATA: Cost(divergence=40)})
+    reserve(store, "r1", {DATA: Cost(divergence=2)})
+    guard.advance(store)
+    store.close()
+    restore(store_url, copy)
+    assert lost(store, guard) is Finding.BEHIND
+    assert spent(store) == 7 + 40 + 2
+    # The guard goes on from here: another copy of before is told from one that goes another way again.
+    store.close()
+    restore(store_url, again)
+    assert lost(store, guard) is Finding.BEHIND
+    assert spent(store) == 7 + 40 + 2
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut off", "another's", "changed"])
+def test_where_the_digests_say_nothing_a_shorter_copy_is_taken_for_one_that_went_another_way(
+    store: Store, guard: Guard, store_url: str, damage: str
+) -> None:
+    gone_another_way(store, guard, store_url)
+    with store.read() as connection:
+        others = b"".join(journal.digests(connection, 0, 9))
+    content = guard.seen.path.read_bytes()
+    match damage:
+        case "missing":
+            guard.seen.path.unlink()
+        case "cut off":
+            guard.seen.path.write_bytes(content[:-1])
+        case "another's":
+            guard.seen.path.write_bytes(others)
+        case "changed":
+            guard.seen.path.write_bytes(others + content[len(others) :][:-1] + b"x")
+    with store.read() as connection:
+        assert guard.compare(connection, guard.read()) is Finding.FORKED
+
+
+def test_digests_that_were_lost_are_kept_again_when_the_guard_moves(store: Store, guard: Guard) -> None:
+    guard.seen.path.unlink()
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
+    guard.advance(store)
+    with store.read() as connection:
+        head = journal.head(connection)
+        assert guard.seen.path.read_bytes() == b"".join(journal.digests(connection, 0, head.sequence))
+    assert guard.seen.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_digests_ahead_of_the_guard_change_nothing(store: Store, guard: Guard, store_url: str) -> None:
+    """The crash came before the guard was replaced: what the digests are ahead of, nothing was done upon."""
+    store.close()
+    copy = back_up(store_url)
+    reserve(store, "r0", {DATA: Cost(divergence=40)})
+
+    def crash(point: CrashPoint) -> None:
+        if point is CrashPoint.GUARD_PREPARED:
+            raise KeyboardInterrupt
+
+    with told(crash), pytest.raises(KeyboardInterrupt):
+        guard.advance(store)
+    store.close()
+    restore(store_url, copy)
+    reserve(store, "r1", {DATA: Cost(divergence=5)})
+    guard.advance(store)
+    with store.read() as connection:
+        assert guard.seen.path.read_bytes() == b"".join(journal.digests(connection, 0, 9))
+
+
 def test_a_copy_from_before_a_request_is_refused_until_that_is_written_off(
     store: Store, guard: Guard, store_url: str
 ) -> None:
@@ -161,7 +271,7 @@ def test_a_copy_from_before_a_request_is_refused_until_that_is_written_off(
         guard.advance(store)
     mark = guard.read()
     with store.write() as connection:
-        assert compare(connection, mark) is Finding.BEHIND
+        assert guard.compare(connection, mark) is Finding.BEHIND
         assert write_off(connection, mark, Finding.BEHIND, NOW) == []
     # A crash may come here; what was written off is known, and the guard goes on from the store.
     guard.advance(store)
@@ -187,7 +297,7 @@ def test_a_missing_guard_is_refused(store: Store, guard: Guard) -> None:
     with pytest.raises(DataLoss, match="is missing, though the budget journal has 1 entries and the log 0"):
         guard.advance(store)
     with store.read() as connection:
-        assert compare(connection, None) is Finding.MISSING
+        assert guard.compare(connection, None) is Finding.MISSING
 
 
 def test_a_missing_guard_is_made_where_nothing_has_happened(tmp_path: Path, store_url: str) -> None:

@@ -49,7 +49,7 @@ def test_predicates_cost_half_of_what_tables_do_where_they_are_declared() -> Non
     predicates = tuple(replace(share, sensitivity=5) for share in TABLES)
     undeclared = tuple(replace(share, sensitivity=0) for share in TABLES)
     moved = [
-        NoiseParameters.from_json(GAUSSIAN.plan(setting(*shares)).parameters).moved
+        NoiseParameters.from_json(GAUSSIAN.plan(setting(*shares)).parameters).l1_sensitivity
         for shares in (predicates, TABLES, undeclared)
     ]
     assert moved == [35, 70, 70]

@@ -15,7 +15,7 @@ from sqlalchemy import select, text
 from equipoise.errors import DataLoss, OutOfRange
 from equipoise.records.merkle import EMPTY_ROOT, inclusion_path, leaf_hash, root_of, verify_consistency
 from equipoise.records.record import MIN_RECORD, Kind, leaf_bytes
-from equipoise_server.ledger.rollback_guard import Finding, compare
+from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.storage.crash_points import CrashPoint, told
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import checkpoints, record_items, records
@@ -232,7 +232,7 @@ def test_a_copy_from_before_what_was_shown_is_refused(bench: LogBench) -> None:
         bench.sequence()
     assert bench.checkpoint().size == 1
     with bench.store.read() as connection:
-        assert compare(connection, bench.guard.read()) is Finding.BEHIND
+        assert bench.guard.compare(connection, bench.guard.read()) is Finding.BEHIND
     assert all_heads(bench.store)[2] != shown.root
 
 

@@ -36,9 +36,9 @@ class Demand:
     only if its noisy count is above `least`.
 
     Formal guarantees. All that the votes decide is a function of the noisy counts, which cost one unit of the
-    analysts, against all others together: Gaussian noise `accounting.gaussian_rho(moved, variance)` in zCDP,
-    Laplace noise its pure epsilon (`accounting.votes_l1_sensitivity` for the sensitivities), up to the truncation of the
-    sampler.
+    analysts, against all others together: Gaussian noise `accounting.gaussian_rho(l1_sensitivity, variance)` in
+    zCDP, Laplace noise its pure epsilon (`accounting.votes_l1_sensitivity` for the sensitivities), up to the
+    truncation of the sampler.
     """
 
     l1_sensitivity: int = key("l1_sensitivity", COUNT)

@@ -3,9 +3,9 @@
 Mechanisms section 6. Formal guarantees. For the people in the table: the tables' rho in full, whatever was asked
 for (`accounting.tables_rho` is at most that), and that of repair where some is planned. For one statement of one
 analyst, or all statements of one analyst, against all other analysts together: the cost of the noisy vote counts
-alone (`accounting.votes_l1_sensitivity`) and, where whole analysts are repaired, that of hiding who gets a place; all that
-others see is a function of these, of the data, and of their own workloads and streams. With probability `1 - beta`
-every certified answer is within its bound. All up to the truncation of the samplers, charged to delta.
+alone (`accounting.votes_l1_sensitivity`) and, where whole analysts are repaired, that of hiding who gets a place;
+all that others see is a function of these, of the data, and of their own workloads and streams. With probability
+`1 - beta` every certified answer is within its bound. All up to the truncation of the samplers, charged to delta.
 """
 
 from __future__ import annotations

@@ -17,9 +17,10 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.statements_file import statements_to_json
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise_lab.options import Guarantees, usual_delta
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors
 from equipoise_lab.simulation.measure import measure_run
-from equipoise_lab.simulation.request import Request, usual_delta
+from equipoise_lab.simulation.request import Request
 from equipoise_lab.simulation.simulate import simulate
 from equipoise_lab.simulation.task import Analysts, Task, load_task, seed_bytes
 from equipoise_server.cli import main
@@ -332,7 +333,16 @@ def test_errors_are_those_of_each_analysts_own_queries(unit: str) -> None:
         schema, DenseCounts(histogram), {name: compile_workload(own, schema) for name, own in asked.items()}
     )
     split = None if unit == "analyst" else "game=0.2"
-    request = Request("equilibrium", unit, 2.0, None, 8.0, 1e-6, 0.05, 3, 1, "mixed", split, GAME)
+    guarantees = Guarantees(eps_data=2.0, eps_analyst=8.0)
+    request = Request(
+        mechanism="equilibrium",
+        play="mixed",
+        unit=unit,
+        guarantees=guarantees,
+        seed=3,
+        budget_split=split,
+        forced=list(GAME),
+    )
     (run,) = simulate(task, request, lambda _: lambda *_: None).runs
     setting = request.setting(task)
     plan = mechanism("equilibrium").plan(setting)

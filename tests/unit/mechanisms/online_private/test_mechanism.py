@@ -199,7 +199,7 @@ def test_what_was_learnt_serves_later_statements_and_a_dead_game_does_not() -> N
 class Untouchable:
     """A question whose truth must not be asked for."""
 
-    moved = 1
+    l1_sensitivity = 1
 
     def truth(self) -> NDArray[np.int64]:
         raise AssertionError("the data were touched")

@@ -1,0 +1,98 @@
+"""What operators type about budgets."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from equipoise.auditing.ledger_export import exported
+from equipoise.clients.operator import Operator
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
+from equipoise.commands.printing import pair, print_journal, print_json, print_table
+from equipoise.model.accounts import Account, Budget
+
+budget_app = typer.Typer(help="What is spent and what is left.", no_args_is_help=True)
+
+AccountName = Annotated[str, typer.Argument(help="The account's name, as budget show prints it.")]
+
+
+@budget_app.command("show")
+def show_budgets(
+    dataset: Annotated[str, typer.Argument(help="The dataset's name.")],
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Show both ledgers of a table: what the people in it and each analyst have spent, and their caps.
+
+    "committed" is what is spent or reserved by rounds that are sealed. Epsilons are at the cap's delta. "counts"
+    says at which Renyi order rounds add, how much divergence is committed, and the most; or that only the worst
+    round counts.
+    """
+    with Operator.from_profile(profile) as operator:
+        found = list(operator.accounts(dataset))
+    if as_json:
+        print_json({"accounts": found})
+        return
+    print_accounts(found)
+
+
+@budget_app.command("history")
+def history(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """Show every journal entry of one account: its caps, and what each round reserved, spent or gave back."""
+    with Operator.from_profile(profile) as operator:
+        found = list(operator.account_history(account))
+    if as_json:
+        print_json({"entries": found})
+    else:
+        print_journal(found)
+
+
+@budget_app.command("export")
+def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """Write an account's charges as JSON, part by part, for another accountant such as dp_accounting.
+
+    docs/mechanisms.md has ten lines that add them up again.
+    """
+    with Operator.from_profile(profile) as operator:
+        found = exported(account, operator.account_history(account))
+    if as_json:
+        print_json(found)
+    else:
+        print(json.dumps(found, indent=1))
+
+
+@budget_app.command("set-cap")
+def set_cap(
+    account: AccountName,
+    epsilon: Annotated[float, typer.Option(help="The most that all rounds together may cost.")],
+    delta: Annotated[float, typer.Option(help="Its delta.")],
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Change the cap of an account; the journal keeps who could spend how much, and from when on.
+
+    A cap below what is spent or reserved already is refused, and so is one too small for the rounds that are open.
+    """
+    with Operator.from_profile(profile) as operator:
+        found = operator.set_cap(account, Budget(epsilon, delta), request_id)
+    if as_json:
+        print_json(found)
+    else:
+        print_accounts([found])
+
+
+def print_accounts(found: list[Account]) -> None:
+    """A line for each account."""
+    print_table(
+        ("account", "spent", "committed", "cap", "counts"),
+        ((each.name, pair(each.spent), pair(each.committed), pair(each.cap), _counts(each)) for each in found),
+    )
+
+
+def _counts(account: Account) -> str:
+    if account.order is None:
+        return "the worst round"
+    return f"at Renyi order {account.order:g}: {account.divergence:.4g} of {account.max_divergence:.4g}"

@@ -1,0 +1,29 @@
+"""What a round would promise, from public numbers: without any server."""
+
+from __future__ import annotations
+
+import typer
+
+from equipoise.commands.options import with_fields
+from equipoise_lab.planning.report import as_json as comparison_as_json
+from equipoise_lab.planning.report import print_comparison
+from equipoise_lab.planning.request import PlanRequest, compared
+from equipoise_server.commands.printing import ERR, OUT, AsJson, print_json
+
+
+@with_fields
+def plan(request: PlanRequest, as_json: AsJson = False) -> None:
+    """Compare what every mechanism would promise, cost and take for a round, and show which one auto chooses.
+
+    Needs no table and no server: a plan depends on public numbers only. Takes a few seconds, whatever the size.
+    Exits with 1 where no mechanism can serve such a round.
+    """
+    setting = request.setting()
+    with ERR.status("planning") as status:
+        found = compared(request, setting, lambda name: status.update(f"planning {name}"))
+    if as_json:
+        print_json(comparison_as_json(setting, found))
+    else:
+        print_comparison(OUT, setting, found)
+    if found.chosen is None:
+        raise typer.Exit(1)

@@ -1,0 +1,113 @@
+"""How a store stands to what the rollback guard knows of it, and the words for that."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+
+from sqlalchemy import Connection, func, select
+
+from equipoise_server.ledger import journal
+from equipoise_server.ledger.guard_snapshot import Snapshot
+from equipoise_server.ledger.journal import Head
+from equipoise_server.ledger.seen_digests import SeenDigests
+from equipoise_server.storage import tree_heads
+from equipoise_server.storage.idempotency import remembered
+from equipoise_server.storage.tables import sessions
+from equipoise_server.storage.tree_heads import TreeHead
+
+_ANSWERED = select(func.coalesce(func.sum(sessions.c.answered), 0))  # made once, as each answer needs it
+
+
+class Finding(StrEnum):
+    """How a store stands to its guard, by the words that are journaled."""
+
+    CONTAINED = "contained"  # journal and log contain the mark: all is well
+    MISSING = "missing"  # there is no guard though there is a journal or a log
+    BEHIND = "behind"  # entries of the journal or the log, requests or answers are missing: an older copy
+    FORKED = "forked"  # the journal has other entries than the guard saw
+
+
+def compare(connection: Connection, mark: Snapshot | None, seen: SeenDigests) -> Finding:
+    """Return how the store's journal and log stand to what the guard knows.
+
+    A snapshot that was written off already counts as contained.
+
+    Args:
+        mark: the guard's snapshot, None where there is no guard.
+        seen: the digests of all entries that the guard has seen.
+    """
+    head = journal.head(connection)
+    if mark is None:
+        return Finding.MISSING if head.sequence or tree_heads.newest(connection).size else Finding.CONTAINED
+    contained = journal.digest_at(connection, mark.sequence) == mark.digest
+    counted = remembered(connection) >= mark.requests and answers_given(connection) >= mark.answered
+    if contained and counted and _in_log(connection, mark.log):
+        return Finding.CONTAINED
+    # A crash came between the write-off and the setting of the guard: nothing happened in between.
+    if resolved(connection, mark):
+        return Finding.CONTAINED
+    return Finding.BEHIND if contained or _is_prefix(head, mark, seen) else Finding.FORKED
+
+
+def _is_prefix(head: Head, mark: Snapshot, seen: SeenDigests) -> bool:
+    """Whether the guard saw just this journal before it saw the snapshot's entry; in doubt it did not."""
+    if head.sequence >= mark.sequence or seen.at(mark.sequence) != mark.digest:
+        return False
+    return seen.at(head.sequence) == head.digest
+
+
+def problem(connection: Connection, mark: Snapshot | None, finding: Finding, guard: Path) -> str:
+    """Return why a store is refused that is not `CONTAINED`, in a sentence. `guard`: where the guard is."""
+    head, log = journal.head(connection), tree_heads.newest(connection)
+    if mark is None:
+        return (
+            f"the guard {guard} is missing, though the budget journal has {head.sequence} entries and the "
+            f"log {log.size}"
+        )
+    if finding is Finding.FORKED:
+        differing = min(head.sequence, mark.sequence)
+        return (
+            f"entry {differing} of the budget journal is not the one that had been written (see the "
+            "guard): the store is a copy that went another way, and budget may be missing"
+        )
+    if head.sequence < mark.sequence:
+        return (
+            f"the budget journal ends at entry {head.sequence}, but entry {mark.sequence} had been written "
+            "(see the guard): the store was restored from an older copy, and budget may be missing"
+        )
+    if log.size < mark.log.size:
+        return (
+            f"the log has {log.size} entries, but had {mark.log.size} when it was shown last (see the guard): "
+            "the store was restored from an older copy, and records may be missing"
+        )
+    if not _in_log(connection, mark.log):
+        return (
+            f"the log's first {mark.log.size} entries are not those that had been shown (see the guard): the "
+            "store is a copy that went another way, and records may be missing"
+        )
+    if (given := answers_given(connection)) < mark.answered:
+        return (
+            f"the store has {given} answers of sessions, but {mark.answered} had been given (see the guard): "
+            "it was restored from an older copy, and randomness would be used again"
+        )
+    return (
+        f"the store remembers {remembered(connection)} requests, but {mark.requests} had been answered "
+        "(see the guard): it was restored from an older copy, and workloads or revocations may be missing"
+    )
+
+
+def answers_given(connection: Connection) -> int:
+    """How many statements sessions have answered. It never falls, whatever is removed."""
+    return int(connection.execute(_ANSWERED).scalar_one())
+
+
+def _in_log(connection: Connection, log: TreeHead) -> bool:
+    return tree_heads.root_at(connection, log.size) == log.root
+
+
+def resolved(connection: Connection, mark: Snapshot) -> bool:
+    """Whether the journal says that what this mark knew, and the store did not, was written off."""
+    known = [json.loads(entry.events) for entry in journal.of_account(connection, "", 0, None)]
+    return any((each["sequence"], each["digest"]) == (mark.sequence, mark.digest.hex()) for each in known)

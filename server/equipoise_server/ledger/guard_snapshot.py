@@ -1,0 +1,46 @@
+"""What the rollback guard remembers of a store, and the bytes of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from equipoise.accounting import Cost
+from equipoise.records.codec import COUNT, HASH, REAL, Codec, mapping_of, object_codec
+from equipoise.records.public_facts import COST
+from equipoise_server.storage.tree_heads import EMPTY, TreeHead
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The journal's entry `sequence` with its digest (0 and zeros: none yet), and what was committed then.
+
+    `orders`: the Renyi orders of the accounts to which rounds add. `requests`: how many were remembered. `log`: how
+    far the log had come. `answered`: how many statements sessions had answered.
+    """
+
+    sequence: int
+    digest: bytes
+    committed: Mapping[str, Cost]
+    orders: Mapping[str, float] = field(default_factory=dict)
+    requests: int = 0
+    log: TreeHead = EMPTY
+    answered: int = 0
+
+
+LOG: Codec[TreeHead] = object_codec(TreeHead, {"size": ("size", COUNT), "root": ("root", HASH)})
+SNAPSHOT: Codec[Snapshot] = object_codec(
+    Snapshot,
+    {
+        "sequence": ("sequence", COUNT),
+        "digest": ("digest", HASH),
+        "committed": ("committed", mapping_of(COST)),
+        "orders": ("orders", mapping_of(REAL)),
+        "requests": ("requests", COUNT),
+        "log": ("log", LOG),
+        "answered": ("answered", COUNT),
+    },
+    {"version": VERSION},
+)
