@@ -32,6 +32,7 @@ from equipoise_lab.demo.report import as_json
 from equipoise_lab.demo.table import AIRLINES, SCHEMA, unpack_table
 from equipoise_lab.demo.workloads import query_count, workload_of
 from equipoise_server.computation.seed import bound_seed
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import load_counts
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
