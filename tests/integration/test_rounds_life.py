@@ -111,7 +111,7 @@ def test_rounds_add_up_on_the_data_account_until_the_cap(bench: Bench) -> None:
             refusal = error.message
     assert ids
     assert re.match(
-        r"account data/shop: .*; what is left at Renyi order .* up to epsilon [^ ]+; rounds that are open", refusal
+        r"account data/shop: .* Counted already: .* at Renyi order .* Still fits: .*; rounds that are open", refusal
     )
     # What could be opened can be sealed, in any order.
     for round_id in reversed(ids):

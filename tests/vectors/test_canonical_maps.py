@@ -105,7 +105,17 @@ EVENTS = (
     ThresholdTests("tests", 5, HALF, THIRD, HALF, THIRD),
     RenyiEvent("lost", Fraction(5), HALF),
 )
-ACCOUNTS = Account("data/flights", BUDGET, Budget(0.5, 1e-6), Budget(0.75, 1e-6), 5.0, 0.25, 0.5)
+ACCOUNTS = Account(
+    "data/flights",
+    BUDGET,
+    Budget(0.5, 1e-6),
+    Budget(0.75, 1e-6),
+    order=5.0,
+    divergence=0.25,
+    max_divergence=0.5,
+    delta=1e-9,
+    max_delta=5e-7,
+)
 SCHEMA = Schema((Attribute("colour", ("red", "blue")),))
 NEW = NewDataset("flights", "flights.csv", SCHEMA, BUDGET, BUDGET)
 

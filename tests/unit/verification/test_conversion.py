@@ -10,13 +10,23 @@ from fractions import Fraction
 import pytest
 from harness.custodian import Custodian
 
-from equipoise.accounting import ApproximateDpEvent, Cost, Mixture, PureDpEvent, ZcdpEvent, charge_at, charge_of
+from equipoise.accounting import (
+    DELTA_UNIT,
+    RHO_UNIT,
+    ApproximateDpEvent,
+    Cost,
+    Mixture,
+    PureDpEvent,
+    ZcdpEvent,
+    charge_at,
+    charge_of,
+)
 from equipoise.auditing import dp_accounting_check
 from equipoise.auditing.accounts import SUM, WORST, Account, Charge
 from equipoise.auditing.verify import Outcome, verify
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import Budget
-from equipoise.verification.conversion import epsilon_of, fits
+from equipoise.verification.conversion import epsilon_of, fits, limits_of
 from equipoise_server.conversion import epsilon_for, epsilon_of_divergence
 from equipoise_server.ledger import caps
 
@@ -56,6 +66,15 @@ def test_what_the_ledger_s_limits_allow_fits_and_hardly_more(cap: caps.Cap, orde
         if most:
             assert fits(Cost(**{name: most}), cap.epsilon, cap.delta, order)
             assert not fits(Cost(**{name: most + most // 10**6 + 1}), cap.epsilon, cap.delta, order)
+
+
+@pytest.mark.parametrize("order", [1.5, 8.0, 100.0])
+@pytest.mark.parametrize("cap", [(1.0, 1e-6), (3.0, 1e-11), (8.0, 0.4)])
+def test_the_limits_of_an_order_are_those_of_the_ledger(cap: tuple[float, float], order: float) -> None:
+    limit = caps.limits(caps.Cap(*cap, order))
+    divergence, delta = limits_of(*cap, order)
+    assert divergence == pytest.approx(limit.divergence / RHO_UNIT, rel=1e-6, abs=1e-9)
+    assert delta == limit.delta / DELTA_UNIT
 
 
 def account(composition: str) -> Account:
