@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import math
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from types import ModuleType
