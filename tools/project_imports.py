@@ -14,10 +14,10 @@ from harness.rounds_bench import SALT, Bench
 from harness.session_terms import attached
 from harness.session_terms import release as release_sessions
 
+import equipoise_server.computation.round
+import equipoise_server.computation.session
 import equipoise_server.rounds.runner
-import equipoise_server.rounds.worker
-import equipoise_server.sessions.process
-import equipoise_server.sessions.worker
+import equipoise_server.workers.session_process
 from equipoise.accounting import Cost
 from equipoise.errors import EquipoiseError
 from equipoise.model.accounts import Budget
@@ -34,7 +34,6 @@ from equipoise.queries.statements import (
     Statistic,
     Variance,
 )
-from equipoise.queries.statistics import Databases
 from equipoise.queries.workload_compiler import compile_alone, compile_statistic, compile_workload
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence
@@ -45,23 +44,25 @@ from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
 from equipoise.wire.statements import statement_to_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.low_sensitivity.database_question import database_of
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
 from equipoise_server.rounds.datasets import Counting
 from equipoise_server.rounds.store.results import read_synopsis
-from equipoise_server.rounds.worker import serve_job
-from equipoise_server.sessions.worker import serve_session
+from equipoise_server.workers.round_worker import serve_job
+from equipoise_server.workers.session_worker import serve_session
 
 # Where the server takes the functions that its worker processes serve, first of a round and then of a session; and
 # where these processes take the function that binds a seed to its round.
 WORKERS = (
     (equipoise_server.rounds.runner, "serve_job"),
-    (equipoise_server.sessions.process, "serve_session"),
+    (equipoise_server.workers.session_process, "serve_session"),
 )
 SEED_BINDINGS = (
-    (equipoise_server.rounds.worker, "bound_seed"),
-    (equipoise_server.sessions.worker, "bound_seed"),
+    (equipoise_server.computation.round, "bound_seed"),
+    (equipoise_server.computation.session, "bound_seed"),
 )
 
 __all__ = [
@@ -79,7 +80,7 @@ __all__ = [
     "Cost",
     "CountDistinct",
     "Counting",
-    "Databases",
+    "DenseCounts",
     "EquipoiseError",
     "Evidence",
     "Labels",
@@ -107,6 +108,7 @@ __all__ = [
     "compile_alone",
     "compile_statistic",
     "compile_workload",
+    "database_of",
     "epsilon_for",
     "mechanism",
     "play",

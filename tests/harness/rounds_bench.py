@@ -19,13 +19,14 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.records.record import stream_digest
 from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.computation.streams import StreamDigest
 from equipoise_server.config import CONFIG_FILE, load_config
 from equipoise_server.conversion import epsilon_at
 from equipoise_server.ledger.accounts import Account, account
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.datasets import AT_USUAL_ORDERS, Counting
-from equipoise_server.rounds.records import RoundRecord, StreamDigest
+from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import round_services
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.sessions.service import Sessions

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from equipoise_server.rounds import starting
-from equipoise_server.rounds.worker import end_with_parent
+from equipoise_server.workers import process as starting
+from equipoise_server.workers.process import end_with_parent
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,10 @@ from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.computation.seed import bound_seed
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.rounds.seeds import bound_seed
 from equipoise_server.rounds.terms.checks import setting_of
 
 ANN_BYTES, BOB_BYTES = workload_to_bytes(ANN), workload_to_bytes(BOB)
@@ -51,12 +51,10 @@ def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
 def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> None:
     record = bench.released()
     setting = setting_of(TERMS, RECORDS, SCHEMA.universe_size, SCHEMA.sizes)
-    loaded = load_histogram(bench.directory / "data" / "shop.csv", SCHEMA)
-    seed = bound_seed(SEED, None, data_digest(loaded.histogram), setting, record.plan)
+    data = load_counts(bench.directory / "data" / "shop.csv", SCHEMA)
+    seed = bound_seed(SEED, None, data_digest(data), setting, record.plan)
     workloads = {"ann": compile_workload(ANN, SCHEMA), "bob": compile_workload(BOB, SCHEMA)}
-    expected = mechanism("equilibrium").run(
-        setting, record.plan, loaded.histogram, workloads, seed, lambda *_: None
-    )
+    expected = mechanism("equilibrium").run(setting, record.plan, data, workloads, seed, lambda *_: None)
     for analyst, answers in expected.answers.items():
         chunks = [
             chunk_from_bytes(chunk) for chunk in bench.rounds.analyst_views.results(analyst, record.id, 0, 100)
@@ -114,7 +112,7 @@ def test_rounds_add_up_on_the_data_account_until_the_cap(bench: Bench) -> None:
             refusal = error.message
     assert ids
     assert re.match(
-        r"account data/shop: .*; what is left at Renyi order .* up to epsilon [^ ]+; rounds that are open", refusal
+        r"account data/shop: .* Counted already: .* at Renyi order .* Still fits: .*; rounds that are open", refusal
     )
     # What could be opened can be sealed, in any order.
     for round_id in reversed(ids):

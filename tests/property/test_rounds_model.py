@@ -35,12 +35,12 @@ from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
 from equipoise.model.accounts import Budget
 from equipoise.records.record import stream_digest
 from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.computation.streams import StreamDigest
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.ledger.accounts import account
 from equipoise_server.ledger.caps import Cap, at_order
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.datasets import Counting
-from equipoise_server.rounds.records import StreamDigest
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.storage.crash_points import CrashPoint, told
 

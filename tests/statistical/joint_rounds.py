@@ -26,12 +26,13 @@ from equipoise.queries.statements import Statement
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.computation import data
+from equipoise_server.computation.round import Job, compute_round
+from equipoise_server.computation.streams import stream_parts
+from equipoise_server.datasets.source import load_counts
 from equipoise_server.ledger.rollback_guard import Guard
-from equipoise_server.rounds import worker
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.services import round_services
-from equipoise_server.rounds.worker import Job, compute_round, stream_parts
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables import identities
 
@@ -124,7 +125,7 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
                     service.submissions.submit(name, opened, f"{name} {side}", workload, SALT)
                 service.lifecycle.seal(opened, f"seal {side}")
                 service.lifecycle.run(opened, f"run {side}")
-        with patch.object(worker, "load_histogram", lru_cache(load_histogram)):
+        with patch.object(data, "load_counts", lru_cache(load_counts)):
             yield jobs[0], jobs[1]
     finally:
         service.lifecycle.close()
@@ -136,7 +137,7 @@ def computed(job: Job, seed: bytes, round_id: str = "") -> tuple[Streams, Intege
     seeded = replace(job, seed=seed, round_id=round_id or job.round_id)
     outcome = compute_round(seeded, lambda *_: None)
     streams: dict[str, list[bytes]] = {}
-    for part in stream_parts(seeded, outcome, lambda *_: None):
+    for part in stream_parts(seeded.round_id, outcome, lambda *_: None):
         streams.setdefault(part.analyst, []).extend(part.chunks)
     return streams, outcome.synopsis
 

@@ -14,12 +14,12 @@ from statistical.mutants_repair import DATA, A, B
 
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
+from equipoise_server.computation.round import Job
 from equipoise_server.ledger import charges
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.repair import statement_repair
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.rounds.runner import Runner
-from equipoise_server.rounds.worker import Job
 
 
 def every_stream_is_derived_once(_: Path) -> bool:

@@ -18,6 +18,7 @@ from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms import calibration
 from equipoise_server.mechanisms import histogram as histogram_module
 from equipoise_server.mechanisms.histogram import Histogram, HistogramParameters
@@ -57,7 +58,7 @@ def cells_law(setting: PublicParameters, plan: Plan, histogram: Counts) -> Law:
 
         with enumerated(choices, REACH), pytest.MonkeyPatch.context() as patches:
             patches.setattr(CompiledWorkload, "counts", spy)
-            Histogram().run(setting, plan, histogram, {"b": CELL}, SEED, lambda *_: None)
+            Histogram().run(setting, plan, DenseCounts(histogram), {"b": CELL}, SEED, lambda *_: None)
         return tuple(seen[0].tolist())
 
     return dict(every_run(program))
@@ -185,7 +186,9 @@ def rounds_beyond_the_promise(mask: int) -> int:
     plan, histogram = Histogram().plan(setting), np.full(64, 10, dtype=np.int64)
     truth, beyond = asked.counts(histogram) / 640, 0
     for seed in range(ROUNDS):
-        outcome = Histogram().run(setting, plan, histogram, {"a": asked}, seed.to_bytes(32), lambda *_: None)
+        outcome = Histogram().run(
+            setting, plan, DenseCounts(histogram), {"a": asked}, seed.to_bytes(32), lambda *_: None
+        )
         beyond += abs(outcome.answers["a"].values[0] / 2**GRID_BITS - truth[0]) > plan.error_bound
     return int(beyond)
 
@@ -205,5 +208,7 @@ def test_a_query_on_everybody_is_answered_exactly() -> None:
     setting = replace(SETTING, shares=(Share("a", 1, 1),))
     plan, asked = Histogram().plan(setting), {"a": masks_workload([3], 2)}
     for seed in range(8):
-        outcome = Histogram().run(setting, plan, np.array([1, 2]), asked, seed.to_bytes(32), lambda *_: None)
+        outcome = Histogram().run(
+            setting, plan, DenseCounts(np.array([1, 2])), asked, seed.to_bytes(32), lambda *_: None
+        )
         assert outcome.answers["a"].values.tolist() == [1 << GRID_BITS]

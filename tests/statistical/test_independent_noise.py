@@ -21,6 +21,8 @@ from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms import calibration, independent_noise
 from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE, IndependentNoise, NoiseParameters
 from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters
@@ -95,7 +97,9 @@ def analysts_get_noise_of_their_own(mechanism: IndependentNoise) -> bool:
     plan, seen = mechanism.plan(setting), []
     for number in range(16):
         seed = number.to_bytes(32)
-        outcome = mechanism.run(setting, plan, np.array([1, 2]), {"a": CELL, "b": CELL}, seed, lambda *_: None)
+        outcome = mechanism.run(
+            setting, plan, DenseCounts(np.array([1, 2])), {"a": CELL, "b": CELL}, seed, lambda *_: None
+        )
         seen.append(outcome.answers["a"].values[0] == outcome.answers["b"].values[0])
     return not all(seen)
 
@@ -186,7 +190,7 @@ def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:
         mechanism: IndependentNoise,
         setting: PublicParameters,
         plan: Plan,
-        histogram: Histogram,
+        data: Counts,
         workloads: dict[str, CompiledWorkload],
         seed: bytes,
         progress: Progress,
@@ -194,7 +198,7 @@ def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:
         asked = sum(workload.l1_sensitivity for workload in workloads.values())
         parameters = replace(NoiseParameters.from_json(plan.parameters), l1_sensitivity=asked)
         plan = replace(plan, parameters=parameters.to_json())
-        return run(mechanism, setting, plan, histogram, workloads, seed, progress)
+        return run(mechanism, setting, plan, data, workloads, seed, progress)
 
     patches.setattr(IndependentNoise, "run", calibrated)
 

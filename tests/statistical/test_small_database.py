@@ -22,6 +22,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms import small_db
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.small_db import (
@@ -65,7 +67,7 @@ def law_of(
             patch.object(KeyedStream, "derive", lambda *_: ChosenStream(choices)),
             patch.object(small_db, "draw_exponential", draw),
         ):
-            outcome = SmallDatabase().run(setting, plan, histogram, asked, SEED, lambda *_: None)
+            outcome = SmallDatabase().run(setting, plan, DenseCounts(histogram), asked, SEED, lambda *_: None)
         return tuple(int(value) for name in viewers for value in outcome.answers[name].values)
 
     law: Law = {}
@@ -155,7 +157,7 @@ def analysts_draw_for_themselves() -> bool:
     plan, same = SmallDatabase().plan(setting), []
     for number in range(32):
         outcome = SmallDatabase().run(
-            setting, plan, np.array([2, 1, 1]), asked, number.to_bytes(32), lambda *_: None
+            setting, plan, DenseCounts(np.array([2, 1, 1])), asked, number.to_bytes(32), lambda *_: None
         )
         same.append(outcome.answers["a"].values.tobytes() == outcome.answers["b"].values.tobytes())
     return not all(same)
@@ -170,11 +172,9 @@ def halved_sensitivity(patches: pytest.MonkeyPatch) -> None:
 def summed_scores(patches: pytest.MonkeyPatch) -> None:
     """Errors added up over the queries, which moves with each of them."""
 
-    def added(
-        workload: CompiledWorkload, histogram: NDArray[np.int64], databases: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def added(workload: CompiledWorkload, data: Counts, databases: NDArray[np.int64]) -> NDArray[np.int64]:
         counts = np.array([workload.record_counts(each) for each in databases])
-        errors = int(histogram.sum()) * counts - databases.shape[1] * workload.counts(histogram)
+        errors = data.records * counts - databases.shape[1] * data.count(workload)
         return np.asarray(np.abs(errors).sum(axis=1))
 
     patches.setattr(small_db, "scores", added)

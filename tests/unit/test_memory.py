@@ -1,4 +1,4 @@
-"""Threads share the C library's heaps: looked at from inside a process of its own, since that cannot be undone."""
+"""Memory: threads share the C library's heaps, seen in a process of its own, and a process knows its own peak."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from equipoise_server.memory import HEAPS
+from equipoise_server.memory import HEAPS, peak_memory_bytes
 
 SCRIPT = """
 import ctypes, threading
@@ -38,3 +38,7 @@ def test_threads_share_a_few_heaps() -> None:
     heaps = len(re.findall("<heap ", told))
     assert heaps <= HEAPS
     assert heaps or platform.libc_ver()[0] != "glibc"
+
+
+def test_peak_memory_is_in_bytes() -> None:
+    assert 10 << 20 < peak_memory_bytes() < 64 << 30

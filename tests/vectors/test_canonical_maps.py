@@ -34,6 +34,7 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.records import items
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, codec_of
+from equipoise_server.computation.seed import bound_seed, setting_fields
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.histogram import HistogramParameters
@@ -57,7 +58,6 @@ from equipoise_server.mechanisms.weights.plan import WeightsParameters
 from equipoise_server.rounds.budget_views import ACCOUNT
 from equipoise_server.rounds.datasets import NewDataset
 from equipoise_server.rounds.opening import open_request
-from equipoise_server.rounds.seeds import bound_seed, setting_fields
 from equipoise_server.rounds.store.rounds import (
     plan_to_json,
     recorded_plan,
@@ -105,7 +105,17 @@ EVENTS = (
     ThresholdTests("tests", 5, HALF, THIRD, HALF, THIRD),
     RenyiEvent("lost", Fraction(5), HALF),
 )
-ACCOUNTS = Account("data/flights", BUDGET, Budget(0.5, 1e-6), Budget(0.75, 1e-6), 5.0, 0.25, 0.5)
+ACCOUNTS = Account(
+    "data/flights",
+    BUDGET,
+    Budget(0.5, 1e-6),
+    Budget(0.75, 1e-6),
+    order=5.0,
+    divergence=0.25,
+    max_divergence=0.5,
+    delta=1e-9,
+    max_delta=5e-7,
+)
 SCHEMA = Schema((Attribute("colour", ("red", "blue")),))
 NEW = NewDataset("flights", "flights.csv", SCHEMA, BUDGET, BUDGET)
 

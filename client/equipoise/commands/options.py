@@ -1,9 +1,13 @@
-"""Options that several commands share."""
+"""Options that several commands share, and commands whose options are the fields of dataclasses."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -32,3 +36,50 @@ Statements = Annotated[
 ]
 
 DEFAULT_PROFILE = Path("profile")
+
+
+def with_fields(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of a function that takes dataclasses of options, each of whose fields becomes an option.
+
+    The options stand where the dataclass stands among the parameters, in the order of its fields. A field may be
+    such a dataclass itself.
+
+    Args:
+        command: A function; the types of its parameters, and of the dataclasses' fields, are as typer reads them.
+
+    Returns:
+        A function for typer. It builds the dataclasses from the options and calls `command` with them.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    options: list[Parameter] = []
+    for parameter in signature(command).parameters.values():
+        options += _options(parameter.name, hints[parameter.name], parameter.default)
+
+    @wraps(command)
+    def with_options(**given: Any) -> None:
+        command(**{name: _built(name, kind, given) for name, kind in hints.items() if name != "return"})
+
+    with_options.__annotations__ = {option.name: option.annotation for option in options}
+    vars(with_options)["__signature__"] = Signature(options)
+    return with_options
+
+
+def _options(name: str, kind: Any, default: object) -> Iterator[Parameter]:
+    """The options that a parameter, or a field, of this type stands for."""
+    if not is_dataclass(kind):
+        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        return
+    types = get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
+        yield from _options(
+            field.name, types[field.name], Parameter.empty if field.default is MISSING else field.default
+        )
+
+
+def _built(name: str, kind: Any, given: Mapping[str, Any]) -> Any:
+    """The value of a parameter, or of a field, of this type, from the options that were given."""
+    if not is_dataclass(kind):
+        return given[name]
+    types = get_type_hints(kind, include_extras=True)
+    build: Any = kind
+    return build(**{field.name: _built(field.name, types[field.name], given) for field in fields(kind)})

@@ -6,7 +6,7 @@ import math
 
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
-from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.model.accounts import Account, AccountCharge, Budget, JournalEntry
 from equipoise.v1 import types_pb2
 from equipoise.wire.scalars import from_server, time_from_message, time_to_message
 
@@ -50,6 +50,8 @@ def account_to_message(account: Account) -> types_pb2.Account:
         order=account.order,
         divergence=account.divergence,
         max_divergence=account.max_divergence,
+        delta=account.delta,
+        max_delta=account.max_delta,
     )
 
 
@@ -63,6 +65,38 @@ def account_from_message(message: types_pb2.Account) -> Account:
         order=message.order if message.HasField("order") else None,
         divergence=message.divergence,
         max_divergence=message.max_divergence,
+        delta=message.delta,
+        max_delta=message.max_delta,
+    )
+
+
+def charge_to_message(charge: AccountCharge) -> types_pb2.AccountCharge:
+    """The message of what a round counts on an account."""
+    return types_pb2.AccountCharge(
+        account=charge.account,
+        cap=budget_to_message(charge.cap),
+        budget=budget_to_message(charge.budget),
+        order=charge.order,
+        divergence=charge.divergence,
+        max_divergence=charge.max_divergence,
+        delta=charge.delta,
+        max_delta=charge.max_delta,
+        refusal=charge.refusal,
+    )
+
+
+def charge_from_message(message: types_pb2.AccountCharge) -> AccountCharge:
+    """What a round counts on an account."""
+    return AccountCharge(
+        account=message.account,
+        cap=budget_from_message(message.cap),
+        budget=budget_from_message(message.budget),
+        order=message.order if message.HasField("order") else None,
+        divergence=message.divergence,
+        max_divergence=message.max_divergence,
+        delta=message.delta,
+        max_delta=message.max_delta,
+        refusal=message.refusal,
     )
 
 

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 from equipoise.model.rounds import Plan, Progress, Round, RoundDetail, RoundState
 from equipoise.v1 import types_pb2
-from equipoise.wire.accounts import budget_from_message, budget_to_message, cost_from_message, cost_to_message
+from equipoise.wire.accounts import (
+    budget_from_message,
+    budget_to_message,
+    charge_from_message,
+    charge_to_message,
+    cost_from_message,
+    cost_to_message,
+)
 from equipoise.wire.scalars import Numbers, from_server, time_from_message, time_to_message
 from equipoise.wire.terms import terms_from_message, terms_to_message
 
@@ -68,6 +75,7 @@ def plan_to_message(plan: Plan) -> types_pb2.Plan:
         max_uncertified=plan.max_uncertified,
         seconds=plan.seconds,
         memory_bytes=plan.memory_bytes,
+        charges=[charge_to_message(charge) for charge in plan.charges],
     )
 
 
@@ -84,6 +92,7 @@ def plan_from_message(message: types_pb2.Plan) -> Plan:
         max_uncertified=message.max_uncertified,
         seconds=message.seconds,
         memory_bytes=message.memory_bytes,
+        charges=tuple(charge_from_message(charge) for charge in message.charges),
     )
 
 

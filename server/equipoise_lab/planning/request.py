@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import typer
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise_lab.simulation.request import forced_options, in_words_of_options, usual_delta
+from equipoise_lab.options import MAX_SHOWN, Forced, Guarantees, Unit, forced_options, in_words_of_options
 from equipoise_lab.simulation.session_simulate import of_session
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import SessionMechanism
@@ -18,51 +19,78 @@ from equipoise_server.mechanisms.planner import AnswerChain, Comparison, compare
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
 
 MAX_ANALYSTS = 1 << 17  # whose shares are planned for one by one
-MAX_SHOWN = 40  # characters of what is no number
 
 OPTION_OF_FIELD = {
-    "mechanism": "--mechanism",
-    "unit": "--unit",
     "shares": "--analysts, --queries, --statements, --sensitivity, --support",
-    "records": "--records",
-    "universe_size": "--universe",
-    "attributes": "--universe",
-    "beta": "--beta",
-    "data_budget": "--eps-data, --delta-data",
-    "analyst_budget": "--eps-analyst, --delta-analyst",
     "session.length": "--length",
 }
 
 _NUMBER = re.compile(r"(?P<base>[0-9]{1,13})(?:\^(?P<power>[0-9]{1,2}))?", re.ASCII)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """The options as they were typed. `delta_data` None: 1/n^2, or 10^-17 if that is more.
+    """The options as they were typed; those that may be one number or one for each analyst are texts."""
 
-    `universe`: a number, or the sizes of attributes such as `16x7x15`. `queries` and `statements`: one number in
-    all, dealt out as evenly as can be, or one for each analyst; without statements every query is one.
-    `sensitivity`: one number for each analyst alike, or one for each; without it, what the statements allow.
-    `support`: likewise; without it, half of the universe. `length`: of a session, None for as long as the shares
-    allow. `forced`: parameters of the mechanism, such as `rounds=100`.
-    """
-
-    records: str
-    universe: str
-    queries: str
-    unit: str
-    eps_data: float
-    delta_data: float | None
-    eps_analyst: float
-    delta_analyst: float
-    beta: float
-    analysts: str | None = None
-    statements: str | None = None
-    sensitivity: str | None = None
-    support: str | None = None
-    mechanism: str = "auto"
-    length: int | None = None
-    forced: Sequence[str] = ()
+    records: Annotated[str, typer.Option(help="How many records the table has.", metavar="N")]
+    universe: Annotated[
+        str,
+        typer.Option(
+            help="How many different records can exist, such as 336000 or 2^40; or how many categories each "
+            "attribute has, such as 16x7x15: mechanisms that measure tables of attributes need these.",
+            metavar="X",
+        ),
+    ]
+    queries: Annotated[
+        str,
+        typer.Option(
+            help="How many linear queries (cells of tables count one by one) all analysts may ask together, dealt "
+            "out evenly; or a number for each analyst, such as 600,600,50.",
+            metavar="K|A,B,C",
+        ),
+    ]
+    analysts: Annotated[
+        str | None, typer.Option(help="How many analysts. [default: as many as --queries has]", metavar="M")
+    ] = None
+    statements: Annotated[
+        str | None,
+        typer.Option(
+            help="In how many statements they ask them, written as --queries; a table is one. "
+            "[default: every query is a statement]",
+            metavar="S|A,B,C",
+        ),
+    ] = None
+    sensitivity: Annotated[
+        str | None,
+        typer.Option(
+            help="By how much one record replaced may move an analyst's counts in sum: 1 for each condition, 2 for "
+            "each table. One number for all analysts alike, or one for each. [default: 2 for each statement]",
+            metavar="D|A,B,C",
+        ),
+    ] = None
+    support: Annotated[
+        str | None,
+        typer.Option(
+            help="How many of the universe's records one query may cover, or leave out, whichever are fewer: 16800 "
+            "for tables of 20 cells over 336000. One number for all analysts alike, or one for each. "
+            "[default: half of the universe]",
+            metavar="C|A,B,C",
+        ),
+    ] = None
+    unit: Unit = "query"
+    guarantees: Guarantees = field(default_factory=Guarantees)
+    mechanism: Annotated[
+        str, typer.Option(help="Plan this one only, also one of sessions; auto compares all of rounds and chooses.")
+    ] = "auto"
+    length: Annotated[
+        int | None,
+        typer.Option(
+            help="Of a session: how many turns it has, or statements in all where it has no turns. "
+            "[default: as the shares allow]",
+            show_default=False,
+        ),
+    ] = None
+    forced: Forced = None
 
     @property
     def session(self) -> SessionMechanism | None:
@@ -71,28 +99,20 @@ class PlanRequest:
 
     def setting(self) -> PublicParameters:
         """What the mechanisms plan from. Raises `InvalidArgument` naming the option."""
-        if self.unit not in ("query", "analyst"):
-            raise InvalidArgument("--unit", f"must be query or analyst, not {self.unit[:MAX_SHOWN]}")
-        if not 0 < self.eps_data < math.inf:
-            raise InvalidArgument("--eps-data", "must be above 0 and finite")
-        if not self.eps_analyst > 0:
-            raise InvalidArgument("--eps-analyst", "must be above 0, or inf for no protection of the analysts")
         records = _number("--records", self.records)
         sizes = [_number("--universe", part) for part in self.universe.split("x")]
         if records == 0:
             raise InvalidArgument("--records", "must be at least 1")
         if 0 in sizes:
             raise InvalidArgument("--universe", "must be at least 1, and so must every attribute's size")
-        setting = PublicParameters(
-            records=records,
-            universe_size=math.prod(sizes),
-            shares=self.shares(math.prod(sizes)),
-            unit=self.unit,
-            data_budget=Budget(self.eps_data, usual_delta(records) if self.delta_data is None else self.delta_data),
-            analyst_budget=Budget(self.eps_analyst, self.delta_analyst),
-            beta=self.beta,
-            options=forced_options(self.forced),
-            attributes=tuple(sizes) if len(sizes) > 1 else (),
+        universe = math.prod(sizes)
+        setting = self.guarantees.parameters(
+            records,
+            universe,
+            sizes if len(sizes) > 1 else (),
+            self.shares(universe),
+            self.unit,
+            forced_options(self.forced),
         )
         if self.session is not None:
             return of_session(setting, self.session.slotted, self.length)

@@ -17,9 +17,10 @@ from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise_lab.options import in_words_of_options
 from equipoise_lab.simulation.baselines import GAUSSIAN, LAPLACE, noise_errors
 from equipoise_lab.simulation.measure import Errors
-from equipoise_lab.simulation.request import Request, in_words_of_options
+from equipoise_lab.simulation.request import Request
 from equipoise_lab.simulation.session_task import SessionTask
 from equipoise_lab.simulation.simulate import Begun, analyst_pair
 from equipoise_lab.simulation.task import seed_bytes
@@ -71,15 +72,14 @@ class SessionReport:
     runs: tuple[SessionRun, ...]
 
 
-def simulate_session(task: SessionTask, request: Request, begun: Begun, length: int | None = None) -> SessionReport:
+def simulate_session(task: SessionTask, request: Request, begun: Begun) -> SessionReport:
     """Plans once and plays as often as asked, each time with a seed of its own, one more than the last.
 
-    `length`: turns, or statements in all; None: as many as are needed. Raises `InvalidArgument` and
-    `BudgetExhausted` naming options.
+    Raises `InvalidArgument` and `BudgetExhausted` naming options.
     """
     try:
         mechanism = session_mechanism(request.mechanism)
-        setting = session_setting(task, request, mechanism.slotted, length)
+        setting = session_setting(task, request, mechanism.slotted)
         plan = mechanism.plan(setting)
         asked = task.asked(mechanism.slotted)
         for own in asked.values():
@@ -93,7 +93,7 @@ def simulate_session(task: SessionTask, request: Request, begun: Begun, length: 
         seed = request.seed + number
         progress = begun(number)
         start = time.perf_counter()
-        outcome = play(mechanism, setting, plan, task.histogram, asked, seed_bytes(seed), progress)
+        outcome = play(mechanism, setting, plan, task.data, asked, seed_bytes(seed), progress)
         seconds = time.perf_counter() - start
         runs.append(_measured(task, truth, [outcome.answers[analyst] for analyst in asked], seed, seconds))
     return SessionReport(
@@ -109,9 +109,9 @@ def simulate_session(task: SessionTask, request: Request, begun: Begun, length: 
 OPTION_OF_FIELD = {"session.length": "--length", "statement": "--workload"}
 
 
-def session_setting(task: SessionTask, request: Request, slotted: bool, length: int | None) -> PublicParameters:
+def session_setting(task: SessionTask, request: Request, slotted: bool) -> PublicParameters:
     """What the mechanism plans from. Without slots several analysts are not protected from one another."""
-    needed = task.length(slotted)
+    length, needed = request.length, task.length(slotted)
     if length is not None and length < needed:
         kind = "turns" if slotted else "statements in all"
         raise InvalidArgument("session.length", f"is {length:,}, but {needed:,} {kind} are asked")

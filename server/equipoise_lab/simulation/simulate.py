@@ -9,16 +9,17 @@ from dataclasses import dataclass, replace
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
+from equipoise_lab.options import in_words_of_options
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors, uniform_guess
 from equipoise_lab.simulation.measure import Errors, Run, measure_run
-from equipoise_lab.simulation.request import Request, in_words_of_options
+from equipoise_lab.simulation.request import Request
 from equipoise_lab.simulation.task import Task, seed_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, game_bound
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Plan, Progress, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.rounds.worker import peak_memory_bytes
+from equipoise_server.memory import peak_memory_bytes
 
 Begun = Callable[[int], Progress]  # is told that a run begins, and gives what follows it
 
@@ -64,13 +65,13 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
         raise in_words_of_options(error, request.option_of_field) from None
     run = mechanism(plan.mechanism).run
     together = task.together
-    truth = together.counts(task.histogram) / task.records
+    truth = task.data.count(together) / task.records
     runs = []
     for number in range(request.repeat):
         seed = request.seed + number
         progress = begun(number)
         start = time.perf_counter()
-        outcome = run(setting, plan, task.histogram, task.workloads, seed_bytes(seed), progress)
+        outcome = run(setting, plan, task.data, task.workloads, seed_bytes(seed), progress)
         seconds = time.perf_counter() - start
         outcome = replace(outcome, answers={analyst: outcome.answers[analyst] for analyst in task.workloads})
         runs.append(measure_run(together, truth, outcome, seed, seconds))

@@ -17,8 +17,17 @@ from equipoise_lab.audit.empirical import audit
 from equipoise_lab.audit.neighbours import Instance
 from equipoise_lab.audit.report import as_json as audit_as_json
 from equipoise_lab.audit.report import print_audit
+from equipoise_lab.options import (
+    Beta,
+    DeltaAnalyst,
+    EpsData,
+    Play,
+    Unit,
+    add_option,
+    forced_options,
+    in_words_of_options,
+)
 from equipoise_lab.simulation.progress import RunsProgress
-from equipoise_lab.simulation.request import forced_options, in_words_of_options
 from equipoise_server.commands.printing import DEFAULT_STATE, ERR, OUT, AsJson, State, print_json
 from equipoise_server.config import load_config
 from equipoise_server.replay.replay import Replay
@@ -30,15 +39,8 @@ from equipoise_server.storage.store import read_only
 from equipoise_server.transparency.seed_encryption import system_seeds
 
 OPTION_OF_FIELD = {
-    name: f"--{name}"
-    for name in ("mechanism", "unit", "records", "analysts", "statements", "universe", "beta", "runs", "level")
-} | {
+    **{name: f"--{name}" for name in ("universe", "records", "analysts", "statements", "runs", "level")},
     "shares": "--analysts, --statements",
-    "universe_size": "--universe",
-    "attributes": "--universe",
-    "data_budget": "--eps-data, --delta-data",
-    "analyst_budget": "--eps-analyst, --delta-analyst",
-    "options": "--set",
     "options.play": "--play",
 }
 
@@ -104,18 +106,13 @@ def empirical(
     records: Annotated[int, typer.Option(help="How many records the table has.")] = 100,
     analysts: Annotated[int, typer.Option(help="How many analysts; the first is the one that changes.")] = 3,
     statements: Annotated[int, typer.Option(help="How many conditions each of them asks about.")] = 1,
-    unit: Annotated[
-        str, typer.Option(help="What of an analyst is protected: one query (statement), or all of the analyst.")
-    ] = "query",
-    play: Annotated[
-        str | None,
-        typer.Option(help="How the game is played: mixed, sampled, or hru (as published). [default: planned]"),
-    ] = None,
-    eps_data: Annotated[float, typer.Option(help="Epsilon of the people in the table.")] = 1.0,
+    unit: Unit = "query",
+    play: Play = None,
+    eps_data: EpsData = 1.0,
     delta_data: Annotated[float, typer.Option(help="Delta of the people in the table.")] = 0.01,
     eps_analyst: Annotated[float, typer.Option(help="Epsilon of the analysts.")] = 1.0,
-    delta_analyst: Annotated[float, typer.Option(help="Delta of the analysts.")] = 0.01,
-    beta: Annotated[float, typer.Option(help="Bounds hold with at least one less this probability.")] = 0.05,
+    delta_analyst: DeltaAnalyst = 0.01,
+    beta: Beta = 0.05,
     forced: Annotated[
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE forces a parameter, such as rounds=8; repeat for several."),
@@ -140,11 +137,8 @@ def empirical(
     """
     if chart is not None:
         check_chart(chart)
-    options = forced_options(forced or ())
-    if play is not None:
-        if "play" in options:
-            raise InvalidArgument("--set", "play is also what --play says")
-        options["play"] = play
+    options = forced_options(forced)
+    add_option(options, "play", "--play", play)
     instance = Instance(
         universe=universe,
         records=records,

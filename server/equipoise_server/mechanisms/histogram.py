@@ -19,6 +19,7 @@ from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import FRACTION, canonical_object, key
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.budget_rounding import sampler_delta
 from equipoise_server.mechanisms.calibration import (
@@ -97,19 +98,19 @@ class Histogram:
         self,
         setting: PublicParameters,
         plan: Plan,
-        histogram: NDArray[np.int64],
+        data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
         progress: Progress,
     ) -> Outcome:
         """Noise on every cell, whoever is present; then the answers of each analyst."""
-        check_inputs(setting, histogram, workloads)
+        check_inputs(setting, data, workloads)
         parameters = HistogramParameters.from_json(plan.parameters)
         limit, size, records = cell_limit(setting), setting.universe_size, setting.records
         progress("adding noise", 0, 1)
         noisy = noise_distribution(parameters.noise, MAX_MOVED).draw(size, KeyedStream.derive(seed, "noise/cells"))
         np.clip(noisy, -limit, limit, out=noisy)
-        noisy += histogram
+        noisy += data.dense()
         progress("adding noise", 1, 1)
         present = [share.analyst for share in setting.shares if share.analyst in workloads]
         if not present:

@@ -19,6 +19,7 @@ from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, canonical_object, key
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.budget_rounding import sampler_delta
 from equipoise_server.mechanisms.calibration import (
     Calibration,
@@ -102,14 +103,14 @@ class IndependentNoise:
         self,
         setting: PublicParameters,
         plan: Plan,
-        histogram: NDArray[np.int64],
+        data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
         progress: Progress,
     ) -> Outcome:
         """Each analyst's counts, with noise from a stream of its own."""
         parameters = NoiseParameters.from_json(plan.parameters)
-        counts = noisy_counts(setting, parameters, histogram, workloads, seed, progress)
+        counts = noisy_counts(setting, parameters, data, workloads, seed, progress)
         answers = {analyst: noisy_answers(parameters, own, setting.records) for analyst, own in counts.items()}
         return Outcome(answers, np.zeros(0, dtype=np.int64))
 
@@ -117,18 +118,18 @@ class IndependentNoise:
 def noisy_counts(
     setting: PublicParameters,
     parameters: NoiseParameters,
-    histogram: NDArray[np.int64],
+    data: Counts,
     workloads: Mapping[str, CompiledWorkload],
     seed: bytes,
     progress: Progress,
 ) -> dict[str, NDArray[np.int64]]:
     """The noisy counts of each analyst who is present, int64[k]: what the whole round costs."""
-    check_inputs(setting, histogram, workloads)
+    check_inputs(setting, data, workloads)
     law = noise_distribution(parameters.noise, parameters.l1_sensitivity)
     present = [share.analyst for share in setting.shares if share.analyst in workloads]
     progress("counting", 0, 1)
     together = [workloads[name] for name in present]
-    counts = concatenate(together).counts(histogram) if present else np.zeros(0, dtype=np.int64)
+    counts = data.count(concatenate(together)) if present else np.zeros(0, dtype=np.int64)
     progress("counting", 1, 1)
     noisy, start = dict[str, NDArray[np.int64]](), 0
     for analyst in present:

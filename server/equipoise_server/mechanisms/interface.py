@@ -20,6 +20,7 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import PlanNumbers, Share
 from equipoise.queries import fixed_point
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
 
 GRID_BITS = fixed_point.GRID_BITS  # answers and bounds are published in units of 2^-40
 NO_PARTS = '{"events":[]}'
@@ -121,7 +122,7 @@ class Mechanism(Protocol):
         self,
         setting: PublicParameters,
         plan: Plan,
-        histogram: NDArray[np.int64],
+        data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
         progress: Progress,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from equipoise.accounting import events_from_json, events_to_json
 from equipoise.errors import InvalidArgument
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.independent_noise import (
@@ -87,14 +88,14 @@ class Projection:
         self,
         setting: PublicParameters,
         plan: Plan,
-        histogram: NDArray[np.int64],
+        data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
         progress: Progress,
     ) -> Outcome:
         """Each analyst's noisy counts, then a fit to them alone."""
         parameters = NoiseParameters.from_json(plan.parameters)
-        counts = noisy_counts(setting, parameters, histogram, workloads, seed, progress)
+        counts = noisy_counts(setting, parameters, data, workloads, seed, progress)
         answers = {}
         for done, (analyst, noisy) in enumerate(counts.items()):
             progress("fitting", done, len(counts))

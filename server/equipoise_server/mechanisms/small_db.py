@@ -28,6 +28,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, key
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
 from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
@@ -103,13 +104,13 @@ class SmallDatabase:
         self,
         setting: PublicParameters,
         plan: Plan,
-        histogram: NDArray[np.int64],
+        data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
         progress: Progress,
     ) -> Outcome:
         """One database for each analyst who asks anything, and its answers."""
-        check_inputs(setting, histogram, workloads)
+        check_inputs(setting, data, workloads)
         parameters = SmallDatabaseParameters.from_json(plan.parameters)
         progress("drawing databases", 0, 1)
         databases = all_databases(setting.universe_size, parameters.size)
@@ -118,7 +119,7 @@ class SmallDatabase:
             workload = workloads[analyst]
             told = np.zeros(0, dtype=np.int64)
             if not workload.empty:
-                found = scores(workload, histogram, databases)
+                found = scores(workload, data, databases)
                 stream = KeyedStream.derive(seed, "small database", analyst)
                 drawn = draw_exponential(exponents(found, parameters), 1, stream)
                 told = on_grid(workload.record_counts(databases[drawn[0]]), parameters.size)
@@ -142,14 +143,12 @@ def all_databases(universe: int, size: int) -> NDArray[np.int64]:
     return np.fromiter(cells, dtype=np.int64).reshape(-1, size)
 
 
-def scores(
-    workload: CompiledWorkload, histogram: NDArray[np.int64], databases: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def scores(workload: CompiledWorkload, data: Counts, databases: NDArray[np.int64]) -> NDArray[np.int64]:
     """`max_q |n c_q(y) - m c_q(D)|` of every database, int64: exact, below 2^48."""
-    records, size = int(histogram.sum()), databases.shape[1]
+    records, size = data.records, databases.shape[1]
     worst = np.zeros(len(databases), dtype=np.int64)
     one = np.ones(1, dtype=np.int64)
-    for query, count in enumerate(workload.counts(histogram).tolist()):
+    for query, count in enumerate(data.count(workload).tolist()):
         holds = workload.transpose_sparse(np.array([query]), one)
         np.maximum(worst, np.abs(records * holds[databases].sum(axis=1) - size * count), out=worst)
     return worst

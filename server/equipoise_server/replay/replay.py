@@ -22,6 +22,8 @@ from equipoise.records.codec import list_of, optional
 from equipoise.records.items import STREAM, SYNOPSIS, RecordedStream, RecordedSynopsis
 from equipoise.records.public_facts import PLAN, SHARE, TERMS
 from equipoise.records.record import CELL_BYTES, synopsis_digest, workload_commitment
+from equipoise_server.computation.round import Job, compute_round
+from equipoise_server.computation.streams import stream_parts
 from equipoise_server.mechanisms.interface import Outcome, Progress
 from equipoise_server.replay.answers import Ways, tolerance_of
 from equipoise_server.replay.differences import Difference, Differs, same
@@ -30,7 +32,6 @@ from equipoise_server.replay.stored import StoredRound
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.store.rounds import recorded_plan, recorded_terms
 from equipoise_server.rounds.terms.defaults import make_plan
-from equipoise_server.rounds.worker import Job, compute_round, stream_parts
 
 OF_SESSIONS = ("slots", "told")
 SHOWN = 16  # hexadecimal digits of what is only to be recognised
@@ -161,7 +162,7 @@ class Replay:
 
     def answers_agree(self) -> str:
         """Every message that is stored is the one that is computed."""
-        for part in stream_parts(self.job, self.outcome, self.progress):
+        for part in stream_parts(self.stored.id, self.outcome, self.progress):
             for place, (stored, computed) in enumerate(self.stored.beside(part), start=part.first_sequence):
                 if stored is None:
                     raise Differs(Difference("the message is missing", analyst=part.analyst, message=place))

@@ -11,13 +11,13 @@ from sqlalchemy import Row, select
 
 from equipoise.errors import WrongState
 from equipoise.records.record import stream_start, stream_step
+from equipoise_server.computation.streams import CHUNKS_IN_PART, StreamPart
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.replay.committed import Committed, read_committed
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
 from equipoise_server.rounds.terms.checks import setting_of
-from equipoise_server.rounds.worker import CHUNKS_IN_PART, StreamPart
 from equipoise_server.storage.store import ReadOnlyStore
 from equipoise_server.storage.tables import asked, result_chunks, rounds, submissions
 

@@ -16,7 +16,7 @@ from equipoise.model.times import to_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.records.public_facts import BUDGET
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.accounts import data_account, lost_orders, open_account
 from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap
@@ -113,17 +113,17 @@ class Datasets:
             _counted_cap("analyst", analyst_cap, counting.analyst_order),
         )
         path = self.table(source)
-        loaded = load_histogram(path, schema)
-        if loaded.records == 0:
+        counts = load_counts(path, schema)
+        if counts.records == 0:
             raise InvalidArgument("table", "has no records")
-        digest = data_digest(loaded.histogram)
+        digest = data_digest(counts)
         table = NewTable(path, digest, self.directory)
         # Files are compared before it is this request's turn to write.
         with self.operations.store.read() as connection:
             table.datasets(connection)
 
         def work(connection: Connection, now: datetime) -> str:
-            _insert(connection, new, loaded.records, caps, table, now)
+            _insert(connection, new, counts.records, caps, table, now)
             dataset_registered(connection, read_dataset(connection, name), digest, now)
             return name
 

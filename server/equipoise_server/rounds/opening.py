@@ -20,7 +20,6 @@ from equipoise_server.ledger.accounts import account, check_room, open_account
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.starting import load_program
 from equipoise_server.rounds.state_machine import lifecycle_of
 from equipoise_server.rounds.store.rounds import (
     plan_to_json,
@@ -39,6 +38,7 @@ from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.tables import datasets, identities, rounds, sealed_seeds, sessions, shares
 from equipoise_server.transparency.keys import Purpose, in_force
 from equipoise_server.transparency.seed_encryption import SeedSource, seal_seed
+from equipoise_server.workers.process import load_program
 
 ID_BYTES = 16
 

@@ -26,13 +26,3 @@ class RoundRecord(Round):
     plan: Plan
     records: int
     universe_size: int
-
-
-@dataclass(frozen=True)
-class StreamDigest:
-    """What commits to one analyst's result stream (`equipoise.records.record.stream_digest`), and how long it
-    is."""
-
-    digest: bytes
-    messages: int
-    queries: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, select
 
 from equipoise.model.rounds import RoundState
+from equipoise_server.computation.round import Job
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.session_sealing import read_answer_chains
@@ -12,7 +13,6 @@ from equipoise_server.rounds.store.results import completed
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
 from equipoise_server.rounds.store.step_records import registered_digest
 from equipoise_server.rounds.terms.checks import setting_of
-from equipoise_server.rounds.worker import Job
 from equipoise_server.storage.tables import rounds
 from equipoise_server.transparency.seed_encryption import SealedSeed, open_seed
 

@@ -17,18 +17,12 @@ from sqlalchemy.exc import IntegrityError
 
 from equipoise.errors import EquipoiseError
 from equipoise.model.rounds import Progress
-from equipoise_server.rounds.starting import BEHIND_CALLS, WorkerProcess, start
+from equipoise_server.computation.round import Job
+from equipoise_server.computation.streams import StreamPart
 from equipoise_server.rounds.store.results import Runs
-from equipoise_server.rounds.worker import (
-    Advance,
-    Failed,
-    Finished,
-    Job,
-    Message,
-    StreamPart,
-    serve_job,
-)
 from equipoise_server.storage.claims import Claims
+from equipoise_server.workers.process import BEHIND_CALLS, Failed, WorkerProcess, start
+from equipoise_server.workers.round_worker import Advance, Finished, Message, serve_job
 
 log = structlog.get_logger(__name__)
 

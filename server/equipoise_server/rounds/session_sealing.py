@@ -9,27 +9,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss
 from equipoise.model.rounds import Share
-from equipoise.queries.session_workload import SessionWorkload
-from equipoise.records.receipts import chain_start, chain_step
-from equipoise.wire.outline import asked_from_bytes, asked_to_bytes
+from equipoise.records.receipts import chain_start
+from equipoise.wire.outline import asked_to_bytes
 from equipoise.wire.results import answers_from_chunk
-from equipoise_server.mechanisms.interface import Answers
+from equipoise_server.computation.session import AnswerChain
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.storage.tables import asked, attached, submissions
-
-
-@dataclass(frozen=True)
-class AnswerChain:
-    """What binds one analyst's answers: the chain before the first one, and after the last."""
-
-    start: bytes
-    end: bytes
 
 
 def collected(connection: Connection, record: RoundRecord) -> Mapping[str, object]:
@@ -51,22 +41,6 @@ def read_answer_chains(connection: Connection, deployment: str, round_id: str) -
         if end is not None:
             told[analyst] = AnswerChain(chain_start(deployment, round_id, analyst, salt), end)
     return told
-
-
-def check_live_answers(told: AnswerChain, workload: bytes, questions: SessionWorkload, answers: Answers) -> None:
-    """Raises `DataLoss` unless these answers to a workload are what was told while the session was open."""
-    chain, first = told.start, 0
-    statements, slots = asked_from_bytes(workload)
-    for sequence, (statement, slot, compiled) in enumerate(
-        zip(statements, slots, questions.statements, strict=True), start=1
-    ):
-        cells = slice(first, first + compiled.query_count)
-        first = cells.stop
-        chain = chain_step(
-            chain, sequence, slot, statement, answers.values[cells], answers.methods[cells], answers.bounds[cells]
-        )
-    if chain != told.end:
-        raise DataLoss("computed again, the session's answers are not those that were given")
 
 
 def _collect(connection: Connection, round_id: str, share: Share) -> None:

@@ -21,6 +21,7 @@ from equipoise.errors import (
 from equipoise.model.rounds import Ending, Progress, RoundState, Terms
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import SALT_BYTES
+from equipoise_server.computation.session import SessionJob
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds.analyst_views import AnalystViews
 from equipoise_server.rounds.context import Context
@@ -41,15 +42,14 @@ from equipoise_server.rounds.store.step_records import registered_digest
 from equipoise_server.rounds.terms.checks import setting_of
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.attachments import Attachment
-from equipoise_server.sessions.process import NOT_NOW
 from equipoise_server.sessions.session_loop import OpenSession, SessionLoop
 from equipoise_server.sessions.turns import AnswerSchedule, Immediate, TurnBased
-from equipoise_server.sessions.worker import SessionJob
 from equipoise_server.storage.tables import asked, rounds
+from equipoise_server.workers.session_process import NOT_NOW
 
 RETRY_SECONDS = 30.0
 STOPPING = "the server is stopping"
-MAX_WORKERS = 16  # each holds a histogram of its dataset's universe
+MAX_WORKERS = 16  # each holds the counts of its dataset's universe
 NO_ROOM = "as many sessions by turns are open as a server has room for; close one first"
 NO_LONGER_KEPT = "the session's answers are no longer kept"
 OTHER_SERVER = "the session is answered by another server"

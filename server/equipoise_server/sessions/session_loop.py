@@ -36,6 +36,7 @@ from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.wire.results import ANSWERS_TO_STATEMENT, answers_from_chunk, answers_to_chunk
 from equipoise.wire.session_workload import compile_statement
+from equipoise_server.computation.session import Question, SessionJob
 from equipoise_server.ledger.guard_comparison import answers_given
 from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.mechanisms.registry import session_mechanism
@@ -45,11 +46,10 @@ from equipoise_server.rounds.state_machine import closed
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.answer_store import Answered
 from equipoise_server.sessions.pending_statements import OTHER_STATEMENT, AnalystProgress, PendingStatement
-from equipoise_server.sessions.process import NOT_NOW, SessionProcess
 from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.sessions.turns import POLL_SECONDS, AnswerSchedule, TurnBased
-from equipoise_server.sessions.worker import Question, SessionJob
 from equipoise_server.storage.operations import committing
+from equipoise_server.workers.session_process import NOT_NOW, SessionProcess
 
 MAX_STATEMENT = 1 << 16  # bytes: many of them wait at once
 CLOSED = "the session no longer answers"

@@ -23,6 +23,7 @@ from equipoise.records.sealed_seeds import open_sealed
 from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise_server.admin.ledger_repair import verify
 from equipoise_server.admin.state_directory import Deployment, open_deployment
+from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import all_accounts
@@ -31,7 +32,6 @@ from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_workloads, round_records
 from equipoise_server.rounds.store.step_records import registered_digest
 from equipoise_server.rounds.terms.checks import charges_of, setting_of
-from equipoise_server.rounds.worker import Job, compute_round
 from equipoise_server.storage.tables import charges, result_chunks, rounds, sealed_seeds, submissions, synopses
 
 ORDER = [state.value for state in RoundState]

@@ -14,7 +14,7 @@ from equipoise.cli import app, main
 from equipoise.clients.session_stream import StatementAnswer
 from equipoise.commands.asking import show_answers
 from equipoise.commands.printing import counted, plain, print_json, print_table
-from equipoise.commands.rounds import parse_shares
+from equipoise.commands.terms_options import parse_shares
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod

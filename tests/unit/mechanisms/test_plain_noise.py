@@ -13,6 +13,7 @@ from equipoise.accounting import ApproximateDpEvent, PureDpEvent, events_from_js
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.histogram import BEYOND, METHOD, Histogram, HistogramParameters, bounds_of
 from equipoise_server.mechanisms.independent_noise import (
@@ -124,7 +125,12 @@ def test_a_query_s_bound_grows_with_what_it_covers_up_to_half_and_falls_again() 
 def test_histogram_answers_say_how_they_were_made() -> None:
     case = instance(analysts=2, predicates=5)
     outcome = Histogram().run(
-        case.setting, Histogram().plan(case.setting), case.histogram, case.workloads, bytes(32), lambda *_: None
+        case.setting,
+        Histogram().plan(case.setting),
+        DenseCounts(case.histogram),
+        case.workloads,
+        bytes(32),
+        lambda *_: None,
     )
     for name, answers in outcome.answers.items():
         assert (answers.methods == METHOD).all()

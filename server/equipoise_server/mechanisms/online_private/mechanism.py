@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import charge_of, events_to_json
 from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_costs
 from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
@@ -59,19 +60,17 @@ class OnlinePrivate:
         """Linear queries only."""
         linear(statement)
 
-    def start(
-        self, setting: PublicParameters, plan: Plan, histogram: NDArray[np.int64], seed: bytes
-    ) -> LinearSession:
+    def start(self, setting: PublicParameters, plan: Plan, data: Counts, seed: bytes) -> LinearSession:
         """A session over the records of the universe."""
         parameters, slots = EpochParameters.from_json(plan.parameters), sizes(setting).slots
-        return LinearSession(histogram, setting.records, Epochs(parameters, histogram.size, slots, seed))
+        return LinearSession(data, setting.records, Epochs(parameters, data.universe_size, slots, seed))
 
 
 @dataclass(frozen=True, eq=False)
 class LinearSession:
     """A session that answers linear queries of one table."""
 
-    histogram: NDArray[np.int64]
+    data: Counts
     records: int
     epochs: Epochs
 
@@ -82,7 +81,7 @@ class LinearSession:
 
     def answer(self, slot: int, statement: CompiledStatement) -> Answers:
         """The answer in this slot."""
-        return self.epochs.answer(slot, LinearQuestion(linear(statement), self.histogram, self.records))
+        return self.epochs.answer(slot, LinearQuestion(linear(statement), self.data, self.records))
 
     def finish(self) -> NDArray[np.int64]:
         """The records of the last hypothesis."""

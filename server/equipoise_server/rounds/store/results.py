@@ -19,7 +19,7 @@ from equipoise.errors import DataLoss, WrongState
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import Kind
 from equipoise_server.clock import Clock
-from equipoise_server.rounds.records import StreamDigest
+from equipoise_server.computation.streams import StreamDigest
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.operations import committing
 from equipoise_server.storage.store import Store

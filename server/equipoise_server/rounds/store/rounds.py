@@ -11,8 +11,8 @@ from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import from_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.records.canonical import canonical_json
-from equipoise.records.codec import Codec, object_codec
-from equipoise.records.public_facts import PLAN_KEYS, TERMS, RecordedPlan, RecordedTerms
+from equipoise.records.public_facts import TERMS, RecordedPlan, RecordedTerms
+from equipoise_server.computation.seed import PLAN
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.storage.tables import datasets, rounds, sessions, shares, submissions
@@ -20,9 +20,6 @@ from equipoise_server.storage.tables import datasets, rounds, sessions, shares, 
 NO_DATASET = "there is no such dataset"
 NO_ROUND = "there is no such round"  # the same words whether it does not exist or is not the caller's
 IS_SESSION = rounds.c.id.in_(select(sessions.c.round_id))
-
-
-PLAN: Codec[Plan] = object_codec(Plan, PLAN_KEYS)
 
 
 def canonical(value: object) -> str:

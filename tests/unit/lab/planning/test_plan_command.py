@@ -37,7 +37,7 @@ def planned(capsys: pytest.CaptureFixture[str], **changes: str | None) -> Any:
 def request(**changes: str | None) -> PlanRequest:
     """The same request without a command line."""
     options: dict[str, Any] = {name.removeprefix("--"): value for name, value in USUAL.items()} | changes
-    usual = PlanRequest("", "", "", "query", 1.0, None, 1.0, 1e-6, 0.05)
+    usual = PlanRequest(records="", universe="", queries="")
     return replace(usual, **options)
 
 
@@ -164,10 +164,10 @@ def test_a_declared_support_lowers_what_histogram_promises(capsys: pytest.Captur
         ({"eps_data": "0"}, "--eps-data: must"),
         ({"eps_data": "nan"}, "--eps-data: must"),
         ({"eps_data": "51"}, "--eps-data, --delta-data: needs"),
-        ({"delta_data": "0"}, "--eps-data, --delta-data: needs"),
+        ({"delta_data": "0"}, "--delta-data: must lie between 0 and 1"),
         ({"delta_data": "1e-18"}, "--eps-data, --delta-data: the samplers'"),
         ({"eps_analyst": "-1"}, "--eps-analyst: must"),
-        ({"delta_analyst": "nan"}, "--eps-analyst, --delta-analyst: needs"),
+        ({"delta_analyst": "nan"}, "--delta-analyst: must lie between 0 and 1"),
         ({"beta": "1"}, "--beta: must"),
         ({"beta": "nan"}, "--beta: must"),
         ({"mechanism": "oracle"}, "--mechanism: unknown"),

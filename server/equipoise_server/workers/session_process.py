@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import structlog
 
 from equipoise.errors import DataLoss, Unavailable
+from equipoise_server.computation.session import Question, SessionJob
 from equipoise_server.mechanisms.interface import Answers
-from equipoise_server.rounds.starting import AMONG_CALLS, start
-from equipoise_server.rounds.worker import Failed
-from equipoise_server.sessions.worker import Question, Reply, SessionJob, serve_session
+from equipoise_server.workers.process import AMONG_CALLS, Failed, start
+from equipoise_server.workers.session_worker import Reply, serve_session
 
 NOT_NOW = "the session cannot be answered now"
 

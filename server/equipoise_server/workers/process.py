@@ -15,22 +15,24 @@ import os
 import pickle
 import signal
 import threading
+import traceback
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import TypeVar
 
-from equipoise.errors import Unavailable
+from equipoise.errors import EquipoiseError, Unavailable
 
 BEHIND_CALLS = 10  # a run takes a tenth of a processor that calls need, and all that is left
 AMONG_CALLS = 0
 NICEST = 19  # there is
 AUTOGROUP = Path("/proc/self/autogroup")
-PROGRAM = ["equipoise_server.rounds.worker", "equipoise_server.sessions.worker"]
+PROGRAM = ["equipoise_server.workers.round_worker", "equipoise_server.workers.session_worker"]
 
 NO_WORKER = "no worker can be started now"
 
@@ -127,3 +129,31 @@ def _begin(pipe: Connection, called: bytes, niceness: int) -> None:
         AUTOGROUP.write_text(str(niceness))
     serve, work = pickle.loads(called)
     serve(pipe, work)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Told instead of `Finished`. `problem`, which may count records, is for operators; `kind` for the log."""
+
+    kind: str
+    problem: str
+
+
+def failure(error: Exception) -> Failed:
+    """What may be told of an error in a worker."""
+    if isinstance(error, EquipoiseError):
+        return Failed(type(error).__name__, error.message)
+    if isinstance(error, MemoryError):
+        return Failed("MemoryError", "out of memory")
+    # Its own text may hold what was asked or what the table holds: only the place may be told.
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    kind = f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
+    return Failed(kind, f"something unexpected happened: {kind}")
+
+
+def end_with_parent() -> None:
+    """A killed server must leave no worker behind that goes on using memory and processors."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -17,8 +17,8 @@ import pytest
 from harness.waiting_worker import Given, wait_for_ever
 
 from equipoise.errors import Unavailable
-from equipoise_server.rounds import starting
-from equipoise_server.rounds.starting import WorkerProcess
+from equipoise_server.workers import process as starting
+from equipoise_server.workers.process import WorkerProcess
 
 SECONDS = 120
 TESTS = Path(__file__).parents[2]

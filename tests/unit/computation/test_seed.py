@@ -11,8 +11,8 @@ from dataclasses import replace
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
+from equipoise_server.computation.seed import bound_seed
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
-from equipoise_server.rounds.seeds import bound_seed
 
 SEED, NONCE, DIGEST = b"s" * 32, b"n" * 32, b"d" * 32
 SETTING = PublicParameters(

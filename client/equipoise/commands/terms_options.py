@@ -1,0 +1,233 @@
+"""What operators type as the terms of a round or of a session: each option once, and the terms made of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise.commands.analyst import read_text
+from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Ending, SessionTerms, Share, Terms
+
+Dataset = Annotated[str, typer.Argument(help="The dataset's name.")]
+SHARE = "ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY[/SUPPORT]]]"
+DataDelta = Annotated[float, typer.Option(help="Its delta.")]
+AnalystDelta = Annotated[float, typer.Option(help="Its delta.")]
+Unit = Annotated[
+    str,
+    typer.Option(
+        help="What stays hidden from the other analysts: one statement (query), or all of one's (analyst)."
+    ),
+]
+Beta = Annotated[float, typer.Option(help="The probability with which any stated bound may fail.")]
+ReleaseGrid = Annotated[
+    int, typer.Option(help="Results open at multiples of this many seconds since 1970; 0: as the server is set.")
+]
+
+
+_SHARE = re.compile(
+    r"(?P<analyst>[^=]+)=(?P<statements>[0-9]{1,13})"
+    r"(?:/(?P<queries>[0-9]{1,13})(?:/(?P<sensitivity>[0-9]{1,13})(?:/(?P<support>[0-9]{1,13}))?)?)?",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundOptions:
+    """The options that say what a round is to be."""
+
+    dataset: Dataset
+    share: Annotated[
+        list[str],
+        typer.Option(
+            "--share",
+            metavar=SHARE,
+            help="What one analyst may ask, such as AA=100/240/120; once for each analyst. Queries count the "
+            "cells of marginals; left out, they are as many as the statements. The sensitivity is 1 for each "
+            "condition and 2 for each marginal, in sum; left out or 0, all may be marginals, and noise may be "
+            "larger for it. The support is how many records of the universe one query may cover or leave out, "
+            "whichever are fewer; left out or 0, half of the universe, and histogram promises less for it.",
+        ),
+    ]
+    data_epsilon: Annotated[float, typer.Option(help="The most the round may cost the people in the table.")]
+    data_delta: DataDelta
+    analyst_epsilon: Annotated[float, typer.Option(help="The most it may cost any analyst.")]
+    analyst_delta: AnalystDelta = 1e-6
+    unit: Unit = "query"
+    beta: Beta = 0.05
+    mechanism: Annotated[
+        str, typer.Option(help="A mechanism's name, or auto, which takes the one with the smallest promised error.")
+    ] = "auto"
+    options: Annotated[str, typer.Option(help='Options of the mechanism, a JSON object: {"play": "sampled"}.')] = ""
+    close: Annotated[
+        datetime | None,
+        typer.Option(
+            "--close",
+            formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"],
+            help="When the round closes, such as 2030-01-31T18:00Z: from then on the server seals, runs and "
+            "releases it by itself. [default: each step is asked for]",
+            show_default=False,
+        ),
+    ] = None
+    release_grid: ReleaseGrid = 0
+
+    def terms(self) -> Terms:
+        """Make the terms of a round. Raises `InvalidArgument` naming the option."""
+        return Terms(
+            dataset=self.dataset,
+            shares=parse_shares(self.share),
+            data_budget=Budget(self.data_epsilon, self.data_delta),
+            analyst_budget=Budget(self.analyst_epsilon, self.analyst_delta),
+            unit=self.unit,
+            beta=self.beta,
+            mechanism=self.mechanism,
+            options=parse_options(self.options),
+            close_time=self.close,
+            release_grid_seconds=self.release_grid,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionOptions:
+    """The options that say what a session is to be."""
+
+    dataset: Dataset
+    share: Annotated[
+        list[str],
+        typer.Option(
+            "--share",
+            metavar="ANALYST=STATEMENTS[/QUERIES]",
+            help="What one analyst may ask, such as AA=100/240; once for each analyst. Queries count the cells of "
+            "marginals; left out, they are as many as the statements.",
+        ),
+    ]
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            help="online: least errors, but analysts are not protected from one another. online_private: they are. "
+            "low_sensitivity: so, and medians, variances and the like can be asked."
+        ),
+    ]
+    data_epsilon: Annotated[float, typer.Option(help="The most the session may cost the people in the table.")]
+    data_delta: DataDelta
+    analyst_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="The most the session may cost any analyst. [default: none, where analysts are not protected]",
+            show_default=False,
+        ),
+    ] = None
+    analyst_delta: AnalystDelta = 1e-6
+    length: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="How many statements there are in all, or, where analysts are protected, how many turns; 0: as "
+            "many as the shares allow together.",
+        ),
+    ] = 0
+    turn_seconds: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="How long a turn takes, where analysts are protected: each has one statement a turn, and answers "
+            "come to all at once.",
+        ),
+    ] = 0
+    ending: Annotated[
+        Ending,
+        typer.Option(
+            help="What happens to statements after the updates are used up: hypothesis, answers without a bound, "
+            "or stop, refusals."
+        ),
+    ] = Ending.HYPOTHESIS
+    candidates: Annotated[
+        Path | None,
+        typer.Option(
+            help="For low_sensitivity, which needs it: a JSON file with the list of candidate databases, such as "
+            '[{"cells": [0, 7], "counts": [120, 380]}, ...]: universe cells and how many records each holds. '
+            "Everybody sees them, so they must not come from the data. --options must then give the sensitivity."
+        ),
+    ] = None
+    unit: Unit = "query"
+    beta: Beta = 0.05
+    options: Annotated[
+        str,
+        typer.Option(
+            help='Options of the mechanism, a JSON object: {"updates": 40} for online, {"epochs": 4} for '
+            'online_private, {"sensitivity": "1/1000"} for low_sensitivity. docs/session-mechanisms.md lists them.'
+        ),
+    ] = ""
+    close: Annotated[
+        datetime | None,
+        typer.Option(
+            "--close",
+            formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"],
+            help="When the session closes, such as 2030-01-31T18:00Z: from then on the server seals, runs and "
+            "releases it by itself. [default: after its last turn; without turns when it is asked for]",
+            show_default=False,
+        ),
+    ] = None
+    release_grid: ReleaseGrid = 0
+
+    def terms(self) -> Terms:
+        """Make the terms of a session. Raises `InvalidArgument` naming the option or the file."""
+        options = parse_options(self.options)
+        if self.candidates is not None:
+            options |= {"candidates": parse_json(read_text(self.candidates), str(self.candidates))}
+        return Terms(
+            dataset=self.dataset,
+            shares=parse_shares(self.share),
+            data_budget=Budget(self.data_epsilon, self.data_delta),
+            analyst_budget=None
+            if self.analyst_epsilon is None
+            else Budget(self.analyst_epsilon, self.analyst_delta),
+            unit=self.unit,
+            beta=self.beta,
+            mechanism=self.mechanism,
+            options=options,
+            close_time=self.close,
+            release_grid_seconds=self.release_grid,
+            session=SessionTerms(self.length, self.turn_seconds, self.ending),
+        )
+
+
+def parse_shares(texts: list[str]) -> tuple[Share, ...]:
+    """The shares of texts such as `SHARE`. Raises `InvalidArgument`."""
+    shares = []
+    for text in texts:
+        found = _SHARE.fullmatch(text)
+        if found is None:
+            raise InvalidArgument("--share", f"{text!r} is not {SHARE}")
+        queries = int(found["queries"] or found["statements"])
+        declared = int(found["sensitivity"] or 0), int(found["support"] or 0)
+        shares.append(Share(found["analyst"], int(found["statements"]), queries, *declared))
+    return tuple(shares)
+
+
+def parse_options(text: str) -> dict[str, object]:
+    """The options of a mechanism, a JSON object. Raises `InvalidArgument`."""
+    options = parse_json(text or "{}", "--options")
+    if not isinstance(options, dict):
+        raise InvalidArgument("--options", 'must be a JSON object, such as {"play": "sampled"}')
+    return options
+
+
+def parse_json(text: str, source: str) -> object:
+    """What JSON says, of a file or an option that an error then names, and the line of NaN or Infinity."""
+
+    def refused(constant: str) -> float:
+        line = next(i for i, each in enumerate(text.splitlines(), start=1) if constant in each)
+        raise InvalidArgument(source, f"holds {constant}, which is not JSON, in line {line:,}")
+
+    try:
+        return json.loads(text, parse_constant=refused)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(source, f"is not JSON: {error}") from None

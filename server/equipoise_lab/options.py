@@ -1,0 +1,190 @@
+"""Options of all commands that need no deployment: what is protected, how far, and with which forced parameters."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Share
+from equipoise_server.mechanisms.interface import PublicParameters
+
+MIN_DELTA = 1e-17  # by default; the samplers' truncation takes some 10^-18
+MAX_SHOWN = 40  # characters of what is refused
+
+OPTION_OF_FIELD = {
+    "mechanism": "--mechanism",
+    "unit": "--unit",
+    "records": "--records",
+    "universe_size": "--universe",
+    "attributes": "--universe",
+    "beta": "--beta",
+    "data_budget": "--eps-data, --delta-data",
+    "analyst_budget": "--eps-analyst, --delta-analyst",
+    "options": "--set",
+}
+
+Unit = Annotated[
+    str, typer.Option(help="What of an analyst is protected: one query (statement), or all of the analyst.")
+]
+Play = Annotated[
+    str | None,
+    typer.Option(help="How the game is played: mixed, sampled, or hru (as published). [default: planned]"),
+]
+EpsData = Annotated[float, typer.Option(help="Epsilon of the people in the table.")]
+DeltaAnalyst = Annotated[float, typer.Option(help="Delta of the analysts.")]
+Beta = Annotated[float, typer.Option(help="Bounds hold with at least one less this probability.")]
+Forced = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="NAME=VALUE forces a parameter, such as rounds=100, or NAME=@FILE one that is JSON; repeat for "
+        "several.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantees:
+    """How well both sides are protected, and how surely bounds hold. `delta_data` None: `usual_delta`."""
+
+    eps_data: EpsData = 1.0
+    delta_data: Annotated[
+        float | None,
+        typer.Option(help="Delta of the people in the table. [default: 1/n^2 for n records, at least 1e-17]"),
+    ] = None
+    eps_analyst: Annotated[
+        float, typer.Option(help="Epsilon of the analysts; inf does not protect them from one another.")
+    ] = 1.0
+    delta_analyst: DeltaAnalyst = 1e-6
+    beta: Beta = 0.05
+
+    def parameters(
+        self,
+        records: int,
+        universe_size: int,
+        attributes: Sequence[int],
+        shares: Sequence[Share],
+        unit: str,
+        options: Mapping[str, object],
+    ) -> PublicParameters:
+        """Make what mechanisms plan from.
+
+        Args:
+            records: How many records the table has.
+            universe_size: How many different records can exist.
+            attributes: The number of categories of each attribute; empty where they are not known.
+            shares: What each analyst may ask.
+            unit: What of an analyst is protected, `query` or `analyst`.
+            options: Forced parameters of the mechanism.
+
+        Raises:
+            InvalidArgument: Naming an option whose value no mechanism would look at.
+        """
+        self.check(unit)
+        delta = usual_delta(records) if self.delta_data is None else self.delta_data
+        return PublicParameters(
+            records=records,
+            universe_size=universe_size,
+            shares=tuple(shares),
+            unit=unit,
+            data_budget=Budget(self.eps_data, delta),
+            analyst_budget=Budget(self.eps_analyst, self.delta_analyst),
+            beta=self.beta,
+            options=options,
+            attributes=tuple(attributes),
+        )
+
+    def check(self, unit: str) -> None:
+        """Raise `InvalidArgument` naming an option whose value no mechanism would look at."""
+        if unit not in ("query", "analyst"):
+            raise InvalidArgument("--unit", f"must be query or analyst, not {unit[:MAX_SHOWN]}")
+        if not 0 < self.eps_data < math.inf:
+            raise InvalidArgument("--eps-data", "must be above 0 and finite")
+        if not self.eps_analyst > 0:
+            raise InvalidArgument("--eps-analyst", "must be above 0, or inf for no protection of the analysts")
+        for option, delta in (("--delta-data", self.delta_data), ("--delta-analyst", self.delta_analyst)):
+            if delta is not None and not 0 < delta < 1:
+                raise InvalidArgument(option, "must lie between 0 and 1")
+        if not 0 < self.beta < 1:
+            raise InvalidArgument("--beta", "must lie between 0 and 1")
+
+
+def add_option(options: dict[str, object], name: str, option: str, value: object) -> None:
+    """Add what an option of its own says of a parameter, unless it is None.
+
+    Raises `InvalidArgument` where `--set` says the same.
+    """
+    if value is None:
+        return
+    if name in options:
+        raise InvalidArgument("--set", f"{name} is also what {option} says")
+    options[name] = value
+
+
+def forced_options(forced: Sequence[str] | None) -> dict[str, object]:
+    """What each `NAME=VALUE` sets; `@FILE` stands for the JSON value that a file holds.
+
+    Raises `InvalidArgument` for another form, and where one name is set twice.
+    """
+    options: dict[str, object] = {}
+    for each in forced or ():
+        name, equals, value = each.partition("=")
+        if not (name and equals and value):
+            raise InvalidArgument("--set", f"must be NAME=VALUE, such as rounds=100, not {each!r}")
+        if name in options:
+            raise InvalidArgument("--set", f"{name} is set twice")
+        options[name] = _from_file(value.removeprefix("@")) if value.startswith("@") else number(value)
+    return options
+
+
+def _from_file(name: str) -> object:
+    try:
+        return json.loads(Path(name).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidArgument("--set", f"{name} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise InvalidArgument("--set", f"{name} is not JSON") from None
+
+
+def usual_delta(records: int) -> float:
+    """The data's delta where none is given: 1/n^2, within what mechanisms can do."""
+    return max(MIN_DELTA, min(0.1, 1 / records**2))
+
+
+def in_words_of_options(
+    error: InvalidArgument | BudgetExhausted, names: Mapping[str, str]
+) -> InvalidArgument | BudgetExhausted:
+    """The same refusal of a mechanism, naming the option instead of the field. `names`: what a command adds."""
+    names = {**OPTION_OF_FIELD, **names}
+    field, colon, problem = error.message.partition(": ")
+    if colon and field in names:
+        option = names[field]
+    elif field.startswith("options."):
+        option, problem = "--set", f"{field.removeprefix('options.')}: {problem}"
+    elif isinstance(error, BudgetExhausted):
+        option, problem = "--eps-data, --eps-analyst", error.message
+    else:
+        return error
+    if isinstance(error, InvalidArgument):
+        return InvalidArgument(option, problem)
+    return BudgetExhausted(f"{option}: {problem}")
+
+
+def number(text: str) -> int | float | str:
+    """What a parameter's value says: a whole number, another number, or a word."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text

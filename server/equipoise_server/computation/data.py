@@ -1,0 +1,34 @@
+"""The table of a round or of a session, as it was registered or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from equipoise.errors import DataLoss
+from equipoise.queries.schema import Schema
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.source import load_counts
+
+
+@dataclass(frozen=True)
+class LoadedData:
+    """A table that is the registered one, and its digest."""
+
+    counts: Counts
+    digest: bytes
+
+
+def load_data(table: Path, schema: Schema, records: int, registered: bytes) -> LoadedData:
+    """Read the table, if it is the one that was registered, with its number of records and its digest.
+
+    Raises `InvalidArgument` for a table that its schema refuses, `DataLoss` for another one.
+    """
+    counts = load_counts(table, schema)
+    if counts.records != records:
+        raise DataLoss(f"the table has {counts.records} records, but {records} when it was registered")
+    digest = data_digest(counts)
+    if digest != registered:
+        raise DataLoss("the table's records are not those that it had when it was registered")
+    return LoadedData(counts, digest)

@@ -1,0 +1,81 @@
+"""What a round computes: from its table, its workloads and its seed to the answers and the synopsis.
+
+A round is a function of (seed, data, workloads, parameters). So nothing is checkpointed: a worker that dies
+is started again and computes the same bytes, and so does a replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from equipoise.errors import DataLoss
+from equipoise.queries.schema import Schema
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise.wire.session_workload import compile_asked
+from equipoise.wire.workloads import workload_from_bytes
+from equipoise_server.computation.data import load_data
+from equipoise_server.computation.seed import bound_seed
+from equipoise_server.computation.session import AnswerChain, check_live_answers
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.online.interface import play
+from equipoise_server.mechanisms.registry import SESSION_MECHANISMS, mechanism, session_mechanism
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a run depends on. `schema` is JSON, `workloads` the submitted bytes in order of the shares.
+
+    `seed`: as it was committed to; the mechanism gets it bound to the rest. `audit_nonce`: the auditor's, if any.
+    `data_digest`: of the table as it was registered. `told`: of a session, what binds the answers that were given
+    while it was open.
+    """
+
+    round_id: str
+    table: Path
+    schema: str
+    setting: PublicParameters
+    plan: Plan
+    workloads: Mapping[str, bytes]
+    seed: bytes = field(repr=False)
+    data_digest: bytes
+    audit_nonce: bytes | None = None
+    told: Mapping[str, AnswerChain] = field(default_factory=dict)
+
+
+def compute_round(job: Job, progress: Progress) -> Outcome:
+    """Compute a round's answers and synopsis: a pure function of the job and of the table it names.
+
+    Raises as `load_data` does, and `DataLoss` for a session in which other answers were given.
+    """
+    progress("load", 0, 1)
+    schema = Schema.from_json(job.schema)
+    data = load_data(job.table, schema, job.setting.records, job.data_digest)
+    progress("load", 1, 1)
+    seed = bound_seed(job.seed, job.audit_nonce, data.digest, job.setting, job.plan)
+    if job.plan.mechanism in SESSION_MECHANISMS:
+        return _session(job, schema, data.counts, seed, progress)
+    workloads = {}
+    for done, (analyst, workload) in enumerate(job.workloads.items()):
+        progress("compile", done, len(job.workloads))
+        workloads[analyst] = compile_workload(workload_from_bytes(workload), schema)
+    progress("compile", len(workloads), len(workloads))
+    if not workloads:
+        # The round's analysts must not see that nobody has asked: there is a synopsis, of a game without questions.
+        workloads[job.setting.shares[0].analyst] = compile_workload((), schema)
+    run = mechanism(job.plan.mechanism).run
+    outcome = run(job.setting, job.plan, data.counts, workloads, seed, progress)
+    return replace(outcome, answers={analyst: outcome.answers[analyst] for analyst in job.workloads})
+
+
+def _session(job: Job, schema: Schema, data: Counts, seed: bytes, progress: Progress) -> Outcome:
+    asked = {analyst: compile_asked(workload, schema) for analyst, workload in job.workloads.items()}
+    played = session_mechanism(job.plan.mechanism)
+    outcome = play(played, job.setting, job.plan, data, asked, seed, progress)
+    for analyst, told in job.told.items():
+        if analyst not in asked:
+            raise DataLoss("what was asked in the session is not in the store")
+        check_live_answers(told, job.workloads[analyst], asked[analyst], outcome.answers[analyst])
+    return outcome

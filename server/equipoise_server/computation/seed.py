@@ -1,0 +1,49 @@
+"""What a mechanism draws from: the committed seed of a round, bound to its data and its public parameters."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from equipoise.records.canonical import canonical_json
+from equipoise.records.codec import Codec, object_codec
+from equipoise.records.public_facts import BUDGET, PLAN_KEYS, SHARE
+from equipoise.records.sealed_seeds import NONCE_BYTES, SEED_BYTES
+from equipoise_server.mechanisms.interface import Plan, PublicParameters
+
+PLAN: Codec[Plan] = object_codec(Plan, PLAN_KEYS)
+
+
+def bound_seed(seed: bytes, nonce: bytes | None, digest: bytes, setting: PublicParameters, plan: Plan) -> bytes:
+    """What the mechanism draws from, 32 bytes: the committed seed, under a nonce, for one table and plan.
+
+    HKDF-SHA256 (RFC 5869) of the seed; salt: the nonce, or zeros; info: the data's `digest` and that of the public
+    parameters. Assumption: HMAC-SHA256 is a pseudorandom function, also where its message is the secret (Krawczyk,
+    Crypto 2010). Then, for a seed that is uniform and drawn without regard to the rest, the results for any nonces,
+    tables and parameters cannot feasibly be told from uniform bytes drawn apart for each. So every guarantee of a
+    mechanism is unchanged, and noise under one seed never cancels between two tables or two plans. Once seed, table
+    and plan are committed to, nobody but the auditor has a choice left. The round's id, times and workloads have no
+    part in it; `docs/decisions/0005-seed-binding.md` says why.
+    """
+    public = canonical_json({"plan": PLAN.encode(plan), "public_parameters": setting_fields(setting)})
+    info = b"equipoise round v1\n" + digest + hashlib.sha256(public).digest()
+    return HKDF(SHA256(), SEED_BYTES, salt=nonce or bytes(NONCE_BYTES), info=info).derive(seed)
+
+
+def setting_fields(setting: PublicParameters) -> dict[str, Any]:
+    """The public parameters of a round as they are bound to its seed, each under its own key."""
+    return {
+        "records": setting.records,
+        "universe_size": setting.universe_size,
+        "attributes": list(setting.attributes),
+        "shares": [SHARE.encode(share) for share in setting.shares],
+        "unit": setting.unit,
+        "data_budget": BUDGET.encode(setting.data_budget),
+        # There is no JSON of an infinite budget.
+        "analyst_budget": BUDGET.encode(setting.analyst_budget) if setting.protects_analysts else None,
+        "beta": float(setting.beta),
+        "options": dict(setting.options),
+    }

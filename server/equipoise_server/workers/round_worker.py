@@ -1,0 +1,80 @@
+"""What runs in a round's own process: it computes the round, and tells the server over a pipe."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise_server.computation.round import Job, compute_round
+from equipoise_server.computation.streams import Digests, StreamDigest, StreamPart, stream_parts
+from equipoise_server.mechanisms.interface import Progress
+from equipoise_server.memory import peak_memory_bytes
+from equipoise_server.workers.process import Failed, end_with_parent, failure
+
+REPORT_SECONDS = 0.2  # progress is told at most this often within a phase
+
+
+@dataclass(frozen=True)
+class Advance:
+    """Told while the worker computes: `done` of `total` steps of a phase."""
+
+    phase: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Told last: the synopsis, what commits to each stream, and the worker's peak memory."""
+
+    synopsis: NDArray[np.int64]
+    streams: Mapping[str, StreamDigest]
+    peak_memory_bytes: int
+
+
+Message = Advance | StreamPart | Finished | Failed
+
+
+def serve_job(pipe: Connection, job: Job) -> None:
+    """The worker process's main function: compute, and tell the server over `pipe`."""
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    # Where the server has died nobody listens; a traceback on its standard error would be no use to anybody.
+    with pipe, suppress(BrokenPipeError):
+        pipe.send(_computed(pipe, job))
+
+
+def _computed(pipe: Connection, job: Job) -> Finished | Failed:
+    """Sends everything that is computed; gives the last word on it."""
+    try:
+        progress = _throttled(pipe)
+        outcome = compute_round(job, progress)
+        digests = Digests(job.round_id)
+        # A full pipe holds the worker until the server has stored what was sent before.
+        for part in stream_parts(job.round_id, outcome, progress):
+            digests.take(part)
+            pipe.send(part)
+        return Finished(outcome.synopsis, digests.streams(outcome), peak_memory_bytes())
+    except Exception as error:
+        return failure(error)
+
+
+def _throttled(pipe: Connection) -> Progress:
+    """Progress that tells every change of phase and the last step, and else at most five a second."""
+    last_phase, last_time = "", 0.0
+
+    def progress(phase: str, done: int, total: int) -> None:
+        nonlocal last_phase, last_time
+        now = time.monotonic()
+        if phase == last_phase and done < total and now - last_time < REPORT_SECONDS:
+            return
+        last_phase, last_time = phase, now
+        pipe.send(Advance(phase, done, total))
+
+    return progress

@@ -1,0 +1,74 @@
+"""What a round computes of its job: the same bytes again, streams in parts, of the registered table alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from harness.round_job import round_job
+
+from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.wire.results import chunk_from_bytes
+from equipoise_server.computation.round import Job, compute_round
+from equipoise_server.computation.streams import StreamPart, stream_parts
+from equipoise_server.mechanisms.interface import Answers, Outcome
+
+
+def silent(*_: object) -> None:
+    """Hears no progress."""
+
+
+def parts(job: Job, outcome: Outcome) -> list[StreamPart]:
+    """What the worker sends of an outcome."""
+    return list(stream_parts(job.round_id, outcome, silent))
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return round_job(tmp_path)
+
+
+def test_the_same_job_gives_the_same_bytes_and_another_seed_others(job: Job) -> None:
+    phases: list[str] = []
+    first = compute_round(job, lambda phase, *_: phases.append(phase))
+    again = compute_round(job, silent)
+    other = compute_round(replace(job, seed=b"\1" * 32), silent)
+    assert parts(job, first) == parts(job, again)
+    assert first.synopsis.tolist() != other.synopsis.tolist()  # the three answers may agree by chance
+    np.testing.assert_array_equal(first.synopsis, again.synopsis)
+    assert phases[:2] == ["load", "load"]
+    (part,) = parts(job, first)
+    assert (part.analyst, part.first_sequence) == ("ann", 1)
+    chunk = chunk_from_bytes(part.chunks[-1])
+    assert (chunk.round_id, len(chunk.values), chunk.last) == ("r", 3, True)
+
+
+def test_streams_are_sent_some_messages_at_a_time(job: Job) -> None:
+    """However long a stream is, at most 64 of its messages exist at once."""
+    columns = {
+        name: Answers(np.arange(count), np.ones(count, dtype=np.uint8), np.zeros(count, dtype=np.int64))
+        for name, count in (("ann", 100 * 1024 + 1), ("bob", 1))
+    }
+    sent = parts(job, Outcome(columns, np.zeros(0, dtype=np.int64)))
+    assert [(part.analyst, part.first_sequence, len(part.chunks)) for part in sent] == [
+        ("ann", 1, 64),
+        ("ann", 65, 37),
+        ("bob", 1, 1),
+    ]
+    read = [chunk_from_bytes(chunk) for part in sent[:2] for chunk in part.chunks]
+    assert [chunk.sequence for chunk in read] == list(range(1, 102))
+    np.testing.assert_array_equal(np.concatenate([chunk.values for chunk in read]), columns["ann"].values)
+
+
+def test_another_number_of_records_is_refused(job: Job) -> None:
+    job.table.write_text("colour\n" + "red\n" * 99)
+    with pytest.raises(DataLoss, match="99 records, but 100"):
+        compute_round(job, lambda *_: None)
+
+
+def test_records_that_the_schema_refuses_stop_the_run(job: Job) -> None:
+    job.table.write_text("colour\n" + "red\n" * 99 + "blue\n")
+    with pytest.raises(InvalidArgument, match="colour"):
+        compute_round(job, lambda *_: None)
