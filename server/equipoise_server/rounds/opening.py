@@ -157,14 +157,14 @@ def _check_accounts(connection: Connection, terms: Terms, plan: Plan, now: datet
     """Open the analysts' accounts where they are missing and see that the charges will find room on all."""
     caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta, datasets.c.analyst_order
     row = connection.execute(select(*caps).where(datasets.c.name == terms.dataset)).one()
-    for name in analyst_accounts(terms):
+    for name, unit in analyst_accounts(terms).items():
         open_account(
             connection,
             now,
             name,
             dataset=terms.dataset,
-            composition=UNITS[terms.unit],
-            cap=Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order if adds(terms.unit) else None),
+            composition=UNITS[unit],
+            cap=Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order if adds(unit) else None),
         )
     charges = charges_of(terms, plan)
     held = {charge.account: account(connection, charge.account) for charge in charges}
