@@ -37,7 +37,7 @@ TERMS = ["shop", "--share", "ann=3/10", "--share", "bob=3/10", "--data-delta", "
 BUDGETS = ["--data-epsilon", "8", "--analyst-epsilon", "8"]
 GAME = ["--mechanism", "equilibrium"]  # which charges everybody and makes a synopsis
 
-MECHANISMS = Path(__file__).parents[2] / "docs" / "mechanisms.md"
+MECHANISMS = Path(__file__).parents[2] / "docs" / "mechanisms" / "equilibrium.md"
 
 Run = Callable[..., Any]
 
@@ -229,7 +229,7 @@ def test_exported_charges_add_up_to_what_is_shown(run: Run, place: Path) -> None
 
 def test_a_round_with_a_closing_time_needs_no_operator(run: Run, place: Path) -> None:
     register(run, place)
-    close = (datetime.now(UTC) + timedelta(seconds=20)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    close = (datetime.now(UTC) + timedelta(seconds=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
     detail = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, "--close", close, "--release-grid", 2)
     assert detail["round"]["terms"]["close_time"] == close.replace("Z", "+00:00")
     assert detail["round"]["terms"]["release_grid_seconds"] == 2
