@@ -16,7 +16,9 @@ from equipoise.accounting import (
     ApproximateDpEvent,
     Cost,
     Mixture,
+    PrivacyEvent,
     PureDpEvent,
+    ThresholdTests,
     ZcdpEvent,
     charge_at,
     charge_of,
@@ -83,6 +85,39 @@ def account(composition: str) -> Account:
     charges = {name: Charge("spent", cost, PARTS, "equilibrium") for name in ("a", "b")}
     committed = cost + cost if composition == SUM else Cost()
     return Account("data/x", composition, Budget(20.0, 1e-6), order, charges, committed=committed)
+
+
+OF_EVERY_KIND = (
+    *PARTS,
+    PureDpEvent("large", Fraction(3)),
+    PureDpEvent("beyond doubles", Fraction(900), 2),
+    Mixture("rare", 10**5, Fraction(1, 10**4), Fraction(1, 10**6), Fraction(1, 2), Fraction(1, 10**8)),
+    Mixture("all", 10, Fraction(1), Fraction(1, 10**3), Fraction(1, 2), Fraction(1, 10**8)),
+    ThresholdTests("tests", 5, Fraction(1, 100), Fraction(1, 1000), Fraction(3), Fraction(1, 10**9)),
+    ThresholdTests("tiny", 5, Fraction(1, 10**6), Fraction(0), Fraction(3), Fraction(1, 10**9)),
+    ThresholdTests("wide", 5, Fraction(1, 2), Fraction(1, 1000), Fraction(3), Fraction(1, 10**9)),
+)
+
+
+@pytest.mark.parametrize("order", [1 + 2.0**-6, 1.5, 8.0, 70.0, 1e5])
+@pytest.mark.parametrize("part", OF_EVERY_KIND, ids=lambda part: f"{part.event} {part.name}")
+def test_the_library_comes_to_each_part_s_divergence_or_just_below(part: PrivacyEvent, order: float) -> None:
+    """Below by no more than what the bound of a pure mechanism gives away."""
+    library = dp_accounting_check.Library()
+    accountant = library.accountant(order)
+    delta = dp_accounting_check.compose(library, accountant, part, 1, order)
+    bound, counted = part.divergence(Fraction(order))
+    found = (accountant.get_epsilon(1e-9) - _at_nothing(library, order)) if bound else 0.0
+    assert delta == counted
+    pure = isinstance(part, PureDpEvent | ApproximateDpEvent)
+    assert float(bound) * (0.75 if pure else 0.999) - 1e-9 <= found <= float(bound) * (1 + 1e-9) + 1e-9
+
+
+def _at_nothing(library: dp_accounting_check.Library, order: float) -> float:
+    """What the conversion adds to a divergence at one order."""
+    accountant = library.accountant(order)
+    accountant.compose(library.event.ZCDpEvent(1.0))
+    return float(accountant.get_epsilon(1e-9)) - order
 
 
 @pytest.mark.parametrize("composition", [SUM, WORST])
