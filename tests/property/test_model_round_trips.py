@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.accounting import Cost
-from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.model.accounts import Account, AccountCharge, Budget, JournalEntry
 from equipoise.model.datasets import Dataset
 from equipoise.model.identities import Caller, Identity, Role
 from equipoise.model.log import ItemOpening, RecordOpening, SealedSeed
@@ -88,6 +88,8 @@ round_ = st.builds(
     seed_commitment=data,
     answered=number,
 )
+counted = {"order": st.none() | real} | dict.fromkeys(("divergence", "max_divergence", "delta", "max_delta"), real)
+charge = st.builds(AccountCharge, text, budget, budget, text, **counted)
 plan = st.builds(
     Plan,
     text,
@@ -100,14 +102,17 @@ plan = st.builds(
     number,
     data_budget=budget,
     analyst_budget=st.none() | budget,
+    charges=st.tuples(charge) | st.tuples(charge, charge),
 )
 progress = st.builds(Progress, text, number, number, real, st.booleans(), number)
+
+account = st.builds(Account, text, budget, budget, budget, **counted)
 
 PAIRS: dict[str, tuple[Any, Callable[[Any], Message], Callable[[Any], object]]] = {
     "budget": (budget, accounts.budget_to_message, accounts.budget_from_message),
     "cost": (cost, accounts.COST.write, accounts.COST.read),
     "account": (
-        st.builds(Account, text, budget, budget, budget, st.none() | real, real, real),
+        account,
         accounts.account_to_message,
         accounts.account_from_message,
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from equipoise.accounting import Cost
-from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.model.accounts import Account, AccountCharge, Budget, JournalEntry
 from equipoise.v1 import types_pb2
 from equipoise.wire.messages import MessageCodec
 from equipoise.wire.scalars import from_server
@@ -11,6 +11,7 @@ from equipoise.wire.scalars import from_server
 BUDGET = MessageCodec(types_pb2.Budget, Budget)
 COST = MessageCodec(types_pb2.Cost, Cost)
 ACCOUNT = MessageCodec(types_pb2.Account, Account, cap=BUDGET, spent=BUDGET, committed=BUDGET)
+CHARGE = MessageCodec(types_pb2.AccountCharge, AccountCharge, cap=BUDGET, budget=BUDGET)
 JOURNAL_ENTRY = MessageCodec(types_pb2.JournalEntry, JournalEntry, cost=COST)
 
 budget_to_message, budget_from_message = BUDGET.write, BUDGET.read

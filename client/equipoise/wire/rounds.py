@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from equipoise.model.rounds import Plan, Progress, Round, RoundDetail, RoundState
 from equipoise.v1 import types_pb2
-from equipoise.wire.accounts import BUDGET, COST
+from equipoise.wire.accounts import BUDGET, CHARGE, COST
 from equipoise.wire.messages import Converted, MessageCodec
 from equipoise.wire.scalars import Numbers, from_server
 from equipoise.wire.terms import TERMS
@@ -23,7 +23,13 @@ STATES = Numbers(
 
 
 PLAN = MessageCodec(
-    types_pb2.Plan, Plan, data_cost=COST, analyst_cost=COST, data_budget=BUDGET, analyst_budget=BUDGET
+    types_pb2.Plan,
+    Plan,
+    data_cost=COST,
+    analyst_cost=COST,
+    data_budget=BUDGET,
+    analyst_budget=BUDGET,
+    charges=CHARGE,
 )
 PROGRESS = MessageCodec(types_pb2.Progress, Progress)
 _ROUND = MessageCodec(types_pb2.Round, Round, terms=TERMS, state=STATES)

@@ -49,7 +49,7 @@ from equipoise_server.workers.session_process import NOT_NOW
 
 RETRY_SECONDS = 30.0
 STOPPING = "the server is stopping"
-MAX_WORKERS = 16  # each holds a histogram of its dataset's universe
+MAX_WORKERS = 16  # each holds the counts of its dataset's universe
 NO_ROOM = "as many sessions by turns are open as a server has room for; close one first"
 NO_LONGER_KEPT = "the session's answers are no longer kept"
 OTHER_SERVER = "the session is answered by another server"
