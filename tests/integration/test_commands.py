@@ -37,7 +37,7 @@ TERMS = ["shop", "--share", "ann=3/10", "--share", "bob=3/10", "--data-delta", "
 BUDGETS = ["--data-epsilon", "8", "--analyst-epsilon", "8"]
 GAME = ["--mechanism", "equilibrium"]  # which charges everybody and makes a synopsis
 
-MECHANISMS = Path(__file__).parents[2] / "docs" / "mechanisms.md"
+MECHANISMS = Path(__file__).parents[2] / "docs" / "mechanisms" / "equilibrium.md"
 
 Run = Callable[..., Any]
 
