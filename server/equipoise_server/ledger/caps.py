@@ -87,9 +87,7 @@ def at_order(field: str, cap: Cap, order: float = 0) -> Cap:
     if _leaves_room(Cap(cap.epsilon, cap.delta, usual)):
         advice = f"the usual order for this cap is {usual:g}, which 0 stands for"
         raise InvalidArgument(field, f"converting at order {order:g} takes all of the cap; {advice}")
-    raise InvalidArgument(
-        field, "converting at any order takes all of the cap: its epsilon or its delta is too small"
-    )
+    raise InvalidArgument(field, "converting at any order takes all of the cap, which is too small")
 
 
 def _leaves_room(cap: Cap) -> bool:
