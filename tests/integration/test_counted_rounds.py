@@ -111,10 +111,22 @@ def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path,
         ask = bench.rounds.datasets.register
         ask("gone", "shop.csv", SCHEMA, CAP, CAP, f"gone {order}", counting=counting, new_budgets=True)
 
+    # Any other table may be the lost one, until that is registered again.
+    table = bench.directory / "data" / "shop.csv"
+    row = table.read_text().splitlines()[1] + "\n"
+    (table.parent / "other.csv").write_text(table.read_text() + row)
+    (table.parent / "new.csv").write_text(table.read_text() + 2 * row)
+    other = ("other", "other.csv", SCHEMA, CAP, CAP)
+    with pytest.raises(InvalidArgument, match="as this may be the table of the dataset 'gone'"):
+        bench.rounds.datasets.register(*other, "1")
+    bench.rounds.datasets.register("beside", *other[1:], "2", new_budgets=True)
+    opened = bench.rounds.budgets.journal()[0][-1]
+    assert (opened.account, json.loads(opened.events)["beside"]) == ("data/beside", ["data/gone"])
     for order in (0.0, 2.5):
         with pytest.raises(InvalidArgument, match=r"data_order: must be 6\.0, at which what was written off"):
             register(order)
     register(6.0)
     with bench.store.read() as connection:
         assert account(connection, "data/gone").committed == Cost(divergence=5)
+    bench.rounds.datasets.register("new", "new.csv", SCHEMA, CAP, CAP, "3")
     bench.stop()

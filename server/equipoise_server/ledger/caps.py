@@ -24,7 +24,7 @@ left of the other would be a choice after the fact.)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from decimal import ROUND_FLOOR, Decimal
 from enum import StrEnum
 from functools import lru_cache
@@ -40,7 +40,8 @@ from equipoise_server.conversion import (
     largest_rho,
 )
 
-MAX_EPSILON = 1e6  # so that every amount and sum fits a signed 64-bit column
+MAX_EPSILON = 1e6  # so that all that a cap allows is below `MAX_AMOUNT`
+MAX_AMOUNT = 2**63 - 1  # of a signed 64-bit column
 MIN_ROOM = 1 / 100  # of a cap's epsilon must be left for divergences at an order
 
 
@@ -197,7 +198,12 @@ def worst(costs: list[Cost], cap: Cap) -> Cost:
 
 def combined(costs: list[Cost], composition: Composition, cap: Cap) -> Cost:
     """What several costs make up on an account."""
-    return worst(costs, cap) if composition is Composition.PARALLEL else sum(costs, Cost())
+    return worst(costs, cap) if composition is Composition.PARALLEL else saturated(sum(costs, Cost()))
+
+
+def saturated(cost: Cost) -> Cost:
+    """Cut every amount to what a column holds. No cap allows so much, so nothing fits beside one that was cut."""
+    return Cost(*(min(amount, MAX_AMOUNT) for amount in astuple(cost)))
 
 
 def _rounded_down(amount: float, unit: int) -> int:

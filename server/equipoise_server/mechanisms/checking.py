@@ -11,6 +11,7 @@ from equipoise.model.accounts import Budget
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.universe import MAX_UNIVERSE as MAX_READ
 from equipoise_server.mechanisms.budget_rounding import usable_delta
 from equipoise_server.mechanisms.interface import PublicParameters
 
@@ -47,6 +48,13 @@ def check_setting(setting: PublicParameters) -> None:
             raise InvalidArgument(f"shares[{index}].support", problem)
     if setting.attributes and math.prod(setting.attributes) != setting.universe_size:
         raise InvalidArgument("attributes", "their categories must multiply to the size of the universe")
+
+
+def check_enumerable(setting: PublicParameters) -> None:
+    """Refuses universes over which no distribution can be held, naming the limit."""
+    if setting.universe_size > MAX_READ:
+        problem = f"is too large to hold a distribution over it: {setting.universe_size:,}, not {MAX_READ:,}"
+        raise InvalidArgument("universe_size", f"{problem} at most")
 
 
 def check_costs(setting: PublicParameters, data_cost: Cost, analyst_cost: Cost | None) -> None:

@@ -24,7 +24,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.budget_rounding import sampler_delta, step_epsilon
-from equipoise_server.mechanisms.histogram import BEYOND, promise_of, truncation
+from equipoise_server.mechanisms.histogram.plan import BEYOND, promise_of, truncation
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.registry import MECHANISMS
@@ -186,7 +186,7 @@ def test_gaussian_cells_are_cut_further_out_than_a_record_moves(monkeypatch: pyt
         return noise, noise.part(1)
 
     def with_limit(limit: int) -> bool:
-        monkeypatch.setattr("equipoise_server.mechanisms.histogram.cell_limit", lambda setting: limit)
+        monkeypatch.setattr("equipoise_server.mechanisms.histogram.plan.cell_limit", lambda setting: limit)
         return promise_of(calibrate, setting) is not None
 
     assert [with_limit(limit) for limit in (reached - 1, reached, reached + 1)] == [False, False, True]

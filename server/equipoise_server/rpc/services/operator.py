@@ -120,10 +120,11 @@ class OperatorMethods:
         )
 
     def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
-        """Shows what a round, or a session, would do and cost, without opening it."""
+        """Shows what a round, or a session, would do and cost, and whether its accounts admit it now."""
         terms = terms_from_message(request.terms)
-        plan = shown_plan(self.rounds.opening.plan(terms), terms)
-        return operator_pb2.PlanRoundResponse(plan=plan_to_message(plan))
+        plan = self.rounds.opening.plan(terms)
+        shown = shown_plan(plan, terms, self.rounds.opening.charges(terms, plan))
+        return operator_pb2.PlanRoundResponse(plan=plan_to_message(shown))
 
     def open_round(self, caller: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
         """Opens a round: workloads are accepted from now on."""
@@ -219,7 +220,7 @@ class OperatorMethods:
     def _detail(self, record: RoundRecord) -> types_pb2.RoundDetail:
         asking = record.terms.session is not None and record.state is RoundState.OPEN
         progress = self.sessions.progress(record) if asking else self.rounds.views.progress(record.id)
-        return round_detail_to_message(shown_to_operator(record, progress))
+        return round_detail_to_message(shown_to_operator(record, progress, self.rounds.views.charges(record)))
 
     def _look(self, round_id: str) -> tuple[types_pb2.RoundDetail, bool]:
         record = self.rounds.views.get(round_id)
