@@ -149,7 +149,7 @@ def analyst_parts(setting: PublicParameters, session: Session, parameters: Epoch
     beyond = accounting.repair_places_delta(
         parameters.ending_epsilon, parameters.cap - parameters.target, budget.epsilon
     )
-    parts = [
+    parts: list[PrivacyEvent] = [
         ApproximateDpEvent("epoch ends", parameters.ending_epsilon, Fraction(0)),
         ZcdpEvent("records", drawing_rho(1, parameters.step), drawn),
     ]
