@@ -10,7 +10,7 @@ from equipoise_server.sessions.session_loop import SessionLoop
 
 ACCEPTED = "accepted"
 
-accepted = SessionLoop._accepted
+accepted = SessionLoop._accept
 
 
 def tell_what_is_accepted(state: Path) -> None:
@@ -24,4 +24,4 @@ def tell_what_is_accepted(state: Path) -> None:
             file.write(f"{asker.share.analyst}\n")
         return waits
 
-    SessionLoop._accepted = told  # type: ignore[method-assign]
+    SessionLoop._accept = told  # type: ignore[method-assign]
