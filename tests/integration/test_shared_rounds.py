@@ -194,4 +194,4 @@ def test_one_server_answers_a_session_and_another_goes_on_with_it(pair: Pair) ->
     stream = other.attach("ann", session_id, 0, SALT, accept_unprotected=True)
     assert stream.stored(0, 10) == [first]
     assert ask(stream, 2, COLOUR == "green").slot == 1
-    other.stop()
+    other.loops.stop()
