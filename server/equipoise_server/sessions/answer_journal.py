@@ -18,7 +18,7 @@ from equipoise.model.times import to_microseconds
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.wire.results import answers_from_chunk, answers_to_chunk
 from equipoise_server.computation.session import Question
-from equipoise_server.ledger.rollback_guard import answers_given
+from equipoise_server.ledger.guard_comparison import answers_given
 from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.rounds.context import Context
 from equipoise_server.sessions import answer_store

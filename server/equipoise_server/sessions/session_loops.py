@@ -22,7 +22,7 @@ from equipoise_server.workers.session_process import NOT_NOW
 
 RETRY_SECONDS = 30.0
 STOPPING = "the server is stopping"
-MAX_WORKERS = 16  # each holds a histogram of its dataset's universe
+MAX_WORKERS = 16  # each holds the counts of its dataset's universe
 OTHER_SERVER = "the session is answered by another server"
 
 log = structlog.get_logger(__name__)
