@@ -26,7 +26,7 @@ from equipoise_lab.simulation.measure import mean_errors
 from equipoise_lab.simulation.request import Request
 from equipoise_lab.simulation.simulate import Report, simulate
 from equipoise_lab.simulation.task import Task, deal, read_statements
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 
 EPSILONS = (math.inf, 8.0, 4.0, 2.0, 1.0)
 ANALYSTS = 10
@@ -46,14 +46,12 @@ def main() -> None:
     arguments.add_argument("--repeat", type=int, default=2)
     options = arguments.parse_args()
     schema = Schema.from_json(options.schema.read_text(encoding="utf-8"))
-    histogram = load_histogram(options.table, schema).histogram
+    data = load_counts(options.table, schema)
     print("| " + " | ".join(COLUMNS) + " |")
     print("|" + "---|" * len(COLUMNS))
     for name, statements in workloads(schema, options.predicates, options.many):
         dealt = deal(statements, ANALYSTS)
-        task = Task.filling_shares(
-            schema, histogram, {who: compile_workload(own, schema) for who, own in dealt.items()}
-        )
+        task = Task.filling_shares(schema, data, {who: compile_workload(own, schema) for who, own in dealt.items()})
         for epsilon in EPSILONS:
             print("| " + " | ".join(row(name, epsilon, task, options.repeat)) + " |", flush=True)
 

@@ -20,11 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import Share
 from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledStatement, compile_alone
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS
 from equipoise_server.mechanisms.online.mechanism import Online
@@ -64,7 +66,7 @@ def main() -> None:
     parameters = OnlineParameters.from_json(plan.parameters)
     print(f"|X| = {schema.universe_size:,}, {len(compiled):,} statements, {RECORDS:,} records, epsilon 1")
     print(f"{parameters.updates} updates; certified answers are promised to be within {plan.error_bound:.4f}")
-    session = Online().start(setting, plan, histogram, bytes(32))
+    session = Online().start(setting, plan, DenseCounts(histogram), bytes(32))
     ours = timed(session.answer, compiled)
     report("equipoise", ours)
     naive = Naive(schema, histogram, parameters)
@@ -83,7 +85,7 @@ def timed(
         start = time.perf_counter()
         answers = answer(slot, statement)
         seconds = time.perf_counter() - start
-        method = int(answers.methods[0])
+        method = AnswerMethod(answers.methods[0])
         way = {HYPOTHESIS: "tested", UNCERTIFIED: "uncertified"}.get(method, "updated")
         spent.append((way, seconds))
     return spent

@@ -27,7 +27,9 @@ from equipoise_lab.simulation.request import Request
 from equipoise_lab.simulation.session_simulate import AFRESH, CERTIFIED, UNCERTIFIED, alone, simulate_session
 from equipoise_lab.simulation.session_task import SessionTask, compiled
 from equipoise_lab.simulation.task import seed_bytes
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.datasets.source import load_counts
 from equipoise_server.randomness.stream import KeyedStream
 
 SIZES = {"a": 16, "b": 8, "c": 8, "d": 8, "e": 4, "f": 2}
@@ -49,16 +51,16 @@ def main() -> None:
     options = arguments.parse_args()
     if options.table is None:
         schema = Schema.from_json(str(SIZES).replace("'", '"'))
-        histogram = made_histogram(schema, options.records)
+        data: Counts = DenseCounts(made_histogram(schema, options.records), schema.sizes)
     else:
         schema = Schema.from_json(options.schema.read_text(encoding="utf-8"))
-        histogram = load_histogram(options.table, schema).histogram
+        data = load_counts(options.table, schema)
     stream = zipf_stream(schema, options.statements, seed_bytes(1))
-    different, records = len(set(stream)), int(histogram.sum())
+    different, records = len(set(stream)), data.records
     print(f"{len(stream):,} statements, {different:,} of them different, about {records:,} records")
     print("| " + " | ".join(COLUMNS) + " |")
     print("|" + "---|" * len(COLUMNS))
-    for row in rows(SessionTask(schema, histogram, {"analyst-1": compiled(stream, schema)}), options, stream):
+    for row in rows(SessionTask(schema, data, {"analyst-1": compiled(stream, schema)}), options, stream):
         print("| " + " | ".join(row) + " |", flush=True)
 
 

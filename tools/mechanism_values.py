@@ -13,7 +13,6 @@ from project_imports import (
     SESSION_MECHANISMS,
     Budget,
     Cost,
-    Databases,
     EquipoiseError,
     Labels,
     Outcome,
@@ -27,17 +26,18 @@ from project_imports import (
     compile_alone,
     compile_statistic,
     compile_workload,
+    database_of,
     epsilon_for,
     mechanism,
     play,
 )
 from round_cases import (
     ASKED,
-    HISTOGRAM,
     ROUND_OPTIONS,
     SCHEMA,
     SEED,
     STATISTICS,
+    TABLE,
     UNITS,
     Values,
     setting_of,
@@ -118,7 +118,7 @@ def statement_parts() -> Values:
         for number, statement in enumerate(statements):
             own = compile_alone(statement, SCHEMA)
             found[f"{analyst} {number}"] = {
-                "counts": own.counts(HISTOGRAM).tolist(),
+                "counts": TABLE.count(own).tolist(),
                 "L1 sensitivity": own.l1_sensitivity,
                 "support": own.support,
             }
@@ -126,7 +126,7 @@ def statement_parts() -> Values:
         for number, statement in enumerate(statements):
             if isinstance(statement, Statistic):
                 compiled = compile_statistic(statement, SCHEMA, "statement")
-                values = compiled.values(Databases.of(SCHEMA.sizes, HISTOGRAM))
+                values = compiled.values(database_of(SCHEMA.sizes, TABLE))
                 found[f"statistics of {analyst} {number}"] = {"values in 2^-40": values.tolist()}
     return found
 
@@ -160,7 +160,7 @@ def _round(setting: PublicParameters, name: str, workloads: Mapping[str, Any]) -
         plan = mechanism(name).plan(setting)
     except EquipoiseError as refusal:
         return {"refused": type(refusal).__name__}
-    outcome = mechanism(plan.mechanism).run(setting, plan, HISTOGRAM, workloads, SEED, lambda *_: None)
+    outcome = mechanism(plan.mechanism).run(setting, plan, TABLE, workloads, SEED, lambda *_: None)
     planned = plan_values(plan, setting.data_budget.delta, setting.analyst_budget.delta)
     return {"plan": planned} | outcome_values(outcome, ASKED)
 
@@ -209,7 +209,7 @@ def session_parts() -> Values:
             )
             for place, (analyst, own) in enumerate(compiled.items())
         }
-        outcome = play(made, setting, plan, HISTOGRAM, slots, SEED, lambda *_: None)
+        outcome = play(made, setting, plan, TABLE, slots, SEED, lambda *_: None)
         planned = plan_values(plan, setting.data_budget.delta, setting.analyst_budget.delta)
         found[name] = {"plan": planned} | outcome_values(outcome, asked)
     return found

@@ -108,7 +108,10 @@ PROBES = (
     Probe(
         "a table that is not dense",
         4,
-        (Example("a histogram over the universe in a signature", ("histograms?", "Histogram"), signatures=True),),
+        (
+            Example("a histogram over the universe in a signature", ("histograms?", "Histogram"), signatures=True),
+            Example("the dense counts themselves", ("DenseCounts", "dense", ".*dense_counts", "build_histogram")),
+        ),
     ),
     Probe(
         "a mechanism",
@@ -127,7 +130,7 @@ PROBES = (
                     "multiplicative_weights",
                     "MULTIPLICATIVE_WEIGHTS",
                     "MultiplicativeWeights[A-Za-z]*",
-                    ".*mechanisms\\.weights\\..*",
+                    ".*mechanisms\\.(weights|multiplicative_weights)\\..*",
                 ),
             ),
             Example(

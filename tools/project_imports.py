@@ -34,7 +34,6 @@ from equipoise.queries.statements import (
     Statistic,
     Variance,
 )
-from equipoise.queries.statistics import Databases
 from equipoise.queries.workload_compiler import compile_alone, compile_statistic, compile_workload
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence
@@ -45,7 +44,9 @@ from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
 from equipoise.wire.statements import statement_to_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.low_sensitivity.database_question import database_of
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
 from equipoise_server.rounds.datasets import Counting
@@ -79,7 +80,7 @@ __all__ = [
     "Cost",
     "CountDistinct",
     "Counting",
-    "Databases",
+    "DenseCounts",
     "EquipoiseError",
     "Evidence",
     "Labels",
@@ -107,6 +108,7 @@ __all__ = [
     "compile_alone",
     "compile_statistic",
     "compile_workload",
+    "database_of",
     "epsilon_for",
     "mechanism",
     "play",

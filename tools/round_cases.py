@@ -12,6 +12,7 @@ from project_imports import (
     Budget,
     CappedSum,
     CountDistinct,
+    DenseCounts,
     Marginal,
     PublicParameters,
     Quantile,
@@ -75,7 +76,7 @@ def table_file() -> str:
     return "colour,sold,age\n" + "".join(row * count for row, count in zip(rows, table(), strict=True))
 
 
-HISTOGRAM = np.array(table(), dtype=np.int64)
+TABLE = DenseCounts(np.array(table(), dtype=np.int64), SCHEMA.sizes)
 
 
 def setting_of(

@@ -15,6 +15,7 @@ from equipoise.queries.predicates import Among, attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.registry import MECHANISMS
 
@@ -123,7 +124,9 @@ def run(
     given = CASES[case]
     asked = given.workloads if workloads is None else workloads
     setting, plan = setting_for(name, case, unit), plan_for(name, case, unit)
-    return MECHANISMS[name].run(setting, plan, given.histogram, asked, seed, lambda *_: None)
+    return MECHANISMS[name].run(
+        setting, plan, DenseCounts(given.histogram, setting.attributes), asked, seed, lambda *_: None
+    )
 
 
 def delivered(outcome: Outcome) -> bytes:

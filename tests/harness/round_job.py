@@ -13,6 +13,7 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.computation.round import Job
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
@@ -43,5 +44,5 @@ def round_job(directory: Path) -> Job:
         plan=mechanism("equilibrium").plan(setting),
         workloads={"ann": workload_to_bytes((red, Marginal(("colour",))))},
         seed=bytes(32),
-        data_digest=data_digest(np.array([70, 30])),
+        data_digest=data_digest(DenseCounts(np.array([70, 30]))),
     )

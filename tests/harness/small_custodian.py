@@ -227,7 +227,7 @@ class Told:
         }
         announced |= {"analyst_events": json.loads(events_to_json("equilibrium", self.parts))}
         announced |= {"seed_commitment": "ef" * 32, "open_time": TIME, "close_time": None, "records": RECORDS}
-        budgets = {name: {"epsilon": 1.0, "delta": 1e-6} for name in ("data_budget", "analyst_budget")}
+        budgets = {name: {"epsilon": 8.0, "delta": 1e-6} for name in ("data_budget", "analyst_budget")}
         schema = json.loads(SCHEMA.to_json())
         dataset = {"dataset": "shop", "schema": schema, "records": RECORDS, "create_time": TIME - 9}
         told = self._record(Kind.DATASET_REGISTERED, dataset, {})

@@ -12,7 +12,10 @@ from harness.rounds_bench import ANALYSTS, ANN, CAP, SALT, SCHEMA, TERMS, Bench
 from sqlalchemy import select
 
 from equipoise.accounting import Cost, Mixture, charge_at, charge_of, events_from_json
+from equipoise.auditing.accounts import Accounts
+from equipoise.auditing.ledger_export import exported
 from equipoise.errors import AlreadyExists, InvalidArgument
+from equipoise.model.accounts import left_digits
 from equipoise.model.rounds import Share
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.ledger.accounts import account
@@ -51,6 +54,17 @@ def test_a_round_of_sampled_play_is_counted_by_its_mixture(tmp_path: Path, store
     shown = {each.name: each for each in bench.rounds.budgets.accounts("shop")[0]}
     assert (shown[WHOLE].order, shown["data/shop"].order) == (order, order)
     assert 0 < shown[WHOLE].divergence < shown[WHOLE].max_divergence
+    # The auditor, from the journal alone, says the same of every account, in the same words.
+    audited, exports = Accounts(), {}
+    journal = bench.rounds.budgets.journal(1000)[0]
+    for _ in audited.moments(journal):
+        pass
+    for name, each in shown.items():
+        exports[name] = exported(name, [entry for entry in journal if entry.account == name])
+        assert audited.by_name[name].counted.in_words == each.in_words
+        assert exports[name]["delta"] == each.delta
+        assert exports[name]["max_divergence"] == pytest.approx(each.max_divergence, rel=1e-6)
+    assert f"of {left_digits(CAP.delta / 2)} at Renyi order {order:g}" in shown[WHOLE].in_words
     bench.restart()
     bench.rounds.lifecycle.abort(round_id, "tried enough", "abort")
     with bench.store.read() as connection:
@@ -97,10 +111,22 @@ def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path,
         ask = bench.rounds.datasets.register
         ask("gone", "shop.csv", SCHEMA, CAP, CAP, f"gone {order}", counting=counting, new_budgets=True)
 
+    # Any other table may be the lost one, until that is registered again.
+    table = bench.directory / "data" / "shop.csv"
+    row = table.read_text().splitlines()[1] + "\n"
+    (table.parent / "other.csv").write_text(table.read_text() + row)
+    (table.parent / "new.csv").write_text(table.read_text() + 2 * row)
+    other = ("other", "other.csv", SCHEMA, CAP, CAP)
+    with pytest.raises(InvalidArgument, match="as this may be the table of the dataset 'gone'"):
+        bench.rounds.datasets.register(*other, "1")
+    bench.rounds.datasets.register("beside", *other[1:], "2", new_budgets=True)
+    opened = bench.rounds.budgets.journal()[0][-1]
+    assert (opened.account, json.loads(opened.events)["beside"]) == ("data/beside", ["data/gone"])
     for order in (0.0, 2.5):
         with pytest.raises(InvalidArgument, match=r"data_order: must be 6\.0, at which what was written off"):
             register(order)
     register(6.0)
     with bench.store.read() as connection:
         assert account(connection, "data/gone").committed == Cost(divergence=5)
+    bench.rounds.datasets.register("new", "new.csv", SCHEMA, CAP, CAP, "3")
     bench.stop()

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness.server_process import SEED, make_state, running
-from numpy.typing import NDArray
 
 from equipoise.clients.analyst import SERVICE
 from equipoise.clients.connection import Connection
@@ -33,8 +32,9 @@ from equipoise_lab.demo.report import as_json
 from equipoise_lab.demo.table import AIRLINES, SCHEMA, unpack_table
 from equipoise_lab.demo.workloads import query_count, workload_of
 from equipoise_server.computation.seed import bound_seed
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
@@ -56,8 +56,8 @@ class Demo:
     phases: list[str]
 
     @cached_property
-    def histogram(self) -> NDArray[np.int64]:
-        return load_histogram(self.table, SCHEMA).histogram
+    def counts(self) -> Counts:
+        return load_counts(self.table, SCHEMA)
 
 
 @pytest.fixture(scope="module")
@@ -129,8 +129,8 @@ def direct(demo: Demo, compiled: Mapping[str, CompiledWorkload], change: int | N
         parameters = EquilibriumParameters.from_json(plan.parameters)
         dead = replace(parameters, game=replace(parameters.game, data_step=change))
         plan = replace(plan, parameters=dead.to_json())
-    seed = bound_seed(SEED, None, data_digest(demo.histogram), terms, plan)
-    return Equilibrium().run(terms, plan, demo.histogram, compiled, seed, lambda *_: None)
+    seed = bound_seed(SEED, None, data_digest(demo.counts), terms, plan)
+    return Equilibrium().run(terms, plan, demo.counts, compiled, seed, lambda *_: None)
 
 
 def test_every_stream_is_what_the_mechanism_gives_for_the_same_seed(
@@ -172,7 +172,7 @@ def test_the_game_learns_and_every_certified_answer_is_within_its_bound(demo: De
 
 def test_a_dead_game_fails_that(demo: Demo, compiled: dict[str, CompiledWorkload]) -> None:
     together = concatenate(list(compiled.values()))
-    truth = together.counts(demo.histogram) / demo.measured.records
+    truth = demo.counts.count(together) / demo.measured.records
     synopsis = direct(demo, compiled, change=0).synopsis
     error = float(np.abs(together.record_counts(synopsis) / len(synopsis) - truth).max())
     assert error > demo.measured.uniform / 2

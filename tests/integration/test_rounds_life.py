@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import re
@@ -32,7 +33,7 @@ from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.terms.checks import setting_of
 
@@ -50,12 +51,10 @@ def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
 def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> None:
     record = bench.released()
     setting = setting_of(TERMS, RECORDS, SCHEMA.universe_size, SCHEMA.sizes)
-    loaded = load_histogram(bench.directory / "data" / "shop.csv", SCHEMA)
-    seed = bound_seed(SEED, None, data_digest(loaded.histogram), setting, record.plan)
+    data = load_counts(bench.directory / "data" / "shop.csv", SCHEMA)
+    seed = bound_seed(SEED, None, data_digest(data), setting, record.plan)
     workloads = {"ann": compile_workload(ANN, SCHEMA), "bob": compile_workload(BOB, SCHEMA)}
-    expected = mechanism("equilibrium").run(
-        setting, record.plan, loaded.histogram, workloads, seed, lambda *_: None
-    )
+    expected = mechanism("equilibrium").run(setting, record.plan, data, workloads, seed, lambda *_: None)
     for analyst, answers in expected.answers.items():
         chunks = [
             chunk_from_bytes(chunk) for chunk in bench.rounds.analyst_views.results(analyst, record.id, 0, 100)
@@ -113,8 +112,15 @@ def test_rounds_add_up_on_the_data_account_until_the_cap(bench: Bench) -> None:
             refusal = error.message
     assert ids
     assert re.match(
-        r"account data/shop: .*; what is left at Renyi order .* up to epsilon [^ ]+; rounds that are open", refusal
+        r"account data/shop: .* Counted already: .* at Renyi order .* Still fits: .*; rounds that are open", refusal
     )
+    # A plan says the same beforehand, in the same words, and opens or reserves nothing.
+    plan = bench.rounds.opening.plan(TERMS)
+    data, analyst = bench.rounds.opening.charges(TERMS, plan)
+    assert (data.account, data.refusal) == (DATA, refusal)
+    assert (analyst.account, analyst.refusal) == ("analyst/shop/query/ann", "")
+    assert data.in_words == bench.rounds.views.charges(bench.rounds.views.get(ids[0]))[0].in_words
+    assert data.divergence > data.max_divergence - data.divergence * (2 + len(ids)) > 0
     # What could be opened can be sealed, in any order.
     for round_id in reversed(ids):
         bench.rounds.lifecycle.seal(round_id, f"seal {round_id}")
@@ -376,11 +382,13 @@ def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
     register, data = bench.rounds.datasets.register, bench.directory / "data"
     (data / "copy.csv").write_bytes((data / "shop.csv").read_bytes())
     (data / "link.csv").symlink_to(data / "shop.csv")
+    header, *rows = (data / "shop.csv").read_text().splitlines()
+    (data / "turned.csv.gz").write_bytes(gzip.compress("\n".join([header, *reversed(rows)]).encode()))
     write_table(data / "..", RECORDS + 1)
     (data / "../shop.csv").rename(data / "longer.csv")
     bench.rounds.datasets.retire("shop", "retire")
     before = bench.rounds.budgets.journal()
-    for source in ("shop.csv", "copy.csv", "link.csv"):
+    for source in ("shop.csv", "copy.csv", "link.csv", "turned.csv.gz"):
         with pytest.raises(
             InvalidArgument, match="new_budgets: must be set, as this is the table of the dataset 'shop'"
         ):
@@ -388,12 +396,19 @@ def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
     with pytest.raises(InvalidArgument, match="new_budgets: must not be set"):
         register("again", "longer.csv", SCHEMA, CAP, CAP, "again", new_budgets=True)
     assert bench.rounds.budgets.journal() == before
+    # Rows are recognised by their digest, also where the registered file is gone.
+    (data / "copy.csv").rename(data / "moved.csv")
+    (data / "link.csv").unlink()
+    (data / "shop.csv").unlink()
+    for source in ("moved.csv", "turned.csv.gz"):
+        with pytest.raises(InvalidArgument, match="new_budgets: must be set, as this is the table"):
+            register("again", source, SCHEMA, CAP, CAP, "again")
     assert register("longer", "longer.csv", SCHEMA, CAP, CAP, "longer").records == RECORDS + 1
-    for name, source in (("again", "copy.csv"), ("once more", "link.csv")):
+    for name, source in (("again", "moved.csv"), ("once more", "turned.csv.gz")):
         anew = register(name.replace(" ", "-"), source, SCHEMA, CAP, CAP, name, new_budgets=True)
         assert register(anew.name, source, SCHEMA, CAP, CAP, name, new_budgets=True) == anew
     with pytest.raises(AlreadyExists):
-        register("again", "copy.csv", SCHEMA, CAP, CAP, "again")
+        register("again", "moved.csv", SCHEMA, CAP, CAP, "again")
     opened = [json.loads(entry.events).get("beside") for entry in bench.rounds.budgets.journal()[0]]
     assert opened == [None, None, ["data/shop"], ["data/again", "data/shop"]]
     # What is journaled besides changes nothing of how the accounts are recomputed.

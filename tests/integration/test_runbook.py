@@ -157,7 +157,9 @@ def test_yesterdays_backup_over_today_is_refused_and_repaired(place: Place, stor
     place.done(block("Restore", store))
     for commands in (serve, verify):
         assert re.search(said("A restored store is refused", place.state), place.failed(commands))
-    assert day.waiting in place.done(write_off)
+    told = place.done(write_off)
+    assert day.waiting in told
+    assert "written off on data/shop: divergence " in told
     assert "all agree" in place.done(verify)
     with place.serving():
         go_on(place, day)

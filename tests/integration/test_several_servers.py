@@ -25,7 +25,7 @@ from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.store.rounds import read_round
@@ -51,13 +51,13 @@ def expected_streams(state: Path, round_id: str) -> dict[str, list[bytes]]:
         check_accounts(connection)
     store.close()
     setting = setting_of(record.terms, record.records, record.universe_size, SCHEMA.sizes)
-    histogram = load_histogram(state / "data" / "shop.csv", SCHEMA).histogram
+    data = load_counts(state / "data" / "shop.csv", SCHEMA)
     outcome = mechanism(record.plan.mechanism).run(
         setting,
         record.plan,
-        histogram,
+        data,
         {name: compile_workload(statements, SCHEMA) for name, statements in WORKLOADS.items()},
-        bound_seed(SEED, None, data_digest(histogram), setting, record.plan),
+        bound_seed(SEED, None, data_digest(data), setting, record.plan),
         lambda *_: None,
     )
     return {

@@ -109,7 +109,9 @@ class Round:
 class Life(RuleBasedStateMachine):
     """One service, restarted at will, and the model of what it must say."""
 
-    crashes = st.sampled_from([None, None, None, "WRITTEN", "COMMITTED", "GUARD_PREPARED", "GUARD_ADVANCED"])
+    crashes = st.sampled_from(
+        [None, None, None, "WRITTEN", "COMMITTED", "GUARD_DIGESTS_KEPT", "GUARD_PREPARED", "GUARD_ADVANCED"]
+    )
 
     def __init__(self, empty_store: EmptyStore) -> None:
         super().__init__()

@@ -16,6 +16,8 @@ from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.queries.statements import CappedSum, CountDistinct, Quantile, Statistic, Variance, median
 from equipoise.queries.statistics import Databases, grid_units
 from equipoise.queries.workload_compiler import compile_statistic
+from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.low_sensitivity.database_question import database_of
 
 EDGES = (-1.0, 0.0, 2.0, 3.0)
 SCHEMA = Schema(
@@ -110,7 +112,7 @@ def test_the_exact_median_can_move_over_the_whole_range() -> None:
     low, high = np.zeros(UNIVERSE, np.int64), np.zeros(UNIVERSE, np.int64)
     low[[3, 2]], high[[3, 2]] = (501, 500), (500, 501)  # 1,001 records at both ends, and one of them replaced
     moved = [
-        [int(each.values(Databases.of(SCHEMA.sizes, table))[0]) for table in (low, high)]
+        [int(each.values(database_of(SCHEMA.sizes, DenseCounts(table)))[0]) for table in (low, high)]
         for each in (exact, smoothed)
     ]
     assert moved[0] == [0, 7 * 2**37]
@@ -131,7 +133,7 @@ def test_large_tables_are_exact_too(data: st.DataObject) -> None:
         round((Fraction(str(low)) + Fraction(str(high)) - 2 * Fraction("0.1")) / 2 / Fraction("7.67") * 2**40)
         for low, high in itertools.pairwise((0.1, 0.3, 1.001, 7.77))
     ]
-    total, one = int(counts.sum()), Databases.of(schema.sizes, counts)
+    total, one = int(counts.sum()), database_of(schema.sizes, DenseCounts(counts))
     first = sum(int(count) * place for count, place in zip(counts, places, strict=True))
     second = sum(int(count) * place**2 for count, place in zip(counts, places, strict=True))
     variance = (Fraction(second, total) - Fraction(first, total) ** 2) / 2**40

@@ -12,6 +12,7 @@ from statistical.exact_pipeline import SEED, Choices, Pair, enumerated, every_ru
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Mechanism, Plan, PublicParameters
 
 ORDERS = (1.5, 2.0, 4.0, 16.0)
@@ -31,7 +32,9 @@ def noise_law(
 
     def program(choices: Choices) -> tuple[int, ...]:
         with enumerated(choices, reach):
-            outcome = mechanism.run(setting, plan, histogram, workloads, SEED, lambda *_: None)
+            outcome = mechanism.run(
+                setting, plan, DenseCounts(histogram, setting.attributes), workloads, SEED, lambda *_: None
+            )
         told = (outcome.answers[name] for name in viewers)
         return tuple(int(number) for a in told for part in (a.values, a.methods, a.bounds) for number in part)
 

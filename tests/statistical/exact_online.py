@@ -12,6 +12,7 @@ from statistical.exact_pipeline import SEED, Choices, enumerated, every_run
 from statistical.exact_sparse_vector import first_positive_law
 
 from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
@@ -40,7 +41,7 @@ def online_law(
             patch.object(SequentialSparseVector, "_fresh_threshold", lambda _: 0),
             patch.object(SequentialSparseVector, "positive", positive),
         ):
-            session = Online().start(setting, plan, histogram, SEED)
+            session = Online().start(setting, plan, DenseCounts(histogram), SEED)
             told = [session.answer(slot, statement) for slot, statement in enumerate(statements)]
         return tuple(int(number) for a in told for number in (a.methods[0], int(a.bounds[0]), *a.values))
 

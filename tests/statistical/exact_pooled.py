@@ -24,6 +24,7 @@ from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.pooled import mechanism
 from equipoise_server.mechanisms.pooled.measured import measure
@@ -118,11 +119,11 @@ class Round:
         """The law of every measured table, given the demand: independent, as they read different streams."""
         laws = []
         for axes, rho in rhos.items():
-            variance = measure(self.histogram, SCHEMA.sizes, {axes: rho}, SEED)[0].variance
+            variance = measure(DenseCounts(self.histogram, SCHEMA.sizes), {axes: rho}, SEED)[0].variance
             noise, law = noise_law(DiscreteGaussian(variance), 1e-5), Law()
             for pair in itertools.product(noise, repeat=2):
                 with drawn(pair):
-                    (table,) = measure(self.histogram, SCHEMA.sizes, {axes: rho}, SEED)
+                    (table,) = measure(DenseCounts(self.histogram, SCHEMA.sizes), {axes: rho}, SEED)
                 law[tuple(table.counts.tolist())] = noise[pair[0]] * noise[pair[1]]
             laws.append(law)
         return laws
@@ -133,7 +134,12 @@ class Round:
         for noise, chance in self.demand_noises(least):
             with drawn(noise):
                 outcome = mechanism.Pooled().run(
-                    self.setting, self.plan, self.histogram, self.workloads, SEED, lambda *_: None
+                    self.setting,
+                    self.plan,
+                    DenseCounts(self.histogram, self.setting.attributes),
+                    self.workloads,
+                    SEED,
+                    lambda *_: None,
                 )
             seen = [outcome.synopsis, *(outcome.answers[name].values for name in viewers)]
             seen += [outcome.answers[name].bounds for name in viewers]

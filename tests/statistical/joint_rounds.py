@@ -29,7 +29,7 @@ from equipoise_lab.audit.clopper_pearson import Outcome, Sampler
 from equipoise_server.computation import data
 from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.computation.streams import stream_parts
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.services import round_services
@@ -125,7 +125,7 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
                     service.submissions.submit(name, opened, f"{name} {side}", workload, SALT)
                 service.lifecycle.seal(opened, f"seal {side}")
                 service.lifecycle.run(opened, f"run {side}")
-        with patch.object(data, "load_histogram", lru_cache(load_histogram)):
+        with patch.object(data, "load_counts", lru_cache(load_counts)):
             yield jobs[0], jobs[1]
     finally:
         service.lifecycle.close()

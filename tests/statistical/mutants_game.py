@@ -19,6 +19,7 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.conversion import mixture_delta
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.game import query_player
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
@@ -137,4 +138,6 @@ def uncharged_selections(patches: pytest.MonkeyPatch) -> None:
 def run(setting: PublicParameters, histogram: NDArray[np.int64], workloads: dict[str, CompiledWorkload]) -> Outcome:
     """One run of the shipped mechanism."""
     equilibrium = Equilibrium()
-    return equilibrium.run(setting, equilibrium.plan(setting), histogram, workloads, bytes(32), lambda *_: None)
+    return equilibrium.run(
+        setting, equilibrium.plan(setting), DenseCounts(histogram), workloads, bytes(32), lambda *_: None
+    )

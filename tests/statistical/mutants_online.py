@@ -24,6 +24,8 @@ from equipoise.accounting import RHO_UNIT, PrivacyEvent
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.hypothesis import Hypothesis
 from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, fresh_answers
 from equipoise_server.mechanisms.online import mechanism as online
@@ -32,7 +34,6 @@ from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.online.plan import OnlineParameters
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
-from equipoise_server.mechanisms.weights.hypothesis import Hypothesis
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
@@ -191,7 +192,7 @@ def tests_hide_a_record() -> bool:
             return False
 
         with patch.object(SequentialSparseVector, "positive", negative):
-            session = ONLINE.start(TESTED.setting, plan, TESTED.histogram(side), bytes(32))
+            session = ONLINE.start(TESTED.setting, plan, DenseCounts(TESTED.histogram(side)), bytes(32))
             for slot, statement in enumerate(TESTED.statements):
                 session.answer(slot, statement)
         # With thresholds around the scores, of which some show most.
@@ -225,7 +226,7 @@ def answers_are_free_of_test_noise() -> bool:
             return derive(seed, *labels, *([str(run)] if labels[1] == "tests" else []))
 
         with patch.object(KeyedStream, "derive", other_tests):
-            session = ONLINE.start(MIXED.setting, plan, MIXED.histogram(0), bytes(32))
+            session = ONLINE.start(MIXED.setting, plan, DenseCounts(MIXED.histogram(0)), bytes(32))
             told = [session.answer(slot, statement) for slot, statement in enumerate(MIXED.statements)]
         methods = tuple(int(answer.methods[0]) for answer in told)
         found.setdefault(methods, set()).add(tuple(int(answer.values[0]) for answer in told))
@@ -259,7 +260,7 @@ def nothing_is_read_after_the_last_update() -> bool:
         told = []
         for table in ([2, 1, 1], [0, 0, 4]):
             histogram = CLEAR.histogram(0)
-            session = ONLINE.start(CLEAR.setting, plan, histogram, run.to_bytes(32))
+            session = ONLINE.start(CLEAR.setting, plan, DenseCounts(histogram), run.to_bytes(32))
             answers: list[Answers] = []
             for slot, statement in enumerate(statements):
                 if sum(int(answer.methods[0]) == GaussianNoise.method for answer in answers) == 2:
@@ -286,7 +287,7 @@ def every_place_has_a_stream_of_its_own() -> bool:
         return derive(seed, *labels)
 
     with patch.object(KeyedStream, "derive", noted):
-        session = ONLINE.start(CLEAR.setting, plan, CLEAR.histogram(0), bytes(32))
+        session = ONLINE.start(CLEAR.setting, plan, DenseCounts(CLEAR.histogram(0)), bytes(32))
         for slot, statement in enumerate(CLEAR.statements * 10):
             session.answer(slot, statement)
     return len(derived) > 5 and len(set(derived)) == len(derived)

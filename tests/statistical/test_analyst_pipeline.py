@@ -22,6 +22,7 @@ from statistical.pipeline_instances import ROUNDING, used
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, total_analyst_cost, total_data_cost
@@ -155,7 +156,7 @@ def test_what_runs_has_the_enumerated_law(hidden: bool, audit_size: AuditSize) -
     seen: Counter[tuple[int, ...]] = Counter()
     for run in range(audit_size.runs):
         outcome = Equilibrium().run(
-            public, plan, data, workloads, run.to_bytes(32, "big"), lambda phase, done, total: None
+            public, plan, DenseCounts(data), workloads, run.to_bytes(32, "big"), lambda phase, done, total: None
         )
         told = [(*a.values.tolist(), *a.methods.tolist()) for a in outcome.answers.values()]
         seen[(*outcome.synopsis.tolist(), *(number for each in told for number in each))] += 1

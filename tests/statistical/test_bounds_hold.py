@@ -17,6 +17,7 @@ from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 
@@ -48,7 +49,9 @@ def failures(unit: str, epsilon: float, part_of_bound: float, **options: object)
     failed = afresh = 0
     for number in range(RUNS):
         seed = number.to_bytes(32)
-        outcome = equilibrium.run(setting, plan, HISTOGRAM, ASKED, seed, lambda *_: None)
+        outcome = equilibrium.run(
+            setting, plan, DenseCounts(HISTOGRAM, setting.attributes), ASKED, seed, lambda *_: None
+        )
         broken = False
         for name, answers in outcome.answers.items():
             truth = ASKED[name].counts(HISTOGRAM) / RECORDS

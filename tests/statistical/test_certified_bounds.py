@@ -29,14 +29,16 @@ from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import Marginal, Statement
-from equipoise.queries.statistics import CompiledStatistic, Databases
+from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_alone, compile_workload
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import (
     GRID_BITS,
     Answers,
     Plan,
     PublicParameters,
 )
+from equipoise_server.mechanisms.low_sensitivity.database_question import database_of
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS
 from equipoise_server.mechanisms.repair import private_weights
@@ -145,7 +147,9 @@ def rounds_of(made: Case) -> Play:
 
     def told(number: int) -> Told:
         seed = number.to_bytes(32)
-        outcome = mechanism.run(made.setting, plan, made.histogram, ASKED, seed, lambda *_: None)
+        outcome = mechanism.run(
+            made.setting, plan, DenseCounts(made.histogram, made.setting.attributes), ASKED, seed, lambda *_: None
+        )
         return together(outcome.answers, truth)
 
     return Play(plan, told)
@@ -166,7 +170,7 @@ def sessions_of(made: Case) -> Play:
 
     def told(number: int) -> Told:
         seed = number.to_bytes(32)
-        outcome = play(mechanism, made.setting, plan, made.histogram, asked, seed, lambda *_: None)
+        outcome = play(mechanism, made.setting, plan, DenseCounts(made.histogram), asked, seed, lambda *_: None)
         return together(outcome.answers, dict.fromkeys(ASKED, whole))
 
     return Play(plan, told)
@@ -178,7 +182,7 @@ def statistics_of() -> Play:
     histogram = statistics_session.table(2000, 0.3)
     mechanism = SESSION_MECHANISMS["low_sensitivity"]
     plan, asked = mechanism.plan(setting), statistics_session.everything_asked(setting)
-    data = Databases.of(setting.attributes, histogram)
+    data = database_of(setting.attributes, DenseCounts(histogram))
 
     def true_answer(statement: CompiledStatistic | CompiledWorkload) -> float:
         if isinstance(statement, CompiledStatistic):
@@ -188,7 +192,9 @@ def statistics_of() -> Play:
     truth = {name: np.array([true_answer(each) for each in own.statements]) for name, own in asked.items()}
 
     def told(number: int) -> Told:
-        outcome = play(mechanism, setting, plan, histogram, asked, number.to_bytes(32), lambda *_: None)
+        outcome = play(
+            mechanism, setting, plan, DenseCounts(histogram), asked, number.to_bytes(32), lambda *_: None
+        )
         return together(outcome.answers, truth)
 
     return Play(plan, told)

@@ -11,6 +11,7 @@ import numpy as np
 from harness.exact_game import masks_workload
 from statistical.exact_sparse_vector import first_positive_law
 
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.online.distinguisher import distinguish, told_apart
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
@@ -30,7 +31,10 @@ def scores_tested(histogram: list[int]) -> tuple[SparseVector, tuple[int, ...]]:
         return False
 
     with patch.object(SequentialSparseVector, "positive", negative):
-        assert distinguish(np.array(histogram), OTHER, STATEMENTS, EPSILON, Fraction(1, 2), bytes(32)) is None
+        assert (
+            distinguish(DenseCounts(np.array(histogram)), OTHER, STATEMENTS, EPSILON, Fraction(1, 2), bytes(32))
+            is None
+        )
     return vectors[0], tuple(scores)
 
 
@@ -55,9 +59,9 @@ def test_it_finds_what_differs_and_nothing_else() -> None:
     for run in range(20):
         seed = run.to_bytes(32)
         # The tables are alike; or differ by a little less than F; or by a little more than 3 F on the last.
-        assert distinguish(OTHER * 10**6, OTHER, STATEMENTS, EPSILON, FAILURE, seed) is None
+        assert distinguish(DenseCounts(OTHER * 10**6), OTHER, STATEMENTS, EPSILON, FAILURE, seed) is None
         little = OTHER * 10**6 + np.array([far - 1, 1 - far, 0, 0])
-        assert distinguish(little, OTHER, STATEMENTS, EPSILON, FAILURE, seed) is None
+        assert distinguish(DenseCounts(little), OTHER, STATEMENTS, EPSILON, FAILURE, seed) is None
         much = OTHER * 10**6 + np.array([3 * far + 4, -3 * far - 4, 0, 0])
-        found = distinguish(much, OTHER, [STATEMENTS[1], STATEMENTS[0]], EPSILON, FAILURE, seed)
+        found = distinguish(DenseCounts(much), OTHER, [STATEMENTS[1], STATEMENTS[0]], EPSILON, FAILURE, seed)
         assert found == 1

@@ -23,6 +23,7 @@ from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certified_epsilon, certify, power
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -64,7 +65,9 @@ class Case:
 
         def run(number: int) -> Outcome:
             seed = (2 * number + side).to_bytes(32, "big")
-            outcome = Equilibrium().run(self.setting, plan, histogram, workloads, seed, lambda *_: None)
+            outcome = Equilibrium().run(
+                self.setting, plan, DenseCounts(histogram), workloads, seed, lambda *_: None
+            )
             told = [outcome.answers[name] for name in self.viewers]
             # Bounds coarsely: a bound that a test's noise gave is hardly ever seen twice.
             answers = ((*a.values.tolist(), *a.methods.tolist(), *(a.bounds >> 38).tolist()) for a in told)

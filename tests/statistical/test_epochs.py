@@ -30,11 +30,12 @@ from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_alone
 from equipoise_lab.audit.clopper_pearson import Sampler, certify
 from equipoise_server.conversion import delta_of_rho, epsilon_of_rho
+from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.epochs.cost import Session, analyst_parts, data_parts
+from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs, pulls
+from equipoise_server.mechanisms.epochs.question import LinearQuestion, Question, Scale
 from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
-from equipoise_server.mechanisms.online_private.cost import Session, analyst_parts, data_parts
-from equipoise_server.mechanisms.online_private.epochs import EpochParameters, Epochs, pulls
-from equipoise_server.mechanisms.online_private.question import LinearQuestion, Question, Scale
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -66,7 +67,7 @@ class DataCase:
     def questions(self, histogram: tuple[int, ...]) -> list[Question | None]:
         data, records = np.array(histogram, dtype=np.int64), sum(histogram)
         asked = [masks_workload([mask], self.universe) if mask else TABLE for mask in self.masks]
-        return [LinearQuestion(statement, data, records) for statement in asked]
+        return [LinearQuestion(statement, DenseCounts(data), records) for statement in asked]
 
     @cache  # noqa: B019
     def laws(self, kind: Kind = EnumeratedEpochs, played: EpochParameters | None = None) -> list[tuple[Law, Law]]:
@@ -206,7 +207,7 @@ EVERYWHERE = masks_workload([0b1111], 4)  # never positive
 def analyst_questions(first: int, others: int, empty: int = 0) -> list[Question | None]:
     """Slot 0 holds one of the two statements that pull apart, one that is never positive (2), or nothing (3)."""
     asked = [[*PULLING, EVERYWHERE, None][first], *([COMMON] * others), *([None] * empty)]
-    return [None if each is None else LinearQuestion(each, DATA, int(DATA.sum())) for each in asked]
+    return [None if each is None else LinearQuestion(each, DenseCounts(DATA), int(DATA.sum())) for each in asked]
 
 
 def analyst_parameters(**changed: object) -> EpochParameters:

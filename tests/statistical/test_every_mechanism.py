@@ -21,6 +21,7 @@ from equipoise.model.results import NO_BOUND
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_lab.audit.empirical import Finding, audited, claim_of
 from equipoise_lab.audit.neighbours import Instance
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
@@ -47,7 +48,9 @@ def largest_errors(
     largest, broken = np.zeros(rounds), 0
     for number in range(rounds):
         seed = number.to_bytes(32)
-        outcome = mechanism.run(setting, plan, histogram, workloads, seed, lambda *_: None)
+        outcome = mechanism.run(
+            setting, plan, DenseCounts(histogram, setting.attributes), workloads, seed, lambda *_: None
+        )
         beyond = False
         for analyst, answers in outcome.answers.items():
             certified = answers.bounds != NO_BOUND

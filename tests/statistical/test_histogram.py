@@ -18,9 +18,12 @@ from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms import calibration
-from equipoise_server.mechanisms import histogram as histogram_module
-from equipoise_server.mechanisms.histogram import Histogram, HistogramParameters
+from equipoise_server.mechanisms.histogram import mechanism as histogram_mechanism
+from equipoise_server.mechanisms.histogram import plan as histogram_plan
+from equipoise_server.mechanisms.histogram.mechanism import Histogram
+from equipoise_server.mechanisms.histogram.plan import HistogramParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
 from equipoise_server.mechanisms.weighted_noise_tail import sum_reach
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
@@ -57,7 +60,7 @@ def cells_law(setting: PublicParameters, plan: Plan, histogram: Counts) -> Law:
 
         with enumerated(choices, REACH), pytest.MonkeyPatch.context() as patches:
             patches.setattr(CompiledWorkload, "counts", spy)
-            Histogram().run(setting, plan, histogram, {"b": CELL}, SEED, lambda *_: None)
+            Histogram().run(setting, plan, DenseCounts(histogram), {"b": CELL}, SEED, lambda *_: None)
         return tuple(seen[0].tolist())
 
     return dict(every_run(program))
@@ -129,7 +132,8 @@ def with_law(patches: pytest.MonkeyPatch, change: Callable[[int], int], scale: F
         assert isinstance(law, DiscreteGaussian)
         return DiscreteGaussian(law.variance * scale**2)
 
-    patches.setattr(histogram_module, "noise_distribution", other)
+    for module in (histogram_plan, histogram_mechanism):
+        patches.setattr(module, "noise_distribution", other)
 
 
 def column_norm(patches: pytest.MonkeyPatch) -> None:
@@ -185,7 +189,9 @@ def rounds_beyond_the_promise(mask: int) -> int:
     plan, histogram = Histogram().plan(setting), np.full(64, 10, dtype=np.int64)
     truth, beyond = asked.counts(histogram) / 640, 0
     for seed in range(ROUNDS):
-        outcome = Histogram().run(setting, plan, histogram, {"a": asked}, seed.to_bytes(32), lambda *_: None)
+        outcome = Histogram().run(
+            setting, plan, DenseCounts(histogram), {"a": asked}, seed.to_bytes(32), lambda *_: None
+        )
         beyond += abs(outcome.answers["a"].values[0] / 2**GRID_BITS - truth[0]) > plan.error_bound
     return int(beyond)
 
@@ -205,5 +211,7 @@ def test_a_query_on_everybody_is_answered_exactly() -> None:
     setting = replace(SETTING, shares=(Share("a", 1, 1),))
     plan, asked = Histogram().plan(setting), {"a": masks_workload([3], 2)}
     for seed in range(8):
-        outcome = Histogram().run(setting, plan, np.array([1, 2]), asked, seed.to_bytes(32), lambda *_: None)
+        outcome = Histogram().run(
+            setting, plan, DenseCounts(np.array([1, 2])), asked, seed.to_bytes(32), lambda *_: None
+        )
         assert outcome.answers["a"].values.tolist() == [1 << GRID_BITS]

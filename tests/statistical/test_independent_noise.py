@@ -21,8 +21,13 @@ from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms import calibration, independent_noise
-from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE, IndependentNoise, NoiseParameters
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms import calibration
+from equipoise_server.mechanisms.independent_noise import mechanism as noise_mechanism
+from equipoise_server.mechanisms.independent_noise import plan as noise_plan
+from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, LAPLACE, IndependentNoise
+from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -95,7 +100,9 @@ def analysts_get_noise_of_their_own(mechanism: IndependentNoise) -> bool:
     plan, seen = mechanism.plan(setting), []
     for number in range(16):
         seed = number.to_bytes(32)
-        outcome = mechanism.run(setting, plan, np.array([1, 2]), {"a": CELL, "b": CELL}, seed, lambda *_: None)
+        outcome = mechanism.run(
+            setting, plan, DenseCounts(np.array([1, 2])), {"a": CELL, "b": CELL}, seed, lambda *_: None
+        )
         seen.append(outcome.answers["a"].values[0] == outcome.answers["b"].values[0])
     return not all(seen)
 
@@ -164,7 +171,8 @@ def scaled_noise(patches: pytest.MonkeyPatch) -> None:
         assert isinstance(law, DiscreteGaussian)
         return DiscreteGaussian(law.variance * 81 / 100)
 
-    patches.setattr(independent_noise, "noise_distribution", smaller)
+    for module in (noise_plan, noise_mechanism):
+        patches.setattr(module, "noise_distribution", smaller)
 
 
 def realised_charge(patches: pytest.MonkeyPatch) -> None:
@@ -175,7 +183,7 @@ def realised_charge(patches: pytest.MonkeyPatch) -> None:
         cost = charge_of(parts)  # type: ignore[arg-type]
         return Cost(cost.rho * 2 // 3, cost.epsilon * 2 // 3, cost.delta)
 
-    patches.setattr(independent_noise, "charge_of", smaller)
+    patches.setattr(noise_plan, "charge_of", smaller)
 
 
 def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:
@@ -186,7 +194,7 @@ def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:
         mechanism: IndependentNoise,
         setting: PublicParameters,
         plan: Plan,
-        histogram: Histogram,
+        data: Counts,
         workloads: dict[str, CompiledWorkload],
         seed: bytes,
         progress: Progress,
@@ -194,7 +202,7 @@ def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:
         asked = sum(workload.l1_sensitivity for workload in workloads.values())
         parameters = replace(NoiseParameters.from_json(plan.parameters), l1_sensitivity=asked)
         plan = replace(plan, parameters=parameters.to_json())
-        return run(mechanism, setting, plan, histogram, workloads, seed, progress)
+        return run(mechanism, setting, plan, data, workloads, seed, progress)
 
     patches.setattr(IndependentNoise, "run", calibrated)
 
@@ -207,7 +215,7 @@ def reused_stream(patches: pytest.MonkeyPatch) -> None:
         def derive(seed: bytes, *labels: str) -> KeyedStream:
             return KeyedStream.derive(seed, labels[0])
 
-    patches.setattr(independent_noise, "KeyedStream", Forgetful)
+    patches.setattr(noise_mechanism, "KeyedStream", Forgetful)
 
 
 MUTANTS: list[tuple[Callable[[IndependentNoise], bool], Switch]] = [

@@ -42,6 +42,7 @@ from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import compile_statistic
 from equipoise_lab.audit.clopper_pearson import Outcome, certify
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity import database_question
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity, LowSensitivityParameters
@@ -165,7 +166,7 @@ SETTING = PublicParameters(
 
 
 def played(plan: Plan, histogram: NDArray[np.int64], run: int) -> Outcome:
-    session = MECHANISM.start(SETTING, plan, histogram, run.to_bytes(32, "big"))
+    session = MECHANISM.start(SETTING, plan, DenseCounts(histogram), run.to_bytes(32, "big"))
     answers = [session.answer(slot, MOVED) for slot in range(2)]
     # Which side of the middle each lies on, and how it was answered.
     return tuple((int(each.values[0]) >> 39, int(each.methods[0])) for each in answers)

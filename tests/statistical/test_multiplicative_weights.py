@@ -19,7 +19,12 @@ from equipoise.accounting import charge_of, exponential_mechanism_rho
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms import hypothesis as hypothesis_module
+from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.multiplicative_weights.mechanism import MultiplicativeWeights, learn
+from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters, data_parts
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.private_weights import (
     answer_scores,
@@ -27,10 +32,6 @@ from equipoise_server.mechanisms.repair.private_weights import (
     selection_exponents,
     selection_step,
 )
-from equipoise_server.mechanisms.weights import hypothesis as hypothesis_module
-from equipoise_server.mechanisms.weights.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.weights.mechanism import MultiplicativeWeights, learn
-from equipoise_server.mechanisms.weights.plan import WeightsParameters, data_parts
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import exponential_law
@@ -179,7 +180,9 @@ def test_the_proven_error_is_useful_for_many_records_and_holds() -> None:
     unforced = WeightsParameters.from_json(MultiplicativeWeights().plan(replace(setting, options={})).parameters)
     assert unforced.proven < 0.2 * 2**GRID_BITS
     assert unforced.rounds > 24
-    outcome = MultiplicativeWeights().run(setting, plan, histogram, {"a": workload}, bytes(32), lambda *_: None)
+    outcome = MultiplicativeWeights().run(
+        setting, plan, DenseCounts(histogram), {"a": workload}, bytes(32), lambda *_: None
+    )
     answers = outcome.answers["a"]
     errors = np.abs(answers.values / 2.0**GRID_BITS - workload.counts(histogram) / 10**6)
     assert errors.max() <= answers.bounds.max() / 2.0**GRID_BITS <= plan.error_bound
@@ -190,7 +193,7 @@ def test_where_the_test_certifies_too_little_the_mean_hypothesis_is_delivered_wi
     setting, workload, histogram = many_conditions()
     parameters = WeightsParameters.from_json(MultiplicativeWeights().plan(setting).parameters)
     stream = KeyedStream.derive(bytes(32), "test")
-    answers = learn(replace(parameters, margin=10**6 << 16), workload, histogram, 10**6, stream)
+    answers = learn(replace(parameters, margin=10**6 << 16), workload, DenseCounts(histogram), 10**6, stream)
     assert set(answers.bounds.tolist()) == {parameters.proven}
     errors = np.abs(answers.values / 2.0**GRID_BITS - workload.counts(histogram) / 10**6)
     assert errors.max() <= parameters.proven / 2.0**GRID_BITS

@@ -16,6 +16,7 @@ from statistical.mutants_online import CASES, DELTA, MUTANTS, ONLINE, Case, Chec
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certify
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.online.interface import play
@@ -46,7 +47,7 @@ def samplers(each: Case, plan: Plan) -> tuple[Sampler, Sampler]:
     def sampler(side: int) -> Sampler:
         def run(number: int) -> Outcome:
             seed = (2 * number + side).to_bytes(32, "big")
-            told = play(ONLINE, each.setting, plan, each.histogram(side), asked, seed, lambda *_: None)
+            told = play(ONLINE, each.setting, plan, DenseCounts(each.histogram(side)), asked, seed, lambda *_: None)
             answers = told.answers["a"]
             return ((*answers.methods.tolist(), *answers.values.tolist()),)
 

@@ -21,6 +21,7 @@ from statistical.exact_sparse_vector import exact_law, pattern_law
 from statistical.pipeline_instances import UNIVERSE, WORST_DATA, Instance, data_use, used
 
 from equipoise.errors import EquipoiseError
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.mechanisms.sparse_vector import SparseVector
@@ -131,7 +132,12 @@ def test_what_runs_has_the_enumerated_law(play: str, audit_size: AuditSize) -> N
     seen: Counter[tuple[int, ...]] = Counter()
     for run in range(2 * audit_size.runs):
         outcome = Equilibrium().run(
-            setting, plan, instance.histograms[0], asked, run.to_bytes(32, "big"), lambda phase, done, total: None
+            setting,
+            plan,
+            DenseCounts(instance.histograms[0]),
+            asked,
+            run.to_bytes(32, "big"),
+            lambda phase, done, total: None,
         )
         key = outcome.synopsis.tolist()
         for answers in outcome.answers.values():

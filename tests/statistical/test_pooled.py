@@ -26,6 +26,7 @@ from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certify
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.pooled import demand, measured, mechanism, plan
 from equipoise_server.mechanisms.pooled.measured import measure
@@ -95,7 +96,7 @@ def test_everything_that_others_see_of_an_analyst_keeps_to_its_charge(unit: str)
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 def test_nothing_but_the_tables_sees_the_data(unit: str) -> None:
     one, other = moved_record(unit)
-    tables = measure(one.histogram, (2, 2), one.parameters.rhos((1, 1)), SEED)
+    tables = measure(DenseCounts(one.histogram, (2, 2)), one.parameters.rhos((1, 1)), SEED)
     with patch.object(mechanism, "measure", lambda *_: tables):
         assert released(one, ("a", "b")) == released(other, ("a", "b"))
 
@@ -110,7 +111,12 @@ def test_nothing_but_the_votes_sees_what_others_ask(unit: str) -> None:
 def released(played: Round, viewers: tuple[str, ...]) -> list[list[int]]:
     """All that a run shows to viewers."""
     outcome = mechanism.Pooled().run(
-        played.setting, played.plan, played.histogram, played.workloads, SEED, lambda *_: None
+        played.setting,
+        played.plan,
+        DenseCounts(played.histogram, played.setting.attributes),
+        played.workloads,
+        SEED,
+        lambda *_: None,
     )
     columns = [outcome.synopsis.tolist()]
     for name in viewers:
@@ -126,7 +132,7 @@ def every_demand_is_covered() -> bool:
     """The plan's charge is at least the cost of the tables that any votes lead to."""
     one, _ = moved_record("query")
     for votes in [(0, 0), (1, 0), (3, 2), (1000, 1), (-50, 40)]:
-        tables = measure(one.histogram, (2, 2), one.parameters.rhos(votes), SEED)
+        tables = measure(DenseCounts(one.histogram, (2, 2)), one.parameters.rhos(votes), SEED)
         if tables_rho(table.variance for table in tables) * RHO_UNIT > one.plan.data_cost.rho:
             return False
     return True
@@ -252,7 +258,12 @@ def sampler(played: Round, viewers: tuple[str, ...], side: int) -> Sampler:
     def run(number: int) -> Outcome:
         seed = (2 * number + side).to_bytes(32, "big")
         outcome = mechanism.Pooled().run(
-            played.setting, played.plan, played.histogram, played.workloads, seed, lambda *_: None
+            played.setting,
+            played.plan,
+            DenseCounts(played.histogram, played.setting.attributes),
+            played.workloads,
+            seed,
+            lambda *_: None,
         )
         told = [outcome.answers[name] for name in viewers]
         return (
@@ -286,7 +297,12 @@ def test_rounds_break_their_bounds_no_more_often_than_beta(unit: str) -> None:
     broken = {1.0: 0, 0.25: 0}
     for number in range(200):
         outcome = mechanism.Pooled().run(
-            played.setting, played.plan, played.histogram, played.workloads, number.to_bytes(32), lambda *_: None
+            played.setting,
+            played.plan,
+            DenseCounts(played.histogram, played.setting.attributes),
+            played.workloads,
+            number.to_bytes(32),
+            lambda *_: None,
         )
         for part in broken:
             held = True

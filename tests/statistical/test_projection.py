@@ -21,12 +21,14 @@ from equipoise.model.rounds import Share
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise_server.mechanisms import projection
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.calibration import noise_distribution
-from equipoise_server.mechanisms.independent_noise import GAUSSIAN, NoiseParameters, noisy_counts
+from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, noisy_counts
+from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, Outcome, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
-from equipoise_server.mechanisms.projection import METHOD, Projection, project
+from equipoise_server.mechanisms.projection import mechanism
+from equipoise_server.mechanisms.projection.mechanism import METHOD, Projection, project
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 RECORDS = 3
@@ -78,8 +80,8 @@ def a_record_shows_no_more_than_is_charged() -> bool:
     parameters, histogram, asked = NoiseParameters.from_json(plan.parameters), np.array([1, 2]), {"a": TABLE}
     for number in range(8):
         seed = number.to_bytes(32)
-        noisy = noisy_counts(SETTING, parameters, histogram, asked, seed, lambda *_: None)["a"]
-        outcome = Projection().run(SETTING, plan, histogram, asked, seed, lambda *_: None)
+        noisy = noisy_counts(SETTING, parameters, DenseCounts(histogram), asked, seed, lambda *_: None)["a"]
+        outcome = Projection().run(SETTING, plan, DenseCounts(histogram), asked, seed, lambda *_: None)
         if outcome.answers["a"].values.tolist() != project(parameters, TABLE, noisy, SETTING).values.tolist():
             return False
     return all(keeps_to(Pair.of(law, near), cost) for law, near in pairwise(laws))
@@ -93,9 +95,9 @@ def rounds(count: int) -> list[tuple[Outcome, NDArray[np.float64], NDArray[np.fl
         histogram = choose.multinomial(1500, choose.dirichlet(np.full(36, 0.3))).astype(np.int64)
         setting = tables_setting()
         plan, asked, seed = Projection().plan(setting), {"a": TABLES}, number.to_bytes(32)
-        outcome = Projection().run(setting, plan, histogram, asked, seed, lambda *_: None)
+        outcome = Projection().run(setting, plan, DenseCounts(histogram), asked, seed, lambda *_: None)
         parameters = NoiseParameters.from_json(plan.parameters)
-        noisy = noisy_counts(setting, parameters, histogram, asked, seed, lambda *_: None)["a"]
+        noisy = noisy_counts(setting, parameters, DenseCounts(histogram), asked, seed, lambda *_: None)["a"]
         seen.append((outcome, noisy / 1500, TABLES.counts(histogram) / 1500))
     return seen
 
@@ -192,10 +194,10 @@ def test_noisy_counts_that_no_distribution_is_near_are_delivered_as_they_are() -
 def without_noise(patches: pytest.MonkeyPatch) -> None:
     """What is fitted are the true counts."""
     patches.setattr(
-        projection,
+        mechanism,
         "noisy_counts",
-        lambda setting, parameters, histogram, workloads, seed, progress: {
-            name: own.counts(histogram) for name, own in workloads.items()
+        lambda setting, parameters, data, workloads, seed, progress: {
+            name: data.count(own) for name, own in workloads.items()
         },
     )
 

@@ -44,3 +44,9 @@ def rounded_up(amount: float | Fraction, unit: int) -> int:
     if not (0 <= amount < math.inf):
         raise ValueError(f"a cost must be finite and not negative, not {amount}")
     return math.ceil(Fraction(amount) * unit)
+
+
+def float_above(amount: Fraction) -> float:
+    """The next double that is not below `amount`; above 0 where `amount` is. Raises `OverflowError` beyond them."""
+    nearest = float(amount)
+    return nearest if nearest >= amount else math.nextafter(nearest, math.inf)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from equipoise.accounting.cost import DELTA_UNIT, RHO_UNIT, Cost, rounded_up
+from equipoise.accounting.cost import DELTA_UNIT, RHO_UNIT, Cost, float_above, rounded_up
 from equipoise.accounting.game import BinomialMixture
 from equipoise.accounting.renyi import mixture_divergence
 from equipoise.accounting.repair import pure_rho
@@ -110,7 +110,7 @@ class Mixture:
 
     def divergence(self, order: Fraction) -> tuple[Fraction, Fraction]:
         """As `renyi.mixture_curve` proves it; never an exception."""
-        mixture = BinomialMixture(self.trials, float(self.probability), float(self.rho_of_one))
+        mixture = BinomialMixture(self.trials, float_above(self.probability), float_above(self.rho_of_one))
         return Fraction(mixture_divergence(mixture, float(order))), Fraction(0)
 
 
@@ -205,11 +205,19 @@ def events_to_json(mechanism: str, parts: Iterable[PrivacyEvent]) -> str:
 
 
 def events_from_json(text: str) -> tuple[PrivacyEvent, ...]:
-    """The parts that `events_to_json` wrote. Raises ValueError where the text is something else."""
+    """Read the parts that `events_to_json` wrote.
+
+    Raises:
+        ValueError: the text is another, even if it means the same: two readers might take it for different charges.
+    """
     try:
-        return tuple(_part(event) for event in json.loads(text)["events"])
+        fields = json.loads(text)
+        parts = tuple(_part(event) for event in fields["events"])
+        if events_to_json(fields["mechanism"], parts) != text:
+            raise ValueError("events: not as a charge is written")
     except (KeyError, TypeError, ArithmeticError, RecursionError) as problem:
         raise ValueError("events: not what a charge is made of") from problem
+    return parts
 
 
 def _fields(part: PrivacyEvent) -> dict[str, object]:

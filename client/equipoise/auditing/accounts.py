@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from equipoise.accounting import Cost, PrivacyEvent, charge_at, charge_of, events_from_json
+from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, PrivacyEvent, charge_at, charge_of, events_from_json
 from equipoise.errors import VerificationFailed
-from equipoise.model.accounts import Budget, JournalEntry
-from equipoise.verification.conversion import epsilon_of, fits
+from equipoise.model.accounts import Budget, Counted, JournalEntry
+from equipoise.verification.conversion import epsilon_of, fits, limits_of
 from equipoise.verification.pairs import pairs_hold
 
 SUM, WORST = "sum", "worst"  # every round adds; only the worst counts, as a unit lives in one round
@@ -56,6 +56,20 @@ class Account:
         """What counts, at the cap's delta; 0 where there is nothing."""
         some = self.totals - {Cost()}
         return max((epsilon_of(each, self.cap.delta, self.order) for each in some), default=0.0)
+
+    @property
+    def counted(self) -> Counted:
+        """What counts, of the two limits that follow from cap and order; where rounds do not add, nothing does."""
+        if self.order is None:
+            return Counted()
+        divergence, delta = limits_of(self.cap.epsilon, self.cap.delta, self.order)
+        return Counted(
+            order=self.order,
+            divergence=self.committed.divergence / RHO_UNIT,
+            max_divergence=divergence,
+            delta=self.committed.delta / DELTA_UNIT,
+            max_delta=delta,
+        )
 
     def holds(self, total: Cost) -> bool:
         """Whether a total stays within the cap."""

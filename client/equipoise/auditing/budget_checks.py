@@ -95,5 +95,6 @@ def _require_room(moment: Moment, totals: Iterable[Cost]) -> None:
             reached = epsilon_of(total, account.cap.delta, account.order)
             raise VerificationFailed(
                 f"entry {entry.sequence} of the budget journal takes {account.name} to epsilon {reached:.6g} "
-                f"at delta {account.cap.delta:g}, beyond its cap of {account.cap.epsilon:g}"
+                f"at delta {account.cap.delta:g}, beyond its cap of {account.cap.epsilon:g}: "
+                f"{account.counted.in_words}"
             )

@@ -1,12 +1,15 @@
 """An account's charges for anybody's accountant: named parts, each with its proven guarantee, as one JSON object.
 
-    {"version": 3, "account": ..., "composition": "sum" | "worst", "cap": {"epsilon": ..., "delta": ...},
-     "order": ..., "sums": [[{"round": ..., "state": ..., "mechanism": ..., "events": [...]}, ...], ...]}
+    {"version": 4, "account": ..., "composition": "sum" | "worst", "cap": {"epsilon": ..., "delta": ...},
+     "order": ..., "divergence": ..., "max_divergence": ..., "delta": ..., "max_delta": ...,
+     "sums": [[{"round": ..., "state": ..., "mechanism": ..., "events": [...]}, ...], ...]}
 
 Charges within one of the `sums` compose; the account's total is the largest of them, as for composition "worst"
 every protected unit lives in one round only. `order`: for composition "sum" the Renyi order at which the account
-counts, for good; null for "worst", where each round is converted by itself, at its best order. `state`: "reserved",
-"spent" or "written off"; each counts. An event is one of these, with fractions as `numerator/denominator`:
+counts, for good; null for "worst", where each round is converted by itself, at the order that suits it best. With
+an order, `divergence` and `delta` are what counts, and `max_divergence` and `max_delta` the two limits, each held
+for itself; without one they are 0. `state`: "reserved", "spent" or "written off"; each counts. An event is one of
+these, with fractions as `numerator/denominator`:
 
     {"event": "ZCDpEvent", "name": ..., "rho": ..., "times": ...}     that many mechanisms, each rho-zCDP
     {"event": "pure", "name": ..., "epsilon": ..., "times": ...}      each epsilon-DP, so (epsilon^2 / 2)-zCDP
@@ -18,7 +21,7 @@ counts, for good; null for "worst", where each round is converted by itself, at 
                                         the rest, or what the pair counts where that is less
     {"event": "renyi", "name": ..., "order": ..., "bound": ...}       a Renyi divergence at that order
 
-`docs/mechanisms.md` has a script that adds them up with `dp_accounting`.
+`docs/mechanisms/equilibrium.md` has a script that adds them up with `dp_accounting`.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ from equipoise.auditing.accounts import SUM, Accounts, Charge
 from equipoise.errors import DataLoss, NotFound
 from equipoise.model.accounts import JournalEntry
 
-VERSION = 3
+VERSION = 4
 
 
 def exported(account: str, history: Iterable[JournalEntry]) -> dict[str, Any]:
@@ -62,7 +65,7 @@ def exported(account: str, history: Iterable[JournalEntry]) -> dict[str, Any]:
     live = [_written_off(cost, made.order) for cost in made.lost]
     live += [_charge(round_id, charge) for round_id, charge in made.charges.items() if charge.state != "released"]
     sums = [live] if made.composition == SUM else [[charge] for charge in live]
-    fields = {"composition": made.composition, "cap": asdict(made.cap), "order": made.order, "sums": sums}
+    fields = {"composition": made.composition, "cap": asdict(made.cap), **asdict(made.counted), "sums": sums}
     return {"version": VERSION, "account": account, **fields}
 
 

@@ -6,16 +6,17 @@ Neither says what analysts may not know of one another, such as who asked anythi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from equipoise.auditing.accounts import SUM, Account
+from equipoise.auditing.accounts import Account
 from equipoise.auditing.rounds import RecordedRound
 from equipoise.auditing.verify import NOT_CHECKED, Audit, Outcome
 from equipoise.model.times import from_microseconds
 from equipoise.records.items import SESSION, SealItem
 
-VERSION = 1
+VERSION = 2
 
 
 def as_json(audit: Audit) -> dict[str, Any]:
@@ -68,9 +69,10 @@ def as_markdown(audit: Audit) -> str:
         ),
         "## Budgets",
         "Epsilon bounds what anybody can learn: about one person in the table (accounts `data/...`), or about one "
-        "analyst's questions (accounts `analyst/...`). All is at the cap's delta; spent includes reserved.",
+        "analyst's questions (accounts `analyst/...`). All is at the cap's delta; spent includes reserved. Where "
+        "rounds add, what is counted stays within both limits, each for itself: that makes the cap hold.",
         _table(
-            ("account", "spent", "of a cap of", "delta", "charges", "rounds"),
+            ("account", "spent", "of a cap of", "delta", "charges", "counted"),
             map(_account_row, audit.standing),
         ),
         "## Rounds",
@@ -112,8 +114,8 @@ def _account(account: Account) -> dict[str, Any]:
     return {
         "account": account.name,
         "composition": account.composition,
-        "order": account.order,
         "cap": account.cap,
+        **asdict(account.counted),
         "committed_epsilon": account.committed_epsilon,
         "charges": [
             {"round": round_id, "state": charge.state, "mechanism": charge.mechanism, "cost": charge.cost}
@@ -125,7 +127,6 @@ def _account(account: Account) -> dict[str, Any]:
 
 def _account_row(account: Account) -> Sequence[object]:
     live = sum(charge.state != "released" for charge in account.charges.values())
-    how = "add up" if account.composition == SUM else "the worst counts"
     delta = f"{account.cap.delta:g}"
     return (
         f"`{account.name}`",
@@ -133,7 +134,7 @@ def _account_row(account: Account) -> Sequence[object]:
         f"{account.cap.epsilon:g}",
         delta,
         live,
-        how,
+        account.counted.in_words,
     )
 
 

@@ -71,9 +71,9 @@ class Operator:
 
         The caps are the most that all rounds together may cost the people in the table, and any analyst. Accounts
         to which rounds add count divergences at these Renyi orders (0: the usual one of the cap), which cannot be
-        changed later. Where another dataset, also a retired one, has the same table, `new_budgets` must say that
-        its records get budgets of their own besides; that is journaled. Raises `InvalidArgument` with counts per
-        attribute where the table does not fit the schema.
+        changed later. Where another dataset, also a retired one, has the same table, or one that a restored store
+        has lost may have it, `new_budgets` must say that its records get budgets of their own besides; that is
+        journaled. Raises `InvalidArgument` with counts per attribute where the table does not fit the schema.
         """
         request = operator_pb2.RegisterDatasetRequest(
             name=name,

@@ -26,9 +26,9 @@ def show_budgets(
 ) -> None:
     """Show both ledgers of a table: what the people in it and each analyst have spent, and their caps.
 
-    "committed" is what is spent or reserved by rounds that are sealed. Epsilons are at the cap's delta. "counts"
-    says at which Renyi order rounds add, how much divergence is committed, and the most; or that only the worst
-    round counts.
+    "committed" is what is spent or reserved by rounds that are sealed. Epsilons are at the cap's delta. "counted"
+    says how much divergence and how much delta is committed where rounds add, of which limits, and at which Renyi
+    order; or that only the worst round counts. A round must fit within both limits.
     """
     with Operator.from_profile(profile) as operator:
         found = list(operator.accounts(dataset))
@@ -53,7 +53,7 @@ def history(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: A
 def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """Write an account's charges as JSON, part by part, for another accountant such as dp_accounting.
 
-    docs/mechanisms.md has ten lines that add them up again.
+    docs/mechanisms/equilibrium.md has ten lines that add them up again.
     """
     with Operator.from_profile(profile) as operator:
         found = exported(account, operator.account_history(account))
@@ -87,12 +87,6 @@ def set_cap(
 def print_accounts(found: list[Account]) -> None:
     """A line for each account."""
     print_table(
-        ("account", "spent", "committed", "cap", "counts"),
-        ((each.name, pair(each.spent), pair(each.committed), pair(each.cap), _counts(each)) for each in found),
+        ("account", "spent", "committed", "cap", "counted"),
+        ((each.name, pair(each.spent), pair(each.committed), pair(each.cap), each.in_words) for each in found),
     )
-
-
-def _counts(account: Account) -> str:
-    if account.order is None:
-        return "the worst round"
-    return f"at Renyi order {account.order:g}: {account.divergence:.4g} of {account.max_divergence:.4g}"

@@ -43,7 +43,7 @@ def register(
         bool,
         typer.Option(
             "--new-budgets",
-            help="The table is another dataset's, too: give its records budgets besides.",
+            help="The table is, or may be, another dataset's, too: give its records budgets besides.",
         ),
     ] = False,
     request_id: RequestId = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from equipoise.accounting import Cost
 
@@ -16,21 +17,55 @@ class Budget:
     delta: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """What is counted where rounds add, and the two limits, each of which is held for itself.
+
+    `order`: the Renyi order at which the account counts, fixed with both limits when it was opened. None: rounds do
+    not add, only the worst one counts.
+    """
+
+    order: float | None = None
+    divergence: float = 0.0
+    max_divergence: float = 0.0
+    delta: float = 0.0
+    max_delta: float = 0.0
+
+    @property
+    def in_words(self) -> str:
+        """Divergence and delta, each of its limit, and the order, as every command, page and refusal says it."""
+        if self.order is None:
+            return "only the worst round counts"
+        divergence = f"divergence {counted_digits(self.divergence)} of {left_digits(self.max_divergence)}"
+        delta = f"delta {counted_digits(self.delta)} of {left_digits(self.max_delta)}"
+        return f"{divergence} and {delta} at Renyi order {self.order:g}"
+
+
 @dataclass(frozen=True)
-class Account:
+class Account(Counted):
     """A budget account: its cap, what is spent, and what is spent or reserved, all at the cap's delta.
 
-    `order`: the Renyi order at which it counts what rounds add, for good: a `divergence` of at most
-    `max_divergence` is spent or reserved. None: rounds do not add, only the worst one counts.
+    What is counted is spent or reserved.
     """
 
     name: str
     cap: Budget
     spent: Budget
     committed: Budget
-    order: float | None = None
-    divergence: float = 0.0
-    max_divergence: float = 0.0
+
+
+@dataclass(frozen=True)
+class AccountCharge(Counted):
+    """What one round counts on one account, in the account's own way.
+
+    `budget`: what the round alone means as a pair at the cap's delta. `refusal`: of a plan, why the account does
+    not admit the round now; empty where it does, and of a round that is open.
+    """
+
+    account: str
+    cap: Budget
+    budget: Budget
+    refusal: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,3 +87,17 @@ class JournalEntry:
     cost: Cost
     events: str
     digest: bytes
+
+
+def counted_digits(amount: float) -> str:
+    """Write an amount that counts in six digits that are not below it."""
+    return _six_digits(amount, ROUND_CEILING)
+
+
+def left_digits(amount: float) -> str:
+    """Write a limit, or what is left of it, in six digits that are not above it."""
+    return _six_digits(amount, ROUND_FLOOR)
+
+
+def _six_digits(amount: float, rounding: str) -> str:
+    return f"{float(Context(prec=6, rounding=rounding).create_decimal(Decimal(repr(amount)))):g}"

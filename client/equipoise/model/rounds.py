@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from equipoise.accounting import Cost
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import AccountCharge, Budget
 
 
 class RoundState(StrEnum):
@@ -120,11 +120,19 @@ class PlanNumbers:
 class Plan(PlanNumbers):
     """A plan with its costs also as pairs, at the deltas of the round's budgets.
 
-    `analyst_budget` is None in a session that does not protect its analysts from one another.
+    `analyst_budget` is None in a session that does not protect its analysts from one another. `charges`: what the
+    round counts on its accounts: the data's first, then one of its analysts', on each of which it counts alike; of
+    a plan, the first that refuses it, if any does.
     """
 
     data_budget: Budget
     analyst_budget: Budget | None
+    charges: tuple[AccountCharge, ...] = ()
+
+    @property
+    def refusal(self) -> str:
+        """Why the accounts do not admit the round that was planned; empty where they do."""
+        return next((charge.refusal for charge in self.charges if charge.refusal), "")
 
 
 @dataclass(frozen=True)

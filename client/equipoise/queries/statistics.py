@@ -47,10 +47,9 @@ class Databases:
     counts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, sizes: tuple[int, ...], histogram: NDArray[np.int64]) -> Databases:
-        """The single database with this int64[|X|] histogram, of at least one record."""
-        cells = np.flatnonzero(histogram)
-        return cls(sizes, np.zeros(1, dtype=np.int64), cells, histogram[cells])
+    def of(cls, sizes: tuple[int, ...], cells: NDArray[np.int64], counts: NDArray[np.int64]) -> Databases:
+        """The single database with so many records in each of these different cells, of at least one record."""
+        return cls(sizes, np.zeros(1, dtype=np.int64), cells, counts)
 
     @cached_property
     def records(self) -> NDArray[np.int64]:

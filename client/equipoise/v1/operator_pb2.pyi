@@ -46,8 +46,8 @@ class RegisterDatasetRequest(_message.Message):
     analyst_order: _builtins.float
     """The same for every analyst's account to which rounds add: those of unit = analyst."""
     new_budgets: _builtins.bool
-    """Said where another dataset has the same table, retired or not: its records get budgets of their own beside those,
-    and the journal says so. Without it the table is refused.
+    """Said where another dataset has the same table, retired or not, or one that a restored store has lost may have it:
+    its records get budgets of their own beside those, and the journal says so. Without it the table is refused.
     """
     @_builtins.property
     def schema(self) -> _types_pb2.Schema:

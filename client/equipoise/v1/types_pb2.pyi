@@ -802,6 +802,7 @@ class Plan(_message.Message):
     MAX_UNCERTIFIED_FIELD_NUMBER: _builtins.int
     SECONDS_FIELD_NUMBER: _builtins.int
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
+    CHARGES_FIELD_NUMBER: _builtins.int
     mechanism: _builtins.str
     """The mechanism's name, such as "equilibrium"."""
     parameters: _builtins.str
@@ -830,6 +831,12 @@ class Plan(_message.Message):
     def analyst_budget(self) -> Global___Budget:
         """The analysts' pair."""
 
+    @_builtins.property
+    def charges(self) -> _containers.RepeatedCompositeFieldContainer[Global___AccountCharge]:
+        """What the round counts on its accounts: the data's first, then one of its analysts', on each of which it counts
+        alike; of a plan, the first that refuses it, if any does.
+        """
+
     def __init__(
         self,
         *,
@@ -843,14 +850,75 @@ class Plan(_message.Message):
         max_uncertified: _builtins.int = ...,
         seconds: _builtins.float = ...,
         memory_bytes: _builtins.int = ...,
+        charges: _abc.Iterable[Global___AccountCharge] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "analyst_cost", b"analyst_cost", "data_budget", b"data_budget", "data_cost", b"data_cost"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "analyst_cost", b"analyst_cost", "data_budget", b"data_budget", "data_cost", b"data_cost", "error_bound", b"error_bound", "max_uncertified", b"max_uncertified", "mechanism", b"mechanism", "memory_bytes", b"memory_bytes", "parameters", b"parameters", "seconds", b"seconds"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "analyst_cost", b"analyst_cost", "charges", b"charges", "data_budget", b"data_budget", "data_cost", b"data_cost", "error_bound", b"error_bound", "max_uncertified", b"max_uncertified", "mechanism", b"mechanism", "memory_bytes", b"memory_bytes", "parameters", b"parameters", "seconds", b"seconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Plan: _TypeAlias = Plan  # noqa: Y015
+
+@_typing.final
+class AccountCharge(_message.Message):
+    """What one round counts on one account, in the account's own way, and the account's limits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCOUNT_FIELD_NUMBER: _builtins.int
+    CAP_FIELD_NUMBER: _builtins.int
+    BUDGET_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    DIVERGENCE_FIELD_NUMBER: _builtins.int
+    MAX_DIVERGENCE_FIELD_NUMBER: _builtins.int
+    DELTA_FIELD_NUMBER: _builtins.int
+    MAX_DELTA_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    account: _builtins.str
+    """The account's name."""
+    order: _builtins.float
+    """The Renyi order at which the account counts what rounds add, for good; not set where only the worst round counts."""
+    divergence: _builtins.float
+    """The Renyi divergence that the round counts, at that order."""
+    max_divergence: _builtins.float
+    """The account's limit of divergence."""
+    delta: _builtins.float
+    """The delta that the round counts beside it."""
+    max_delta: _builtins.float
+    """The account's limit of delta, held for itself."""
+    refusal: _builtins.str
+    """Of a plan, why the account does not admit the round now; empty where it does, and of a round that is open."""
+    @_builtins.property
+    def cap(self) -> Global___Budget:
+        """The account's cap."""
+
+    @_builtins.property
+    def budget(self) -> Global___Budget:
+        """What the round alone means as a pair at the cap's delta."""
+
+    def __init__(
+        self,
+        *,
+        account: _builtins.str = ...,
+        cap: Global___Budget | None = ...,
+        budget: Global___Budget | None = ...,
+        order: _builtins.float | None = ...,
+        divergence: _builtins.float = ...,
+        max_divergence: _builtins.float = ...,
+        delta: _builtins.float = ...,
+        max_delta: _builtins.float = ...,
+        refusal: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_order", b"_order", "budget", b"budget", "cap", b"cap", "order", b"order"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_order", b"_order", "account", b"account", "budget", b"budget", "cap", b"cap", "delta", b"delta", "divergence", b"divergence", "max_delta", b"max_delta", "max_divergence", b"max_divergence", "order", b"order", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__order: _TypeAlias = _typing.Literal["order"]  # noqa: Y015
+    _WhichOneofArgType__order: _TypeAlias = _typing.Literal["_order", b"_order"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__order) -> _WhichOneofReturnType__order | None: ...
+
+Global___AccountCharge: _TypeAlias = AccountCharge  # noqa: Y015
 
 @_typing.final
 class Progress(_message.Message):
@@ -1233,6 +1301,8 @@ class Account(_message.Message):
     ORDER_FIELD_NUMBER: _builtins.int
     DIVERGENCE_FIELD_NUMBER: _builtins.int
     MAX_DIVERGENCE_FIELD_NUMBER: _builtins.int
+    DELTA_FIELD_NUMBER: _builtins.int
+    MAX_DELTA_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The account's name."""
     order: _builtins.float
@@ -1240,7 +1310,11 @@ class Account(_message.Message):
     divergence: _builtins.float
     """The Renyi divergence that is spent or reserved, at that order."""
     max_divergence: _builtins.float
-    """The most that the cap allows of it."""
+    """The account's limit of divergence, fixed by its cap and its order."""
+    delta: _builtins.float
+    """The delta that is spent or reserved beside the divergence."""
+    max_delta: _builtins.float
+    """The account's limit of delta, held for itself: half of the cap's."""
     @_builtins.property
     def cap(self) -> Global___Budget:
         """The cap."""
@@ -1263,10 +1337,12 @@ class Account(_message.Message):
         order: _builtins.float | None = ...,
         divergence: _builtins.float = ...,
         max_divergence: _builtins.float = ...,
+        delta: _builtins.float = ...,
+        max_delta: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_order", b"_order", "cap", b"cap", "committed", b"committed", "order", b"order", "spent", b"spent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_order", b"_order", "cap", b"cap", "committed", b"committed", "divergence", b"divergence", "max_divergence", b"max_divergence", "name", b"name", "order", b"order", "spent", b"spent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_order", b"_order", "cap", b"cap", "committed", b"committed", "delta", b"delta", "divergence", b"divergence", "max_delta", b"max_delta", "max_divergence", b"max_divergence", "name", b"name", "order", b"order", "spent", b"spent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__order: _TypeAlias = _typing.Literal["order"]  # noqa: Y015
     _WhichOneofArgType__order: _TypeAlias = _typing.Literal["_order", b"_order"]  # noqa: Y015

@@ -17,6 +17,7 @@ from equipoise.records.items import NOTHING_CHARGED
 from equipoise.records.proven_round import ProvenRound
 from equipoise.records.record import CELL_BYTES, stream_digest, synopsis_digest
 from equipoise.results import Results
+from equipoise.verification.conversion import TOLERANCE, epsilon_of
 from equipoise.verification.pairs import pairs_hold
 from equipoise.wire.results import chunk_from_bytes
 
@@ -151,6 +152,9 @@ def _expected_charge(proven: ProvenRound) -> Cost:
         raise VerificationFailed("a round has no budget for its analysts")
     if (proven.round.analyst_cost is None) != (proven.round.analyst_budget is None):
         raise VerificationFailed("a session that does not protect its analysts has a budget for them, or a cost")
+    budget = proven.round.analyst_budget
+    if budget is not None and not epsilon_of(announced, budget.delta, None) <= budget.epsilon * (1 + TOLERANCE):
+        raise VerificationFailed(f"the announced cost, {_shown(announced)}, is beyond the budget for analysts")
     order = proven.round.analyst_order
     if (order is None) is not (proven.round.unit == "query"):
         raise VerificationFailed("rounds add on accounts of unit = analyst, at an order, and on no others")

@@ -42,6 +42,17 @@ def epsilon_of(cost: Cost, delta: float, order: float | None) -> float:
     return _epsilon_at(order, cost.divergence / RHO_UNIT, left)
 
 
+def limits_of(epsilon: float, delta: float, order: float) -> tuple[float, float]:
+    """The limits that a cap sets at an order: the largest divergence, and half of the cap's delta.
+
+    The divergence is the largest for which either theorem above gives the cap's epsilon at the other half.
+    """
+    half = in_units(delta, DELTA_UNIT) // 2
+    rest = delta - half / DELTA_UNIT
+    by_order = epsilon - math.log1p(-1 / order) + math.log(rest * order) / (order - 1)
+    return max(by_order, -math.log1p(-(rest**2))), half / DELTA_UNIT
+
+
 def fits(total: Cost, epsilon: float, delta: float, order: float | None) -> bool:
     """Whether a total, or without an order what one round costs by itself, stays within a cap.
 

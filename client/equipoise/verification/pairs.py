@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -29,6 +28,7 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import ORDERS as CURVE_ORDERS
 from equipoise.accounting import BinomialMixture, Mixture, PrivacyEvent, ThresholdTests, threshold_tests_curve
+from equipoise.accounting.cost import float_above
 from equipoise.verification.conversion import ORDERS, TOLERANCE
 
 FAR = 700.0  # nats: what is as improbable as e^-700 counts as delta 1
@@ -54,7 +54,7 @@ def pair_holds(part: Mixture | ThresholdTests) -> bool:
             curve = threshold_tests_curve(float(part.test_epsilon), part.positives, float(part.answer_rho))
             least = float(least_delta(np.array(CURVE_ORDERS), np.array(curve.divergences), epsilon))
         else:
-            made = BinomialMixture(part.trials, _above(part.probability), _above(part.rho_of_one))
+            made = BinomialMixture(part.trials, float_above(part.probability), float_above(part.rho_of_one))
             least = mixture_delta(made, epsilon)
     except OverflowError:
         return False
@@ -117,9 +117,3 @@ def _binomial(mixture: BinomialMixture) -> tuple[NDArray[np.float64], NDArray[np
     starts = np.arange(0, len(numbers), -(-len(numbers) // BLOCKS))
     beyond = ((first > 0) + (last < trials)) * math.exp(-FAR)
     return np.add.reduceat(weights, starts) / weights.sum(), np.append(numbers[starts[1:] - 1], last), beyond
-
-
-def _above(amount: Fraction) -> float:
-    """Round to a double that is not below."""
-    nearest = float(amount)
-    return nearest if nearest >= amount else math.nextafter(nearest, math.inf)

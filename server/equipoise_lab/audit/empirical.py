@@ -129,6 +129,6 @@ def _made(
     run, given, made = mechanism(plan.mechanism).run, pair.inputs[side], list[RunStatistics]()
     for done in range(2 * runs):
         progress(f"{pair.side}: running", 2 * side * runs + done, 4 * runs)
-        released = run(instance.setting, plan, given.histogram, given.workloads, seeds(), lambda *_: None)
+        released = run(instance.setting, plan, given.data, given.workloads, seeds(), lambda *_: None)
         made.append(seen(released, pair.viewers, pair.margin))
     return made

@@ -21,6 +21,8 @@ from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
 
 NAMES = "abcdefgh"
@@ -33,9 +35,9 @@ _SIZES = re.compile(r"[1-9][0-9]{0,3}(x[1-9][0-9]{0,3})*", re.ASCII)
 
 @dataclass(frozen=True)
 class Input:
-    """The private input of a run: the histogram int64[|X|] and every analyst's workload."""
+    """The private input of a run: the table and every analyst's workload."""
 
-    histogram: NDArray[np.int64]
+    data: Counts
     workloads: Mapping[str, CompiledWorkload]
 
 
@@ -135,7 +137,7 @@ class Instance:
         for there in (stay + self.records % 2, stay + self.records % 2 - 1):
             histogram = np.zeros(last + 1, dtype=np.int64)
             histogram[0], histogram[last] = there, self.records - there
-            tables.append(histogram)
+            tables.append(DenseCounts(histogram, self.sizes))
         asked = self._all_ask(self._kept)
         margin = np.zeros(last + 1, dtype=np.int64)
         margin[0], margin[last] = 1, -1
@@ -170,14 +172,14 @@ class Instance:
         )
 
     @cached_property
-    def _far_from_even(self) -> NDArray[np.int64]:
+    def _far_from_even(self) -> Counts:
         """Records of which as many satisfy what is asked before as after: all, or with one attribute half."""
         histogram = np.zeros(self.schema.universe_size, dtype=np.int64)
         if len(self.sizes) > 1:
             histogram[0] = self.records
         else:
             histogram[0], histogram[1] = self.records - self.records // 2, self.records // 2
-        return histogram
+        return DenseCounts(histogram, self.sizes)
 
     @property
     def _kept(self) -> Among:

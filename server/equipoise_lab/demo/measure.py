@@ -22,7 +22,8 @@ from equipoise.results import UNIT
 from equipoise_lab.demo.play import DATA_BUDGET, Played, Workloads
 from equipoise_lab.demo.table import SCHEMA
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.source import load_counts
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_uniform_guess
 from equipoise_server.mechanisms.interface import PublicParameters
 
@@ -63,10 +64,10 @@ class Measured:
 
 def measure(played: Played, workloads: Workloads, table: Path) -> Measured:
     """Compares every answer with the table."""
-    loaded = load_histogram(table, SCHEMA)
+    data = load_counts(table, SCHEMA)
     compiled = {airline: compile_workload(asked, SCHEMA) for airline, asked in workloads.items()}
     together = concatenate(list(compiled.values()))
-    truth = together.counts(loaded.histogram) / loaded.records
+    truth = data.count(together) / data.records
     ends = np.cumsum([each.query_count for each in compiled.values()])
     own_truth = dict(zip(compiled, np.split(truth, ends[:-1]), strict=True))
     uniform = together.counts(np.ones(SCHEMA.universe_size, dtype=np.int64)) / SCHEMA.universe_size
@@ -75,13 +76,13 @@ def measure(played: Played, workloads: Workloads, table: Path) -> Measured:
     delivered = np.concatenate([played.results[airline].values for airline in compiled])
     return Measured(
         rows=tuple(_row(airline, played, own_truth[airline]) for airline in compiled),
-        records=loaded.records,
+        records=data.records,
         uniform=_largest(uniform, truth),
         synopsis=_largest(synopsis, truth),
-        uniform_repaired=_largest(_repaired_guess(played.detail, loaded.histogram, compiled), truth),
+        uniform_repaired=_largest(_repaired_guess(played.detail, data, compiled), truth),
         delivered=_largest(delivered, truth),
         mean_error=float(np.mean(np.abs(delivered - truth))),
-        gaussian=gaussian_error(together, truth, loaded.records),
+        gaussian=gaussian_error(together, truth, data.records),
     )
 
 
@@ -108,14 +109,14 @@ def _largest(answers: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
 
 
 def _repaired_guess(
-    detail: RoundDetail, histogram: NDArray[np.int64], compiled: Mapping[str, CompiledWorkload]
+    detail: RoundDetail, data: Counts, compiled: Mapping[str, CompiledWorkload]
 ) -> NDArray[np.float64]:
     """The uniform guess after the round's own repair, with noise of its own: the round's seed is the server's."""
     terms = detail.round.terms
     if terms.analyst_budget is None:
         raise ValueError("nothing is repaired in a session without protection of analysts")
     setting = PublicParameters(
-        records=int(histogram.sum()),
+        records=data.records,
         universe_size=SCHEMA.universe_size,
         shares=terms.shares,
         unit=terms.unit,
@@ -124,7 +125,7 @@ def _repaired_guess(
         beta=terms.beta,
         options={},
     )
-    answers = repair_uniform_guess(setting, detail.plan, histogram, compiled, secrets.token_bytes(32))
+    answers = repair_uniform_guess(setting, detail.plan, data, compiled, secrets.token_bytes(32))
     return np.concatenate([answers[airline].values for airline in compiled]) * UNIT
 
 

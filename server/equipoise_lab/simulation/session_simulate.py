@@ -93,7 +93,7 @@ def simulate_session(task: SessionTask, request: Request, begun: Begun) -> Sessi
         seed = request.seed + number
         progress = begun(number)
         start = time.perf_counter()
-        outcome = play(mechanism, setting, plan, task.histogram, asked, seed_bytes(seed), progress)
+        outcome = play(mechanism, setting, plan, task.data, asked, seed_bytes(seed), progress)
         seconds = time.perf_counter() - start
         runs.append(_measured(task, truth, [outcome.answers[analyst] for analyst in asked], seed, seconds))
     return SessionReport(

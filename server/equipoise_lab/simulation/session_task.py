@@ -14,28 +14,30 @@ from equipoise.model.rounds import Share
 from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import Statement
-from equipoise.queries.statistics import CompiledStatistic, Databases
+from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement, compile_statement
 from equipoise_lab.simulation.task import in_option, read_statements, read_text
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.source import load_counts
 from equipoise_server.mechanisms.interface import GRID_BITS
+from equipoise_server.mechanisms.low_sensitivity.database_question import database_of
 
 
 @dataclass(frozen=True)
 class SessionTask:
-    """A table as counts over the universe, int64[|X|], and every analyst's statements in the order of asking.
+    """A table, and every analyst's statements in the order of asking.
 
     Analysts ask by turns: the first statement of each, then the second of each who has one, and so on.
     """
 
     schema: Schema
-    histogram: NDArray[np.int64]
+    data: Counts
     statements: Mapping[str, tuple[CompiledStatement, ...]]
 
     @property
     def records(self) -> int:
         """The number of records."""
-        return int(self.histogram.sum())
+        return self.data.records
 
     @property
     def shares(self) -> tuple[Share, ...]:
@@ -71,8 +73,8 @@ class SessionTask:
 
     def _truth(self, statement: CompiledStatement) -> NDArray[np.float64]:
         if isinstance(statement, CompiledStatistic):
-            return statement.values(Databases.of(self.schema.sizes, self.histogram)) / 2.0**GRID_BITS
-        return statement.counts(self.histogram) / self.records
+            return statement.values(database_of(self.schema.sizes, self.data)) / 2.0**GRID_BITS
+        return self.data.count(statement) / self.records
 
 
 def load_session_task(table: Path, schema_file: Path, workloads: Sequence[str]) -> SessionTask:
@@ -85,8 +87,8 @@ def load_session_task(table: Path, schema_file: Path, workloads: Sequence[str]) 
             for place, each in enumerate(workloads, start=1)
         },
     )
-    loaded = in_option("--table", lambda: load_histogram(table, schema))
-    return SessionTask(schema, loaded.histogram, statements)
+    data = in_option("--table", lambda: load_counts(table, schema))
+    return SessionTask(schema, data, statements)
 
 
 def compiled(statements: Sequence[Statement], schema: Schema) -> tuple[CompiledStatement, ...]:

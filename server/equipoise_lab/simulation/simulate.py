@@ -65,13 +65,13 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
         raise in_words_of_options(error, request.option_of_field) from None
     run = mechanism(plan.mechanism).run
     together = task.together
-    truth = together.counts(task.histogram) / task.records
+    truth = task.data.count(together) / task.records
     runs = []
     for number in range(request.repeat):
         seed = request.seed + number
         progress = begun(number)
         start = time.perf_counter()
-        outcome = run(setting, plan, task.histogram, task.workloads, seed_bytes(seed), progress)
+        outcome = run(setting, plan, task.data, task.workloads, seed_bytes(seed), progress)
         seconds = time.perf_counter() - start
         outcome = replace(outcome, answers={analyst: outcome.answers[analyst] for analyst in task.workloads})
         runs.append(measure_run(together, truth, outcome, seed, seconds))

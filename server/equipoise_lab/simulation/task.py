@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import Share
@@ -20,7 +19,8 @@ from equipoise.queries.statements_file import statements_from_json
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_lab.simulation.demand import draw_demand
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.source import load_counts
 
 MARGINALS = "marginals:"
 DEFAULT_ANALYSTS = 10
@@ -35,28 +35,26 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Task:
-    """A table as counts over the universe, int64[|X|], and the workload and the public share of every analyst."""
+    """A table, and the workload and the public share of every analyst."""
 
     schema: Schema
-    histogram: NDArray[np.int64]
+    data: Counts
     workloads: Mapping[str, CompiledWorkload]
     shares: tuple[Share, ...]
 
     @classmethod
-    def filling_shares(
-        cls, schema: Schema, histogram: NDArray[np.int64], workloads: Mapping[str, CompiledWorkload]
-    ) -> Task:
+    def filling_shares(cls, schema: Schema, data: Counts, workloads: Mapping[str, CompiledWorkload]) -> Task:
         """A task whose analysts use up what they may ask, with what their workloads come to declared."""
         shares = (
             Share(analyst, own.statement_count, own.query_count, own.l1_sensitivity, own.support)
             for analyst, own in workloads.items()
         )
-        return cls(schema, histogram, workloads, tuple(shares))
+        return cls(schema, data, workloads, tuple(shares))
 
     @property
     def records(self) -> int:
         """The number of records."""
-        return int(self.histogram.sum())
+        return self.data.records
 
     @property
     def together(self) -> CompiledWorkload:
@@ -82,13 +80,13 @@ def load_task(table: Path, schema_file: Path, workload: str, analysts: Analysts)
     """Reads everything. Raises `InvalidArgument` naming the option that is wrong."""
     schema = in_option("--schema", lambda: Schema.from_json(read_text(schema_file)))
     statements = in_option("--workload", lambda: read_statements(workload, schema))
-    loaded = in_option("--table", lambda: load_histogram(table, schema))
+    data = in_option("--table", lambda: load_counts(table, schema))
     if analysts.tables_each is None:
         dealt = deal(statements, analysts.count)
         own = in_option(
             "--workload", lambda: {name: compile_workload(asked, schema) for name, asked in dealt.items()}
         )
-        return Task.filling_shares(schema, loaded.histogram, own)
+        return Task.filling_shares(schema, data, own)
     whole = in_option("--workload", lambda: compile_workload(statements, schema))
     share = share_of_each(whole, analysts)
     count = DEFAULT_ANALYSTS if analysts.count is None else analysts.count
@@ -97,7 +95,7 @@ def load_task(table: Path, schema_file: Path, workload: str, analysts: Analysts)
         f"analyst-{place}": compile_workload([statements[number] for number in each], schema)
         for place, each in enumerate(numbers, start=1)
     }
-    return Task(schema, loaded.histogram, drawn, tuple(replace(share, analyst=name) for name in drawn))
+    return Task(schema, data, drawn, tuple(replace(share, analyst=name) for name in drawn))
 
 
 def share_of_each(whole: CompiledWorkload, analysts: Analysts) -> Share:

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from sqlalchemy import func, select
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import Clock, system_clock
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.storage.tables import datasets, identities, rounds
 from equipoise_server.transparency.log import check_log
@@ -72,17 +71,12 @@ def count_table(table: Path, schema_file: Path) -> TableCounts:
     schema = Schema.from_json(text)
     if not table.is_file():
         raise InvalidArgument(str(table), "there is no such file")
-    loaded = load_histogram(table, schema)
-    cube = loaded.histogram.reshape(schema.sizes)
-    axes = range(len(schema.sizes))
-    counts = {
-        attribute.name: dict(
-            zip(
-                attribute.categories,
-                np.sum(cube, axis=tuple(axis for axis in axes if axis != own)).tolist(),
-                strict=True,
-            )
-        )
-        for own, attribute in enumerate(schema.attributes)
+    data = load_counts(table, schema)
+    tables = {
+        axis: counts.tolist() for (axis,), counts in data.marginals((axis,) for axis in range(len(schema.sizes)))
     }
-    return TableCounts(schema.universe_size, loaded.records, counts)
+    counts = {
+        attribute.name: dict(zip(attribute.categories, tables[axis], strict=True))
+        for axis, attribute in enumerate(schema.attributes)
+    }
+    return TableCounts(schema.universe_size, data.records, counts)

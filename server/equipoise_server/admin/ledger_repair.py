@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,7 @@ def write_off_state(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
         done = write_off_losses(store, deployment.guard, deployment.signer, clock())
     return {
         "finding": done.finding.value,
-        "written_off": [
-            {"account": lost.account, "rho": lost.cost.rho, "epsilon": lost.cost.epsilon, "delta": lost.cost.delta}
-            for lost in done.written_off
-        ],
+        "written_off": [{"account": lost.account, **asdict(lost.cost)} for lost in done.written_off],
         "aborted": done.aborted,
         "lost_records": done.lost_records,
         "new_key": None if done.new_key is None else deployment.signer.verifier(done.new_key).to_text(),

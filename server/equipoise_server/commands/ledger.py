@@ -33,8 +33,9 @@ def write_off(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
     """Repair a store that was restored from an older copy, so that a server starts on it again.
 
     What the copy does not know of is marked as spent, by account and in the journal: exactly where the guard knows
-    it, all that is left where the guard is gone. Every round that has not ended is aborted and charged, because it
-    may have been run in what was lost. Does nothing where nothing is missing.
+    it, all that the guard knows where the copy went another way, all that is left where the guard is gone.
+    Every round that has not ended is aborted and charged, because it may have been run in what was lost. Does
+    nothing where nothing is missing.
     """
     found = write_off_state(state)
     if as_json:
@@ -42,9 +43,8 @@ def write_off(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
         return
     OUT.print(FINDINGS[found["finding"]], highlight=False)
     for lost in found["written_off"]:
-        amounts = (
-            f"rho {lost['rho'] / 1e12:.6g}, epsilon {lost['epsilon'] / 1e12:.6g}, delta {lost['delta'] / 1e18:.3g}"
-        )
+        units = {"divergence": 1e12, "rho": 1e12, "epsilon": 1e12, "delta": 1e18}
+        amounts = ", ".join(f"{name} {lost[name] / unit:.6g}" for name, unit in units.items() if lost[name])
         OUT.print(f"  written off on {lost['account']}: {amounts}", highlight=False, markup=False)
     if found["lost_records"]:
         OUT.print(f"  the log goes on after {found['lost_records']} entries that say that it was cut off")

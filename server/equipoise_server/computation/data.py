@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from equipoise.errors import DataLoss
 from equipoise.queries.schema import Schema
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 
 
 @dataclass(frozen=True)
 class LoadedData:
-    """A table's histogram over the universe, counts int64[universe], and its digest."""
+    """A table that is the registered one, and its digest."""
 
-    histogram: NDArray[np.int64]
+    counts: Counts
     digest: bytes
 
 
@@ -27,10 +25,10 @@ def load_data(table: Path, schema: Schema, records: int, registered: bytes) -> L
 
     Raises `InvalidArgument` for a table that its schema refuses, `DataLoss` for another one.
     """
-    loaded = load_histogram(table, schema)
-    if loaded.records != records:
-        raise DataLoss(f"the table has {loaded.records} records, but {records} when it was registered")
-    digest = data_digest(loaded.histogram)
+    counts = load_counts(table, schema)
+    if counts.records != records:
+        raise DataLoss(f"the table has {counts.records} records, but {records} when it was registered")
+    digest = data_digest(counts)
     if digest != registered:
         raise DataLoss("the table's records are not those that it had when it was registered")
-    return LoadedData(loaded.histogram, digest)
+    return LoadedData(counts, digest)

@@ -10,9 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from equipoise.errors import DataLoss
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_workload
@@ -21,6 +18,7 @@ from equipoise.wire.workloads import workload_from_bytes
 from equipoise_server.computation.data import load_data
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.computation.session import AnswerChain, check_live_answers
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import SESSION_MECHANISMS, mechanism, session_mechanism
@@ -58,7 +56,7 @@ def compute_round(job: Job, progress: Progress) -> Outcome:
     progress("load", 1, 1)
     seed = bound_seed(job.seed, job.audit_nonce, data.digest, job.setting, job.plan)
     if job.plan.mechanism in SESSION_MECHANISMS:
-        return _session(job, schema, data.histogram, seed, progress)
+        return _session(job, schema, data.counts, seed, progress)
     workloads = {}
     for done, (analyst, workload) in enumerate(job.workloads.items()):
         progress("compile", done, len(job.workloads))
@@ -68,14 +66,14 @@ def compute_round(job: Job, progress: Progress) -> Outcome:
         # The round's analysts must not see that nobody has asked: there is a synopsis, of a game without questions.
         workloads[job.setting.shares[0].analyst] = compile_workload((), schema)
     run = mechanism(job.plan.mechanism).run
-    outcome = run(job.setting, job.plan, data.histogram, workloads, seed, progress)
+    outcome = run(job.setting, job.plan, data.counts, workloads, seed, progress)
     return replace(outcome, answers={analyst: outcome.answers[analyst] for analyst in job.workloads})
 
 
-def _session(job: Job, schema: Schema, histogram: NDArray[np.int64], seed: bytes, progress: Progress) -> Outcome:
+def _session(job: Job, schema: Schema, data: Counts, seed: bytes, progress: Progress) -> Outcome:
     asked = {analyst: compile_asked(workload, schema) for analyst, workload in job.workloads.items()}
     played = session_mechanism(job.plan.mechanism)
-    outcome = play(played, job.setting, job.plan, histogram, asked, seed, progress)
+    outcome = play(played, job.setting, job.plan, data, asked, seed, progress)
     for analyst, told in job.told.items():
         if analyst not in asked:
             raise DataLoss("what was asked in the session is not in the store")

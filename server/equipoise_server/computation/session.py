@@ -61,7 +61,7 @@ def start_session(job: SessionJob, schema: Schema) -> Session:
     data = load_data(job.table, schema, job.setting.records, job.data_digest)
     # No auditor adds to the seed of a session, which answers as soon as it is open.
     seed = bound_seed(job.seed, None, data.digest, job.setting, job.plan)
-    return session_mechanism(job.plan.mechanism).start(job.setting, job.plan, data.histogram, seed)
+    return session_mechanism(job.plan.mechanism).start(job.setting, job.plan, data.counts, seed)
 
 
 def answer(session: Session, schema: Schema, questions: Sequence[Question], stops: bool) -> Iterator[Answers]:

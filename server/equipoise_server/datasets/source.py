@@ -20,19 +20,13 @@ from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Attribute, Schema
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.universe import BELOW, MISSING, UNKNOWN, build_histogram, check_universe
 
 CSV_SUFFIXES = (".csv", ".csv.gz")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A table as counts over the universe, int64[|X|], and the number of its records."""
-
-    histogram: NDArray[np.int64]
-    records: int
 
 
 @dataclass(frozen=True)
@@ -45,8 +39,8 @@ class _Relation:
     types: tuple[str, ...]
 
 
-def load_histogram(path: Path, schema: Schema) -> Loaded:
-    """Reads a CSV or Parquet file (by suffix) as a histogram over the schema's universe.
+def load_counts(path: Path, schema: Schema) -> Counts:
+    """Reads a CSV or Parquet file (by suffix) as counts over the schema's universe.
 
     Columns that the schema does not name are ignored. In CSV, empty fields and `NA` are missing. Categories are
     compared as text, also those of integer columns; nothing is trimmed. Raises `InvalidArgument`: "table" where
@@ -68,7 +62,7 @@ def load_histogram(path: Path, schema: Schema) -> Loaded:
         raise InvalidArgument("table", _unreadable(error)) from None
     if not len(counts):
         raise InvalidArgument("table", "has no records")
-    return Loaded(build_histogram(schema, codes, counts), int(counts.sum()))
+    return DenseCounts(build_histogram(schema, codes, counts), schema.sizes)
 
 
 def _connect(path: Path) -> duckdb.DuckDBPyConnection:

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Row, select
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, DataLoss, NotFound
 from equipoise_server.ledger import journal
-from equipoise_server.ledger.caps import Cap, Composition, combined, fits, limits, room_in_words
+from equipoise_server.ledger.caps import Cap, Composition, combined, fits, limits, no_room_in_words
 from equipoise_server.storage.tables import accounts
 
 
@@ -70,11 +70,7 @@ def open_account(
     _check_order(composition, cap)
     if connection.execute(select(accounts.c.name).where(accounts.c.name == name)).first() is not None:
         return
-    lost = _write_offs(connection, name)
-    if any(order != cap.order for order, _ in lost):
-        raise DataLoss(f"what was written off of account {name} was counted at another order than it would be")
-    begun = combined([cost for _, cost in lost], composition, cap)
-    limit = widened(limits(cap), begun)
+    begun = unopened(connection, name, dataset=dataset, composition=composition, cap=cap)
     connection.execute(
         accounts.insert().values(
             name=name,
@@ -83,15 +79,24 @@ def open_account(
             cap_epsilon=cap.epsilon,
             cap_delta=cap.delta,
             renyi_order=cap.order,
-            **columns("limit", limit),
-            **columns("spent", begun),
-            **columns("committed", begun),
+            **columns("limit", begun.limit),
+            **columns("spent", begun.spent),
+            **columns("committed", begun.committed),
         )
     )
     opening = {"cap": {"epsilon": cap.epsilon, "delta": cap.delta}, "composition": composition}
     others = {"beside": list(beside)} if beside else {}
     events = json.dumps(opening | order_field(cap.order) | others)
     journal.append(connection, time, "open-account", account=name, cost=Cost(), events=events)
+
+
+def unopened(connection: Connection, name: str, *, dataset: str, composition: Composition, cap: Cap) -> Account:
+    """An account as it would be opened, with what was written off under its name. Raises `DataLoss` as above."""
+    lost = _write_offs(connection, name)
+    if any(order != cap.order for order, _ in lost):
+        raise DataLoss(f"what was written off of account {name} was counted at another order than it would be")
+    begun = combined([cost for _, cost in lost], composition, cap)
+    return Account(name, dataset, composition, cap, widened(limits(cap), begun), begun, begun)
 
 
 def order_field(order: float | None) -> dict[str, float]:
@@ -114,6 +119,13 @@ def lost_orders(connection: Connection, dataset: str) -> tuple[set[float], set[f
         elif order is not None and held_by and entry.account == analyst_account(dataset, *held_by):
             analysts.add(order)
     return data, analysts
+
+
+def lost_data_accounts(connection: Connection) -> set[str]:
+    """The data accounts on which something was written off, and which have not been opened again since."""
+    written_off = {entry.account for entry in journal.of_action(connection, "write-off")}
+    there = connection.execute(select(accounts.c.name)).scalars()
+    return {name for name in written_off - {*there} if name.startswith(data_account(""))}
 
 
 def account(connection: Connection, name: str, *, locked: bool = False) -> Account:
@@ -175,13 +187,7 @@ def total_with(held: Account, cost: Cost) -> Cost:
     # A write-off may have widened the stored limit, so that the table's CHECK holds: the cap's own limit decides.
     limit = limits(held.cap)
     if not (fits(added, held.cap, limit) and fits(added, held.cap, held.limit)):
-        problem = (
-            f"account {held.name}: this round does not fit under the cap of "
-            f"epsilon {held.cap.epsilon:g} at delta {held.cap.delta:g}"
-        )
-        if held.composition is Composition.SEQUENTIAL:
-            problem += f"; {room_in_words(held.cap, limit, held.committed)}"
-        raise BudgetExhausted(problem)
+        raise BudgetExhausted(f"account {held.name}: {no_room_in_words(held.cap, held.committed, cost)}")
     return combined([held.committed, cost], held.composition, held.cap)
 
 

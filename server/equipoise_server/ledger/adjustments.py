@@ -29,7 +29,17 @@ from equipoise_server.ledger.accounts import (
     total_with,
     widened,
 )
-from equipoise_server.ledger.caps import Cap, Composition, at_order, combined, epsilon_under, fits, limits, worst
+from equipoise_server.ledger.caps import (
+    Cap,
+    Composition,
+    at_order,
+    combined,
+    epsilon_under,
+    fits,
+    limits,
+    saturated,
+    worst,
+)
 from equipoise_server.ledger.charges import live_costs
 from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.ledger.guard_snapshot import Snapshot
@@ -155,10 +165,11 @@ def _at_own_order(known: Cost, order: float | None, cap: Cap) -> Cost:
     if cap.order <= order:
         return Cost(delta=known.delta, divergence=known.divergence)
     epsilon = epsilon_at(known.divergence, order, cap.delta / 4 / OUTWARD) * OUTWARD
-    return Cost(
+    converted = Cost(
         delta=known.delta + math.ceil(cap.delta / 4 * DELTA_UNIT),
         divergence=math.ceil(Fraction(epsilon) * RHO_UNIT),
     )
+    return saturated(converted)
 
 
 def _largest(one: Cost, other: Cost) -> Cost:

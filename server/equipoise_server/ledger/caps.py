@@ -24,13 +24,14 @@ left of the other would be a choice after the fact.)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Context, Decimal
+from dataclasses import astuple, dataclass
+from decimal import ROUND_FLOOR, Decimal
 from enum import StrEnum
 from functools import lru_cache
 
 from equipoise.accounting import DELTA_UNIT, ORDERS, OUTWARD, RHO_UNIT, Cost
 from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Budget, Counted, counted_digits, left_digits
 from equipoise_server.conversion import (
     epsilon_for,
     epsilon_of_divergence,
@@ -39,7 +40,8 @@ from equipoise_server.conversion import (
     largest_rho,
 )
 
-MAX_EPSILON = 1e6  # so that every amount and sum fits a signed 64-bit column
+MAX_EPSILON = 1e6  # so that all that a cap allows is below `MAX_AMOUNT`
+MAX_AMOUNT = 2**63 - 1  # of a signed 64-bit column
 MIN_ROOM = 1 / 100  # of a cap's epsilon must be left for divergences at an order
 
 
@@ -126,17 +128,62 @@ def epsilon_under(cap: Cap, total: Cost) -> float:
     return epsilon_of_divergence(total, cap.order, cap.delta)
 
 
-def room_in_words(cap: Cap, limit: Cost, committed: Cost) -> str:
-    """What still fits on an account to which rounds add: as it counts, and as the epsilon of a round."""
+def counted(cap: Cap, total: Cost) -> Counted:
+    """What counts on an account, of the limits that its cap and its order fix; without an order, nothing adds."""
     if cap.order is None:
-        raise ValueError("without an order nothing is used up")
-    left = max(0, limit.divergence - committed.divergence) / RHO_UNIT
-    delta = max(0, limit.delta - committed.delta) / DELTA_UNIT
-    concentrated, pure = epsilon_of_rho(left / cap.order, cap.delta), max(left, math.sqrt(2 * left / cap.order))
+        return Counted()
+    limit = limits(cap)
+    return Counted(
+        order=cap.order,
+        divergence=total.divergence / RHO_UNIT,
+        max_divergence=limit.divergence / RHO_UNIT,
+        delta=total.delta / DELTA_UNIT,
+        max_delta=limit.delta / DELTA_UNIT,
+    )
+
+
+def pair_of(cap: Cap, total: Cost) -> Budget:
+    """An amount as a pair at the cap's delta; of nothing there is no delta either."""
+    return Budget(epsilon_under(cap, total), cap.delta) if total != Cost() else Budget(0.0, 0.0)
+
+
+def no_room_in_words(cap: Cap, committed: Cost, cost: Cost) -> str:
+    """Why a round does not fit: which limit it exceeds, what it counts, what is counted, what fits, what to do."""
+    held_to = f"the cap of epsilon {cap.epsilon:g} at delta {cap.delta:g}"
+    if cap.order is None:
+        reached = counted_digits(epsilon_under(cap, cost))
+        return (
+            "no budget for this round: only the worst round counts, and by itself this one costs epsilon "
+            f"{reached} at delta {cap.delta:g}, beyond {held_to}. Plan a round that costs less, or raise the cap"
+        )
+    left = _left(cap, committed)
+    divergence, delta = left.divergence / RHO_UNIT, left.delta / DELTA_UNIT
+    beyond, advice = [], []
+    if cost.divergence > left.divergence:
+        beyond.append("the limit of divergence")
+        in_zcdp = epsilon_of_rho(divergence / cap.order, cap.delta)
+        advice.append(
+            f"of less epsilon (charged in zCDP up to {left_digits(in_zcdp)} at delta {cap.delta:g}, "
+            f"pure up to {left_digits(max(divergence, math.sqrt(2 * divergence / cap.order)))})"
+        )
+    if cost.delta > left.delta:
+        beyond.append("the limit of delta")
+        advice.append("that charges less delta")
+    counting = counted_digits(cost.divergence / RHO_UNIT), counted_digits(cost.delta / DELTA_UNIT)
+    fitting = f"divergence {left_digits(divergence)}, delta {left_digits(delta)}"
     return (
-        f"what is left at Renyi order {cap.order:g} is a divergence of {_down(left)} and a delta of "
-        f"{_down(delta)}: a round charged in zCDP fits up to epsilon {_down(concentrated)} at delta {cap.delta:g}, "
-        f"a pure one up to epsilon {_down(pure)}"
+        f"no budget left for this round: it exceeds {' and '.join(beyond) or held_to}. It would count "
+        f"divergence {counting[0]}, delta {counting[1]}. "
+        f"Counted already: {counted(cap, committed).in_words}. Still fits: {fitting}. "
+        f"Plan a round {' and '.join(advice) or 'that costs less'}, or raise {held_to}"
+    )
+
+
+def _left(cap: Cap, committed: Cost) -> Cost:
+    """What both limits of an account still leave: nothing where more was written off than they allow."""
+    limit = limits(cap)
+    return Cost(
+        delta=max(0, limit.delta - committed.delta), divergence=max(0, limit.divergence - committed.divergence)
     )
 
 
@@ -151,14 +198,14 @@ def worst(costs: list[Cost], cap: Cap) -> Cost:
 
 def combined(costs: list[Cost], composition: Composition, cap: Cap) -> Cost:
     """What several costs make up on an account."""
-    return worst(costs, cap) if composition is Composition.PARALLEL else sum(costs, Cost())
+    return worst(costs, cap) if composition is Composition.PARALLEL else saturated(sum(costs, Cost()))
+
+
+def saturated(cost: Cost) -> Cost:
+    """Cut every amount to what a column holds. No cap allows so much, so nothing fits beside one that was cut."""
+    return Cost(*(min(amount, MAX_AMOUNT) for amount in astuple(cost)))
 
 
 def _rounded_down(amount: float, unit: int) -> int:
     """Whole units of the decimal that the operator wrote: 1e-6 is 10^12 units of 10^-18, not one less."""
     return int((Decimal(repr(amount)) * unit).to_integral_value(ROUND_FLOOR))
-
-
-def _down(amount: float) -> str:
-    """Six digits that are not above the amount."""
-    return f"{float(Context(prec=6, rounding=ROUND_FLOOR).create_decimal_from_float(amount)):g}"

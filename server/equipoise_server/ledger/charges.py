@@ -18,7 +18,7 @@ from equipoise.accounting import Cost, charge_at, charge_of, events_from_json
 from equipoise.errors import DataLoss
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import Account, account, change, columns, total_with, written_off
-from equipoise_server.ledger.caps import Composition, combined, worst
+from equipoise_server.ledger.caps import combined
 from equipoise_server.storage.tables import accounts
 from equipoise_server.storage.tables import charges as charges_table
 
@@ -117,11 +117,8 @@ def release(connection: Connection, round_id: str, time: datetime) -> None:
     for charge in _reserved(connection, round_id):
         held = account(connection, charge.account)
         _settle(connection, round_id, charge, "released")
-        total = (
-            worst(live_costs(connection, held), held.cap)
-            if held.composition is Composition.PARALLEL
-            else _difference(held.committed, charge.cost)
-        )
+        # Not less this charge: of a sum that was cut to what a column holds, the rest would be too little.
+        total = combined(live_costs(connection, held), held.composition, held.cap)
         change(connection, held.name, columns("committed", total))
         _record(connection, time, "release", round_id, charge)
 
@@ -198,13 +195,4 @@ def _settle(connection: Connection, round_id: str, charge: Charge, state: str) -
         charges_table.update()
         .where(charges_table.c.round_id == round_id, charges_table.c.account == charge.account)
         .values(state=state)
-    )
-
-
-def _difference(total: Cost, part: Cost) -> Cost:
-    return Cost(
-        total.rho - part.rho,
-        total.epsilon - part.epsilon,
-        total.delta - part.delta,
-        total.divergence - part.divergence,
     )

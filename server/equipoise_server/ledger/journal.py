@@ -20,6 +20,8 @@ from equipoise.model.journal import START, entry_digest, verify
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise_server.storage.tables import journal
 
+PAGE = 1000  # entries that are read at once
+
 
 @dataclass(frozen=True)
 class Head:
@@ -45,9 +47,14 @@ def digest_at(connection: Connection, sequence: int) -> bytes | None:
 
 
 def digests(connection: Connection, after_sequence: int, last_sequence: int) -> Iterator[bytes]:
-    """The digests of the entries after one and up to another, from the oldest."""
+    """The digests of the entries after one and up to another, from the oldest. Raises `DataLoss` for a gap."""
     wanted = (journal.c.sequence > after_sequence) & (journal.c.sequence <= last_sequence)
-    yield from connection.execute(select(journal.c.digest).where(wanted).order_by(journal.c.sequence)).scalars()
+    query = select(journal.c.sequence, journal.c.digest).where(wanted).order_by(journal.c.sequence)
+    with connection.execute(query, execution_options={"yield_per": PAGE}) as found:
+        for expected, row in enumerate(found, after_sequence + 1):
+            if row.sequence != expected:
+                raise DataLoss(f"entry {expected} of the budget journal is missing")
+            yield row.digest
 
 
 def append(
@@ -102,7 +109,7 @@ def of_action(connection: Connection, action: str) -> list[JournalEntry]:
     return [_record(row) for row in rows]
 
 
-def verified(connection: Connection, page_size: int = 1000) -> Iterator[JournalEntry]:
+def verified(connection: Connection, page_size: int = PAGE) -> Iterator[JournalEntry]:
     """The whole stored journal, read page by page and checked. Raises `DataLoss`."""
     digest, sequence = START, 0
     while entries := page(connection, sequence, page_size):

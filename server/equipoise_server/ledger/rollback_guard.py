@@ -158,9 +158,12 @@ class Guard:
             after = 0
             if mark is not None and self.seen.at(mark.sequence) == mark.digest:
                 after = mark.sequence if journal.digest_at(connection, mark.sequence) == mark.digest else 0
+            if after == head.sequence:
+                return
             self.seen.extend(after, journal.digests(connection, after, head.sequence))
         except OSError as error:
             raise Unavailable(f"the guard's {self.seen.path} cannot be written: {error.strerror}") from None
+        reached(CrashPoint.GUARD_DIGESTS_KEPT)
 
     def _write(self, mark: Snapshot) -> None:
         prepared = self.path.with_name(f"{self.path.name}.new")

@@ -38,7 +38,7 @@ class SeenDigests:
         if sequence == 0:
             return START
         try:
-            with self.path.open("rb") as file:
+            with os.fdopen(os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
                 file.seek((sequence - 1) * DIGEST_BYTES)
                 digest = file.read(DIGEST_BYTES)
         except FileNotFoundError:

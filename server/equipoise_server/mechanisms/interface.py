@@ -20,6 +20,7 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import PlanNumbers, Share
 from equipoise.queries import fixed_point
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
 
 GRID_BITS = fixed_point.GRID_BITS  # answers and bounds are published in units of 2^-40
 NO_PARTS = '{"events":[]}'
@@ -113,6 +114,14 @@ class Mechanism(Protocol):
         """What it is called by."""
         ...
 
+    @property
+    def fitted(self) -> bool:
+        """Whether answers are those of a distribution that is fitted, in floats, to what was measured.
+
+        Floats differ between versions of libraries in the last places, so such answers are replayed to a tolerance.
+        """
+        ...
+
     def plan(self, setting: PublicParameters) -> Plan:
         """Parameters, costs and promises from public things. Raises `InvalidArgument` or `BudgetExhausted`."""
         ...
@@ -121,7 +130,7 @@ class Mechanism(Protocol):
         self,
         setting: PublicParameters,
         plan: Plan,
-        histogram: NDArray[np.int64],
+        data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
         progress: Progress,

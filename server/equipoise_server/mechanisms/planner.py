@@ -20,13 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import ClassVar
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.interface import Mechanism, Outcome, Plan, Progress, PublicParameters
@@ -136,6 +135,7 @@ class Auto:
 
     mechanisms: Mapping[str, Mechanism]
     name: str = "auto"
+    fitted: ClassVar[bool] = False  # a round is planned, run and replayed under the name of its own mechanism
 
     def plan(self, setting: PublicParameters) -> Plan:
         """The chosen mechanism's plan, under its own name. Raises where no mechanism can serve the setting."""
@@ -145,13 +145,13 @@ class Auto:
         self,
         setting: PublicParameters,
         plan: Plan,
-        histogram: NDArray[np.int64],
+        data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
         progress: Progress,
     ) -> Outcome:
         """What the plan's own mechanism answers."""
-        return self.mechanisms[plan.mechanism].run(setting, plan, histogram, workloads, seed, progress)
+        return self.mechanisms[plan.mechanism].run(setting, plan, data, workloads, seed, progress)
 
 
 def _candidate(mechanism: Mechanism | SessionMechanism, setting: PublicParameters) -> Candidate:

@@ -7,13 +7,12 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from equipoise.accounting import RHO_UNIT, Cost
 from equipoise.model.accounts import Account, Budget, JournalEntry
 from equipoise.records.codec import REAL, TEXT, Codec, object_codec, optional
 from equipoise.records.public_facts import BUDGET
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.adjustments import set_cap
-from equipoise_server.ledger.caps import Cap, checked_cap, epsilon_under
+from equipoise_server.ledger.caps import checked_cap, counted, pair_of
 from equipoise_server.rounds.store.rounds import read_dataset
 from equipoise_server.rounds.terms.open_charges import pending_costs
 from equipoise_server.storage.idempotency import make_request
@@ -31,6 +30,8 @@ ACCOUNT: Codec[Account] = object_codec(
         "order": ("order", optional(REAL)),
         "divergence": ("divergence", REAL),
         "max_divergence": ("max_divergence", REAL),
+        "delta": ("delta", REAL),
+        "max_delta": ("max_delta", REAL),
     },
 )
 
@@ -82,19 +83,16 @@ class Budgets:
         return self.operations.carry_out(request, work, lambda _, kept: ACCOUNT.from_text(kept, "the account"))
 
 
-def _as_pair(cap: Cap, total: Cost) -> Budget:
-    """An amount at the cap's delta; of nothing there is no delta either."""
-    return Budget(epsilon_under(cap, total), cap.delta) if total != Cost() else Budget(0.0, 0.0)
-
-
 def _converted(account: accounts.Account) -> Account:
-    cap = Budget(account.cap.epsilon, account.cap.delta)
+    cap, counts = Budget(account.cap.epsilon, account.cap.delta), counted(account.cap, account.committed)
     return Account(
         account.name,
         cap,
-        spent=_as_pair(account.cap, account.spent),
-        committed=_as_pair(account.cap, account.committed),
-        order=account.cap.order,
-        divergence=account.committed.divergence / RHO_UNIT,
-        max_divergence=account.limit.divergence / RHO_UNIT,
+        spent=pair_of(account.cap, account.spent),
+        committed=pair_of(account.cap, account.committed),
+        order=counts.order,
+        divergence=counts.divergence,
+        max_divergence=counts.max_divergence,
+        delta=counts.delta,
+        max_delta=counts.max_delta,
     )

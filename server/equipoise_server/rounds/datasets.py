@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import filecmp
 import math
 import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 
 from sqlalchemy import Connection, select
 
-from equipoise.errors import AlreadyExists, InvalidArgument, Unavailable, WrongState
+from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
 from equipoise.model.accounts import Budget
 from equipoise.model.times import to_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.records.public_facts import BUDGET
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.accounts import data_account, lost_orders, open_account
 from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap
+from equipoise_server.rounds.other_budgets import NewTable, other_data_accounts
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.store.rounds import canonical, dataset_record, read_dataset
 from equipoise_server.rounds.store.step_records import dataset_registered
@@ -52,7 +50,8 @@ AT_USUAL_ORDERS = Counting()
 class NewDataset:
     """What an operator registers. `source` is relative to the data directory.
 
-    `new_budgets`: the operator knows that another dataset has the same table, and that its records get new budgets.
+    `new_budgets`: the operator knows that another dataset has the same table, or one that was lost may have it, and
+    that its records get new budgets.
     """
 
     name: str
@@ -101,7 +100,8 @@ class Datasets:
         """Register a table of the data directory: its number of records is public from now on.
 
         `counting`: at which orders its accounts count, for good. `new_budgets`: said where another dataset has the
-        same table. Raises `InvalidArgument` (also where the schema refuses records), `AlreadyExists`.
+        same table, or one that was lost may have it. Raises `InvalidArgument` (also where the schema refuses
+        records), `AlreadyExists`.
         """
         new = NewDataset(name, source, schema, data_cap, analyst_cap, counting, new_budgets)
         request = new.request(f"operator/{caller}", request_id)
@@ -113,17 +113,17 @@ class Datasets:
             _counted_cap("analyst", analyst_cap, counting.analyst_order),
         )
         path = self.table(source)
-        loaded = load_histogram(path, schema)
-        if loaded.records == 0:
+        counts = load_counts(path, schema)
+        if counts.records == 0:
             raise InvalidArgument("table", "has no records")
-        digest = data_digest(loaded.histogram)
+        digest = data_digest(counts)
+        table = NewTable(path, digest, self.directory)
         # Files are compared before it is this request's turn to write.
-        alike = cache(lambda source: _same_table(path, self.directory / source))
         with self.operations.store.read() as connection:
-            _with_table(connection, alike)
+            table.datasets(connection)
 
         def work(connection: Connection, now: datetime) -> str:
-            _insert(connection, new, loaded.records, caps, alike, now)
+            _insert(connection, new, counts.records, caps, table, now)
             dataset_registered(connection, read_dataset(connection, name), digest, now)
             return name
 
@@ -171,22 +171,14 @@ def _insert(
     new: NewDataset,
     records: int,
     caps: tuple[Cap, Cap],
-    alike: Callable[[str], bool],
+    table: NewTable,
     now: datetime,
 ) -> None:
     """Write the dataset, and open the account of its data. `caps`: of the data, and of every analyst."""
     data_cap, analyst_cap = caps
     if connection.execute(select(datasets.c.name).where(datasets.c.name == new.name)).first():
         raise AlreadyExists(f"a dataset named {new.name!r} is registered already")
-    others = _with_table(connection, alike)
-    if others and not new.new_budgets:
-        raise InvalidArgument(
-            "new_budgets",
-            f"must be set, as this is the table of the dataset {others[0]!r} already: with it (--new-budgets) "
-            "the same records get budgets of their own, beside what is spent there, and that is journaled",
-        )
-    if new.new_budgets and not others:
-        raise InvalidArgument("new_budgets", "must not be set, as no dataset has this table yet")
+    beside = other_data_accounts(connection, new.name, table, new_budgets=new.new_budgets)
     lost_of_data, lost_of_analysts = lost_orders(connection, new.name)
     _check_lost("data_order", lost_of_data, data_cap)
     _check_lost("analyst_order", lost_of_analysts, analyst_cap)
@@ -209,22 +201,8 @@ def _insert(
         dataset=new.name,
         composition=Composition.SEQUENTIAL,
         cap=data_cap,
-        beside=[data_account(name) for name in others],
+        beside=beside,
     )
-
-
-def _with_table(connection: Connection, alike: Callable[[str], bool]) -> list[str]:
-    """The datasets, also retired ones, whose table is the same: nobody in it forgets what was asked before."""
-    query = select(datasets.c.name, datasets.c.source).order_by(datasets.c.name)
-    return [row.name for row in connection.execute(query) if alike(row.source)]
-
-
-def _same_table(path: Path, other: Path) -> bool:
-    """Whether both are the same file, or have the same bytes. One that is gone cannot be compared."""
-    try:
-        return other.is_file() and (path.samefile(other) or filecmp.cmp(path, other, shallow=False))
-    except OSError as error:
-        raise Unavailable(f"the tables of other datasets cannot be compared: {error.strerror}") from None
 
 
 def _counted_cap(whose: str, budget: Budget, order: float) -> Cap:

@@ -63,6 +63,7 @@ class CrashPoint(StrEnum):
     KEY_COMMITTED = "key committed"  # in force, or retired; the private key of a retired one may be left
     SEED_READ_WRITTEN = "seed read written"  # nobody was given the seed
     SEED_READ_COMMITTED = "seed read committed"  # on record, whether or not the auditor was answered
+    GUARD_DIGESTS_KEPT = "guard digests kept"  # more of them than the guard knows, which say nothing
     GUARD_PREPARED = "guard prepared"  # the guard is behind the journal and the log, which extend it
     GUARD_ADVANCED = "guard advanced"
     WRITE_OFF_WRITTEN = "write-off written"  # the store is still refused

@@ -58,7 +58,7 @@ SEED = bytes(range(32))
 AUDITOR = "/equipoise.v1.AuditorService"
 # These are reached while no server runs, by the command that writes off, in this order; then the guard's.
 OFFLINE = (CrashPoint.WRITE_OFF_WRITTEN, CrashPoint.WRITE_OFF_COMMITTED)
-GUARD = (CrashPoint.GUARD_PREPARED, CrashPoint.GUARD_ADVANCED)
+GUARD = (CrashPoint.GUARD_DIGESTS_KEPT, CrashPoint.GUARD_PREPARED, CrashPoint.GUARD_ADVANCED)
 # And these by commands that exchange keys: unit/app/test_rotating.py crashes there.
 ROTATING = (CrashPoint.KEY_MADE, CrashPoint.KEY_WRITTEN, CrashPoint.KEY_COMMITTED)
 # The command is run once for each of the points, which kills it, and once more; tells how each run ended.

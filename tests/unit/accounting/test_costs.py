@@ -170,6 +170,18 @@ def test_parts_are_charged_once_rounded_up() -> None:
     assert accounting.charge_of(thirds) == Cost(rho=1)
 
 
+def mixture(probability: Fraction, rho_of_one: Fraction) -> accounting.Mixture:
+    return accounting.Mixture("play", 9, probability, rho_of_one, Fraction(1), Fraction(0))
+
+
+def test_a_mixture_whose_numbers_are_below_all_doubles_costs_something() -> None:
+    tiny, half, none = Fraction(1, 10**400), Fraction(1, 2), Fraction(0)
+    for least in (mixture(tiny, half), mixture(half, tiny)):
+        assert accounting.charge_at([least], 5.0).divergence > 0
+    for nothing in (mixture(none, half), mixture(half, none)):
+        assert accounting.charge_at([nothing], 5.0).divergence == 0
+
+
 def test_parts_read_back_and_have_one_spelling() -> None:
     text = accounting.events_to_json("equilibrium", PARTS)
     assert accounting.events_from_json(text) == PARTS
@@ -183,6 +195,12 @@ def test_parts_read_back_and_have_one_spelling() -> None:
         '{"events":[{"event":"ZCDpEvent","name":"game","rho":"-1/9","times":1}]}',
         '{"events":[{"event":"ZCDpEvent","name":"game","rho":0.5,"times":1}]}',
         '{"events":[{"event":"x","name":"y","times":1}]}',
+        text.replace(":", ": ", 1),
+        text.replace('"rho":"1/3000000000000"', '"rho":"2/6000000000000"'),
+        text.replace('"name":"game"', '"name":"game","name":"game"'),
+        text.replace('"name":"game"', '"name":"game","note":1'),
+        text.replace('"events":', '"events":[],"events":'),
+        text[:-1] + ',"note":1}',
         '{"events":[{"event":"ZCDpEvent","name":"game","rho":"5/1","times":0.99}]}',
         '{"events":[{"event":"ZCDpEvent","name":"game","rho":"5/1","times":true}]}',
     ):

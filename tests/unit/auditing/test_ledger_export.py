@@ -11,6 +11,8 @@ from fractions import Fraction
 import pytest
 
 from equipoise.accounting import (
+    DELTA_UNIT,
+    RHO_UNIT,
     ApproximateDpEvent,
     Cost,
     PureDpEvent,
@@ -22,6 +24,7 @@ from equipoise.accounting import (
 from equipoise.auditing.ledger_export import exported
 from equipoise.errors import DataLoss, NotFound, VerificationFailed
 from equipoise.model.accounts import JournalEntry
+from equipoise_server.ledger.caps import Cap, limits
 
 PARTS = (
     ZcdpEvent("game", Fraction(1, 3)),
@@ -61,6 +64,11 @@ def test_what_was_not_given_back_counts_under_the_newest_cap() -> None:
     found = exported("data/t", [opened("sum"), *history(COST, LOST)])
     assert found["cap"] == {"epsilon": 2.0, "delta": 1e-7}
     assert found["order"] == ORDER
+    assert found["divergence"] == (2 * COST.divergence + LOST.divergence) / RHO_UNIT
+    assert found["delta"] == (2 * COST.delta + LOST.delta) / DELTA_UNIT
+    limit = limits(Cap(2.0, 1e-7, ORDER))
+    assert found["max_divergence"] == pytest.approx(limit.divergence / RHO_UNIT, rel=1e-6)
+    assert found["max_delta"] == limit.delta / DELTA_UNIT == 5e-8
     (together,) = found["sums"]
     assert [(each["round"], each["state"]) for each in together] == [
         ("", "written off"),
@@ -81,6 +89,7 @@ def test_where_the_worst_round_counts_nothing_adds() -> None:
         ["reserved"],
     ]
     assert found["order"] is None
+    assert found["divergence"] == found["max_divergence"] == found["delta"] == found["max_delta"] == 0
     lost = {each["event"]: each for each in found["sums"][0][0]["events"]}
     assert Fraction(lost["ZCDpEvent"]["rho"]) == Fraction(5, 10**12)
     assert (Fraction(lost["pair"]["epsilon"]), Fraction(lost["pair"]["delta"])) == (

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from equipoise.queries.schema import Attribute, Schema
-from equipoise_server.datasets import digest
+from equipoise_server.datasets import dense_counts
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 
 SCHEMA = Schema((Attribute("x", ("a", "b", "c")),))
 
@@ -20,19 +21,19 @@ def test_the_bytes_are_those_of_the_documentation() -> None:
     said = b"".join(number.to_bytes(8, "little") for number in (1, 5, 300, 2**40))
     histogram = np.zeros(1000, dtype=np.int64)
     histogram[1], histogram[300] = 5, 2**40
-    assert data_digest(histogram) == hashlib.sha256(b"equipoise data v1\n" + said).digest()
+    assert data_digest(DenseCounts(histogram)) == hashlib.sha256(b"equipoise data v1\n" + said).digest()
 
 
 def test_blocks_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     histogram = np.arange(100)
-    whole = data_digest(histogram)
-    monkeypatch.setattr(digest, "BLOCK", 7)
-    assert data_digest(histogram) == whole
+    whole = data_digest(DenseCounts(histogram))
+    monkeypatch.setattr(dense_counts, "BLOCK", 7)
+    assert data_digest(DenseCounts(histogram)) == whole
 
 
 @pytest.mark.parametrize("other", [[2, 1, 0], [0, 1, 2], [1, 2, 1], [1, 2, 0, 0, 1], [0, 1, 2, 0]])
 def test_every_other_histogram_has_another_digest(other: list[int]) -> None:
-    assert data_digest(np.array([1, 2, 0])) != data_digest(np.array(other))
+    assert data_digest(DenseCounts(np.array([1, 2, 0]))) != data_digest(DenseCounts(np.array(other)))
 
 
 def test_the_order_of_the_rows_does_not_matter_but_one_changed_row_does(tmp_path: Path) -> None:
@@ -41,6 +42,6 @@ def test_the_order_of_the_rows_does_not_matter_but_one_changed_row_does(tmp_path
     for name, rows in tables.items():
         path = tmp_path / f"{name}.csv"
         path.write_text("\n".join(["x", *rows.split()]) + "\n")
-        digests[name] = data_digest(load_histogram(path, SCHEMA).histogram)
+        digests[name] = data_digest(load_counts(path, SCHEMA))
     assert digests["one"] == digests["turned"]
     assert digests["one"] != digests["changed"]

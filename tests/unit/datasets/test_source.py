@@ -14,7 +14,7 @@ import pytest
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Attribute, Schema, bin_labels
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 
 EDGES = (0.0, 0.1, 10.0)
 SCHEMA = Schema(
@@ -33,15 +33,15 @@ def table(path: Path, text: str | bytes) -> Path:
 def labels(path: Path, name: str, *categories: str) -> list[int]:
     """The counts of the categories of one column, with a last one for missing values."""
     schema = Schema((Attribute(name, (*categories, "none"), missing="none"),))
-    return [int(count) for count in load_histogram(path, schema).histogram]
+    return [int(count) for count in load_counts(path, schema).dense()]
 
 
 def test_a_csv_file_becomes_a_histogram(tmp_path: Path) -> None:
     rows = "ignored,delay,code\nx,0,1\nx,0.1,1\nx,,2\nx,NA,2\nx,-7,01\nx,1e9,01\nx,0.0999,01\n"
-    loaded = load_histogram(table(tmp_path / "t.csv", rows), SCHEMA)
-    assert loaded.records == 7
-    assert loaded.histogram.reshape(SCHEMA.sizes).tolist() == [[1, 1, 0], [0, 0, 2], [2, 1, 0]]
-    assert loaded.histogram.dtype == np.int64
+    data = load_counts(table(tmp_path / "t.csv", rows), SCHEMA)
+    assert data.records == 7
+    assert data.dense().reshape(SCHEMA.sizes).tolist() == [[1, 1, 0], [0, 0, 2], [2, 1, 0]]
+    assert data.dense().dtype == np.int64
 
 
 def test_a_parquet_file_becomes_the_same_histogram(tmp_path: Path) -> None:
@@ -50,8 +50,8 @@ def test_a_parquet_file_becomes_the_same_histogram(tmp_path: Path) -> None:
         "code": ["1", "1", "2", "2", "01", "01", "01"],
     }
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
-    loaded = load_histogram(tmp_path / "t.parquet", SCHEMA)
-    assert loaded.histogram.reshape(SCHEMA.sizes).tolist() == [[1, 1, 0], [0, 0, 2], [2, 1, 0]]
+    data = load_counts(tmp_path / "t.parquet", SCHEMA)
+    assert data.dense().reshape(SCHEMA.sizes).tolist() == [[1, 1, 0], [0, 0, 2], [2, 1, 0]]
 
 
 def test_csv_values_are_compared_as_text(tmp_path: Path) -> None:
@@ -80,19 +80,19 @@ def test_bins_hold_numbers_of_every_type(tmp_path: Path, kind: str) -> None:
     pq.write_table(pa.table({"a": pa.array(values).cast(types.get(kind, kind))}), tmp_path / "t.parquet")
     edges = (1.0, 5.0, 10.0)
     schema = Schema((Attribute("a", bin_labels(edges), edges),))
-    assert load_histogram(tmp_path / "t.parquet", schema).histogram.tolist() == [1, 2]
+    assert load_counts(tmp_path / "t.parquet", schema).dense().tolist() == [1, 2]
 
 
 def test_what_is_no_number_is_refused_in_bins(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", "a\n1\none\ninf\n\n9\n")
     schema = Schema((Attribute("a", ("[0, 9)",), (0.0, 9.0)),))
     with pytest.raises(InvalidArgument) as caught:
-        load_histogram(path, schema)
+        load_counts(path, schema)
     assert caught.value.problem == "attribute a: 1 null, 1 not a number, 2 out of range"
     dates = pa.table({"a": pa.array([1, 2], pa.date32())})
     pq.write_table(dates, tmp_path / "t.parquet")
     with pytest.raises(InvalidArgument, match="2 not numbers"):
-        load_histogram(tmp_path / "t.parquet", schema)
+        load_counts(tmp_path / "t.parquet", schema)
 
 
 HOSTILE = [
@@ -119,7 +119,7 @@ def test_names_and_labels_are_never_sql(tmp_path: Path, suffix: str) -> None:
     else:
         pq.write_table(pa.table({name: [name] for name in HOSTILE}), path)
     schema = Schema(tuple(Attribute(name, ("other", name)) for name in HOSTILE))
-    histogram = load_histogram(path, schema).histogram
+    histogram = load_counts(path, schema).dense()
     assert histogram.sum() == histogram[-1] == 1
 
 
@@ -153,7 +153,7 @@ def test_forms_of_csv(tmp_path: Path) -> None:
     schema = Schema(
         (Attribute("b", ("1", "2", "3")), Attribute("a", ('x, "y"', "#no comment"), unknown="#no comment"))
     )
-    assert load_histogram(path, schema).histogram.tolist() == [1, 0, 0, 1, 0, 1]
+    assert load_counts(path, schema).dense().tolist() == [1, 0, 0, 1, 0, 1]
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
     assert labels(tmp_path / "t.csv.gz", "b", "1", "2", "3") == [1, 1, 1, 0]
 
@@ -219,4 +219,4 @@ def test_urls_are_no_paths() -> None:
 def test_the_universe_is_checked_before_the_file_is_read() -> None:
     digits = tuple(map(str, range(1000)))
     with pytest.raises(InvalidArgument, match="schema: has a universe of 1,000,000,000 records"):
-        load_histogram(Path("nowhere.csv"), Schema(tuple(Attribute(name, digits) for name in "abc")))
+        load_counts(Path("nowhere.csv"), Schema(tuple(Attribute(name, digits) for name in "abc")))

@@ -13,11 +13,12 @@ from harness.stores import allow_changes
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from equipoise.accounting import RHO_UNIT, Cost, PureDpEvent, ZcdpEvent, charge_at
+from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, PureDpEvent, ZcdpEvent, charge_at
 from equipoise.errors import BudgetExhausted, DataLoss
+from equipoise.model.accounts import counted_digits, left_digits
 from equipoise_server.conversion import epsilon_for, largest_rho
 from equipoise_server.ledger import accounts, journal
-from equipoise_server.ledger.caps import Cap, Composition, at_order, limits
+from equipoise_server.ledger.caps import Cap, Composition, at_order, counted, limits
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import accounts as accounts_table
 
@@ -66,13 +67,14 @@ def test_a_round_to_be_opened_needs_room_beside_those_that_are_open(store: Store
         held, analyst = accounts.account(connection, DATA), accounts.account(connection, ANN)
     others = [Cost(divergence=LIMIT // 4), Cost(divergence=LIMIT // 4)]
     accounts.check_room(held, others, Cost(divergence=LIMIT // 4))
-    with pytest.raises(BudgetExhausted, match=r"epsilon 0\.\d+; rounds that are open .* \(2 here\)"):
+    counted_too = r"Still fits: divergence 0\.\d+, .*; rounds that are open .* \(2 here\)"
+    with pytest.raises(BudgetExhausted, match=counted_too):
         accounts.check_room(held, others, Cost(divergence=LIMIT // 2))
-    with pytest.raises(BudgetExhausted, match=r"a pure one up to epsilon 0\.\d+$"):
+    with pytest.raises(BudgetExhausted, match=r"pure up to 0\.\d+\), or raise the cap .* at delta 1e-06$"):
         accounts.check_room(held, [], Cost(divergence=LIMIT))
     # A statement is in one round only, so what other rounds cost takes nothing away.
     accounts.check_room(analyst, [Cost(rho=LARGEST)] * 2, Cost(rho=LARGEST))
-    with pytest.raises(BudgetExhausted, match=r"at delta 1e-06$"):
+    with pytest.raises(BudgetExhausted, match=r"only the worst round counts, .* Plan a round that costs less"):
         accounts.check_room(analyst, [], Cost(rho=LARGEST + 1))
 
 
@@ -83,7 +85,7 @@ def test_what_still_fits_is_told_and_fits(store: Store) -> None:
         held = accounts.account(connection, DATA)
     with pytest.raises(BudgetExhausted) as refused:
         accounts.total_with(held, Cost(divergence=LIMIT))
-    told = re.findall(r"up to epsilon (\d[.\d]*\d)", refused.value.message)
+    told = re.findall(r"up to (\d[.\d]*\d)", refused.value.message)
     concentrated, pure = map(Fraction, told)
     order = ADDING.order or 0
     for grown, fitting in ((Fraction(1), True), (Fraction(1001, 1000), False)):
@@ -97,13 +99,49 @@ def test_what_still_fits_is_told_and_fits(store: Store) -> None:
                 assert fitting
 
 
+@pytest.mark.parametrize(
+    ("asked", "exceeded", "unsaid"),
+    [
+        (Cost(divergence=LIMIT), "the limit of divergence. It", "charges less delta"),
+        (Cost(delta=limits(ADDING).delta), "the limit of delta. It", "of less epsilon"),
+        (
+            Cost(divergence=LIMIT, delta=limits(ADDING).delta),
+            "the limit of divergence and the limit of delta. It",
+            "that costs less",
+        ),
+    ],
+)
+def test_a_refusal_names_each_limit_that_is_exceeded_and_no_other(
+    store: Store, asked: Cost, exceeded: str, unsaid: str
+) -> None:
+    """It says what the round would count, what is counted of each limit, and what still fits of each."""
+    reserve(store, "r0", {DATA: Cost(divergence=LIMIT // 2, delta=10**9)})
+    with store.read() as connection:
+        held = accounts.account(connection, DATA)
+    with pytest.raises(BudgetExhausted) as refused:
+        accounts.total_with(held, asked)
+    told = refused.value.message
+    assert f"account {DATA}: no budget left for this round: it exceeds {exceeded}" in told
+    asked_in_words = (
+        f"would count divergence {counted_digits(asked.divergence / RHO_UNIT)}, "
+        f"delta {counted_digits(asked.delta / DELTA_UNIT)}. "
+    )
+    assert asked_in_words in told
+    assert f"Counted already: {counted(ADDING, held.committed).in_words}. " in told
+    assert f"Still fits: divergence {left_digits((LIMIT - LIMIT // 2) / RHO_UNIT)}, delta 4.99e-07. Plan" in told
+    assert "or raise the cap of epsilon 1 at delta 1e-06" in told
+    assert unsaid not in told
+
+
 def test_small_deltas_add_and_have_a_limit_of_their_own(store: Store) -> None:
     # 1 / n^2 for n = 10^9 is a single unit: it must neither vanish nor be free.
     reserve(store, "r0", {DATA: Cost(divergence=1, delta=1)})
     reserve(store, "r1", {DATA: Cost(divergence=1, delta=1)})
     assert totals(store, DATA)[1] == Cost(divergence=2, delta=2)
     rest = limits(ADDING).delta - 2
-    with pytest.raises(BudgetExhausted, match=r"a delta of 4\.99999e-07: "):
+    with pytest.raises(
+        BudgetExhausted, match=r"Still fits: .*, delta 4\.99999e-07\. Plan a round that charges less delta, or"
+    ):
         reserve(store, "r2", {DATA: Cost(delta=rest + 1)})
     # What is spent of one limit takes nothing from the other.
     reserve(store, "r2", {DATA: Cost(divergence=LIMIT - 2, delta=rest)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, NotFoun
 from equipoise_server.conversion import epsilon_at, epsilon_for, largest_rho
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.adjustments import WrittenOff, set_cap, write_off
-from equipoise_server.ledger.caps import Cap, Composition, at_order, limits
+from equipoise_server.ledger.caps import MAX_AMOUNT, MAX_EPSILON, Cap, Composition, at_order, limits
 from equipoise_server.ledger.guard_comparison import Finding, compare
 from equipoise_server.ledger.guard_snapshot import Snapshot
 from equipoise_server.ledger.replay import check_accounts
@@ -179,6 +180,53 @@ def test_a_delta_beyond_its_limit_leaves_room_for_nothing(store: Store) -> None:
     lose(store, {DATA: Cost(delta=limit.delta + 1)}, Finding.BEHIND)
     with pytest.raises(BudgetExhausted):
         reserve(store, "r0", {DATA: Cost(divergence=1)})
+
+
+@pytest.mark.parametrize("composition", Composition)
+def test_sums_beyond_what_a_column_holds_are_cut_to_it_and_leave_room_for_nothing(
+    store_url: str, composition: Composition
+) -> None:
+    """Every copy that went another way adds all that the one before it knew."""
+    largest = Cap(MAX_EPSILON, 0.5)
+    adding = composition is Composition.SEQUENTIAL
+    counted = at_order("cap", largest) if adding else largest
+    limit = limits(counted)
+    assert max(astuple(limit)) < MAX_AMOUNT // 8
+    store = ledger_store(store_url, ["r0", "r1"])
+    open_with(store, DATA, composition, counted)
+    one = Cost(divergence=limit.divergence, delta=limit.delta) if adding else Cost(epsilon=limit.epsilon)
+    waiting = Cost(divergence=7) if adding else Cost(epsilon=7)
+    reserve(store, "r0", {DATA: waiting})
+    orders = {} if counted.order is None else {DATA: counted.order}
+    for _ in range(10):
+        known = Cost(*map(max, astuple(totals(store, DATA)[1]), astuple(one)))
+        with store.write() as connection:
+            write_off(connection, Snapshot(99, b"\1" * 32, {DATA: known}, orders), Finding.FORKED, NOW)
+        agrees(store)
+    if adding:
+        assert totals(store, DATA)[1] == Cost(divergence=MAX_AMOUNT, delta=MAX_AMOUNT)
+    # What is given back of a sum that was cut leaves it cut.
+    release(store, "r0")
+    agrees(store)
+    assert max(astuple(totals(store, DATA)[1])) == (MAX_AMOUNT if adding else limit.epsilon)
+    if adding:
+        with pytest.raises(BudgetExhausted):
+            reserve(store, "r1", {DATA: Cost(divergence=1)})
+        with pytest.raises(InvalidArgument, match="cap: is below what is spent"):
+            cap(store, DATA, MAX_EPSILON, 0.9)
+    store.close()
+
+
+def test_what_another_copy_counted_at_a_smaller_order_is_cut_to_what_a_column_holds(store_url: str) -> None:
+    store = ledger_store(store_url, ["r0"])
+    open_with(store, DATA, Composition.SEQUENTIAL, at_order("cap", Cap(MAX_EPSILON, 0.5), 8.0))
+    mark = Snapshot(99, b"\1" * 32, {DATA: Cost(divergence=MAX_AMOUNT)}, {DATA: 2.0})
+    with store.write() as connection:
+        assert write_off(connection, mark, Finding.FORKED, NOW)[0].cost.divergence == MAX_AMOUNT
+    agrees(store)
+    with pytest.raises(BudgetExhausted):
+        reserve(store, "r0", {DATA: Cost(divergence=1)})
+    store.close()
 
 
 def test_a_mark_that_was_written_off_is_good_again_and_another_is_not(store: Store, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from harness.ledger_store import NOW, ledger_store, open_with, reserve
-from harness.stores import back_up, restore
+from harness.stores import allow_changes, back_up, change_directly, restore
 
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, Unavailable
@@ -23,6 +23,7 @@ from equipoise_server.ledger.caps import Cap, Composition, at_order
 from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.ledger.guard_counter import BLOCK_BYTES, split
 from equipoise_server.ledger.rollback_guard import Guard
+from equipoise_server.ledger.seen_digests import DIGEST_BYTES
 from equipoise_server.storage.crash_points import CrashPoint, told
 from equipoise_server.storage.idempotency import keep_answer, make_request
 from equipoise_server.storage.store import Store, open_store
@@ -234,6 +235,75 @@ def test_digests_that_were_lost_are_kept_again_when_the_guard_moves(store: Store
         head = journal.head(connection)
         assert guard.seen.path.read_bytes() == b"".join(journal.digests(connection, 0, head.sequence))
     assert guard.seen.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_digests_of_a_copy_that_the_guard_does_not_know_yet_say_nothing_of_it(
+    store: Store, guard: Guard, store_url: str
+) -> None:
+    """The crash comes after the write-off, before the guard is replaced; then the copy is restored once more."""
+    gone_another_way(store, guard, store_url)
+    store.close()
+    copy = back_up(store_url)
+
+    def crash(point: CrashPoint) -> None:
+        if point is CrashPoint.GUARD_DIGESTS_KEPT:
+            raise KeyboardInterrupt
+
+    with told(crash), pytest.raises(KeyboardInterrupt):
+        lost(store, guard)
+    with store.read() as connection:
+        assert guard.seen.path.read_bytes() == b"".join(
+            journal.digests(connection, 0, journal.head(connection).sequence)
+        )
+    store.close()
+    restore(store_url, copy)
+    assert lost(store, guard) is Finding.FORKED
+    assert spent(store) >= 40 + 40 + 30
+
+
+def test_the_digests_are_durable_before_the_guard_knows_of_them(store: Store, guard: Guard) -> None:
+    before = guard.path.read_bytes()
+    seen = []
+
+    def look(point: CrashPoint) -> None:
+        seen.append((point, guard.path.read_bytes() == before, guard.seen.path.stat().st_size))
+
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
+    reserve(store, "r1", {DATA: Cost(divergence=1)})
+    with told(look):
+        guard.advance(store)
+    assert seen == [
+        (CrashPoint.GUARD_DIGESTS_KEPT, True, 3 * DIGEST_BYTES),
+        (CrashPoint.GUARD_PREPARED, True, 3 * DIGEST_BYTES),
+        (CrashPoint.GUARD_ADVANCED, False, 3 * DIGEST_BYTES),
+    ]
+
+
+def test_a_journal_with_a_gap_gives_no_digests(store: Store, guard: Guard, store_url: str) -> None:
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
+    reserve(store, "r1", {DATA: Cost(divergence=1)})
+    with store.write() as connection:
+        allow_changes(connection, "journal")
+    store.close()
+    change_directly(store_url, "DELETE FROM journal WHERE sequence = 2")
+    before = guard.path.read_bytes()
+    with pytest.raises(DataLoss, match="entry 2 of the budget journal is missing"):
+        guard.advance(store)
+    assert guard.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("own", ["link", "directory"])
+def test_digests_that_are_not_a_file_are_said(store: Store, guard: Guard, tmp_path: Path, own: str) -> None:
+    content = guard.seen.path.read_bytes()
+    guard.seen.path.unlink()
+    if own == "link":
+        (tmp_path / "elsewhere").write_bytes(content)
+        guard.seen.path.symlink_to("elsewhere")
+    else:
+        guard.seen.path.mkdir()
+    reserve(store, "r0", {DATA: Cost(divergence=1)})
+    with pytest.raises(Unavailable, match=r"guard\.digests cannot be written"):
+        guard.advance(store)
 
 
 def test_digests_ahead_of_the_guard_change_nothing(store: Store, guard: Guard, store_url: str) -> None:

@@ -23,18 +23,21 @@ from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
-from equipoise_server.mechanisms.independent_noise import NoiseParameters
+from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import (
     GRID_BITS,
     Answers,
     Plan,
     PublicParameters,
 )
+from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers
 from equipoise_server.mechanisms.pooled.mechanism import Pooled, answered
 from equipoise_server.mechanisms.pooled.plan import PooledParameters
-from equipoise_server.mechanisms.projection import Projection, gaussian_law
+from equipoise_server.mechanisms.projection.mechanism import Projection
+from equipoise_server.mechanisms.projection.plan import gaussian_law
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.mechanisms.repair import private_weights
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, answer_afresh
@@ -47,7 +50,6 @@ from equipoise_server.mechanisms.repair.private_weights import (
 )
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, UNCERTIFIED, Synopsis, bound_on_grid
-from equipoise_server.mechanisms.weights.plan import WeightsParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
@@ -120,7 +122,9 @@ def test_a_test_that_fails_by_a_hair_says_nothing_and_one_that_holds_by_none_all
 
 def weights_answers(setting: PublicParameters, plan: Plan) -> Answers:
     histogram = HISTOGRAM * setting.records // RECORDS
-    outcome = WEIGHTS.run(setting, plan, histogram, {"analyst 0": ASKED}, bytes(32), lambda *_: None)
+    outcome = WEIGHTS.run(
+        setting, plan, DenseCounts(histogram, setting.attributes), {"analyst 0": ASKED}, bytes(32), lambda *_: None
+    )
     return outcome.answers["analyst 0"]
 
 
@@ -181,7 +185,9 @@ def test_a_projection_tells_no_bound_below_the_noise_that_it_must_cover(
     histogram = np.array([0, RECORDS, 0, 0], dtype=np.int64)
     truth = ASKED.counts(histogram)
     monkeypatch.setattr(DiscreteGaussian, "draw", lambda law, count, _: np.full(count, side * (reach + 3)))
-    outcome = Projection().run(setting, plan, histogram, {"analyst 0": ASKED}, bytes(32), lambda *_: None)
+    outcome = Projection().run(
+        setting, plan, DenseCounts(histogram), {"analyst 0": ASKED}, bytes(32), lambda *_: None
+    )
     answers = outcome.answers["analyst 0"]
     assert set(answers.methods.tolist()) == {6}  # near enough to be fitted
     refuted = truth == (0 if side < 0 else RECORDS)
@@ -229,7 +235,10 @@ def test_weights_test_with_the_noise_that_is_charged(monkeypatch: pytest.MonkeyP
     plan = WEIGHTS.plan(setting)
     asked = {share.analyst: ASKED for share in setting.shares}
     drawn = drawn_noise(
-        monkeypatch, lambda: WEIGHTS.run(setting, plan, HISTOGRAM, asked, bytes(32), lambda *_: None)
+        monkeypatch,
+        lambda: WEIGHTS.run(
+            setting, plan, DenseCounts(HISTOGRAM, setting.attributes), asked, bytes(32), lambda *_: None
+        ),
     )
     (charged,) = [part for part in events_from_json(plan.data_events) if part.name == "certificates"]
     assert isinstance(charged, PureDpEvent)

@@ -14,6 +14,7 @@ from harness.instance import SEED, instance, plan_of, silent, true_answers
 from equipoise import accounting
 from equipoise.errors import InvalidArgument
 from equipoise_server.conversion import ORDERS, epsilon_for, event_of
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.noise_calibration import (
@@ -65,7 +66,9 @@ def test_answers_say_how_they_were_made_and_keep_their_bounds(answers: str, meth
     plan = plan_of(case)
     repair = repair_of(plan.parameters)
     assert repair.noise.name == answers
-    outcome = mechanism("equilibrium").run(case.setting, plan, case.histogram, case.workloads, SEED, silent)
+    outcome = mechanism("equilibrium").run(
+        case.setting, plan, DenseCounts(case.histogram, case.setting.attributes), case.workloads, SEED, silent
+    )
     for analyst, given in outcome.answers.items():
         noisy = given.methods == method
         assert np.any(noisy)

@@ -13,17 +13,15 @@ from equipoise.accounting import ApproximateDpEvent, PureDpEvent, events_from_js
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
-from equipoise_server.mechanisms.histogram import BEYOND, METHOD, Histogram, HistogramParameters, bounds_of
-from equipoise_server.mechanisms.independent_noise import (
-    GAUSSIAN,
-    LAPLACE,
-    IndependentNoise,
-    NoiseParameters,
-)
+from equipoise_server.mechanisms.histogram.mechanism import METHOD, Histogram
+from equipoise_server.mechanisms.histogram.plan import BEYOND, HistogramParameters, bounds_of
+from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, LAPLACE, IndependentNoise
+from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import LaplaceNoise
-from equipoise_server.mechanisms.projection import Projection
+from equipoise_server.mechanisms.projection.mechanism import Projection
 
 
 def setting(*shares: Share, epsilon: float = 1.0, delta: float = 1e-9) -> PublicParameters:
@@ -124,7 +122,12 @@ def test_a_query_s_bound_grows_with_what_it_covers_up_to_half_and_falls_again() 
 def test_histogram_answers_say_how_they_were_made() -> None:
     case = instance(analysts=2, predicates=5)
     outcome = Histogram().run(
-        case.setting, Histogram().plan(case.setting), case.histogram, case.workloads, bytes(32), lambda *_: None
+        case.setting,
+        Histogram().plan(case.setting),
+        DenseCounts(case.histogram),
+        case.workloads,
+        bytes(32),
+        lambda *_: None,
     )
     for name, answers in outcome.answers.items():
         assert (answers.methods == METHOD).all()

@@ -16,6 +16,7 @@ from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.planner import (
@@ -177,7 +178,9 @@ def test_auto_runs_what_it_chose() -> None:
     made = auto.plan(case.setting)
     assert made.mechanism != "auto"
     outcomes = [
-        each.run(case.setting, made, case.histogram, case.workloads, SEED, silent)
+        each.run(
+            case.setting, made, DenseCounts(case.histogram, case.setting.attributes), case.workloads, SEED, silent
+        )
         for each in (auto, mechanism(made.mechanism))
     ]
     for name in case.workloads:

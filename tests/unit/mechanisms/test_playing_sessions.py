@@ -19,6 +19,8 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import CountDistinct, Marginal
 from equipoise.queries.workload_compiler import CompiledStatement, compile_alone, compile_statistic
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import check_asked, linear, play, session_length
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism, session_mechanism
@@ -43,7 +45,7 @@ PLAN = Plan("places", "{}", Cost(), None, 1.0, 0, 0.0, 0)
 class SlotsSeen:
     """Answers each statement with its true counts, and remembers its slot: what is tested here is the order."""
 
-    histogram: NDArray[np.int64]
+    data: Counts
     slots: list[int] = field(default_factory=list)
 
     def used_up_at(self, slot: int) -> bool:  # noqa: ARG002
@@ -52,9 +54,7 @@ class SlotsSeen:
     def answer(self, slot: int, statement: CompiledStatement) -> Answers:
         self.slots.append(slot)
         cells = statement.query_count
-        return Answers(
-            linear(statement).counts(self.histogram), np.ones(cells, np.uint8), np.full(cells, slot, np.int64)
-        )
+        return Answers(self.data.count(linear(statement)), np.ones(cells, np.uint8), np.full(cells, slot, np.int64))
 
     def finish(self) -> NDArray[np.int64]:
         return np.array(self.slots, dtype=np.int64)
@@ -75,9 +75,9 @@ class Places:
         if statement.query_count > 3:
             raise InvalidArgument("statement", f"is too large for {plan.mechanism}")
 
-    def start(self, setting: PublicParameters, plan: Plan, histogram: NDArray[np.int64], seed: bytes) -> SlotsSeen:
+    def start(self, setting: PublicParameters, plan: Plan, data: Counts, seed: bytes) -> SlotsSeen:
         assert (setting, plan, seed) == (SETTING, PLAN, bytes(32))
-        return SlotsSeen(histogram)
+        return SlotsSeen(data)
 
 
 def asked(slots: list[int], *statements: CompiledStatement) -> SessionWorkload:
@@ -87,7 +87,15 @@ def asked(slots: list[int], *statements: CompiledStatement) -> SessionWorkload:
 def test_statements_are_played_by_slot_and_answered_by_analyst() -> None:
     everything = {"bob": asked([0, 3], PREDICATE, PREDICATE), "alice": asked([1, 2], TABLE, PREDICATE)}
     steps: list[tuple[str, int, int]] = []
-    outcome = play(Places(False), SETTING, PLAN, HISTOGRAM, everything, bytes(32), lambda *step: steps.append(step))
+    outcome = play(
+        Places(False),
+        SETTING,
+        PLAN,
+        DenseCounts(HISTOGRAM),
+        everything,
+        bytes(32),
+        lambda *step: steps.append(step),
+    )
     assert outcome.synopsis.tolist() == [0, 1, 2, 3]
     assert outcome.answers["alice"].values.tolist() == [5, 3, 2, 5]
     assert outcome.answers["alice"].bounds.tolist() == [1, 1, 1, 2]
@@ -96,7 +104,9 @@ def test_statements_are_played_by_slot_and_answered_by_analyst() -> None:
 
 
 def test_a_session_in_which_nobody_asked_has_no_answers() -> None:
-    outcome = play(Places(False), SETTING, PLAN, HISTOGRAM, {"bob": asked([])}, bytes(32), lambda *_: None)
+    outcome = play(
+        Places(False), SETTING, PLAN, DenseCounts(HISTOGRAM), {"bob": asked([])}, bytes(32), lambda *_: None
+    )
     assert len(outcome.answers["bob"].values) == len(outcome.synopsis) == 0
 
 
@@ -142,8 +152,8 @@ def test_a_statistic_is_no_linear_query() -> None:
 
 
 def test_other_data_are_not_played_on() -> None:
-    with pytest.raises(ValueError, match="histogram"):
-        play(Places(False), SETTING, PLAN, HISTOGRAM + 1, {}, bytes(32), lambda *_: None)
+    with pytest.raises(ValueError, match="table"):
+        play(Places(False), SETTING, PLAN, DenseCounts(HISTOGRAM + 1), {}, bytes(32), lambda *_: None)
 
 
 def test_the_length_is_what_the_shares_can_use() -> None:

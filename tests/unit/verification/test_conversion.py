@@ -10,13 +10,25 @@ from fractions import Fraction
 import pytest
 from harness.custodian import Custodian
 
-from equipoise.accounting import ApproximateDpEvent, Cost, Mixture, PureDpEvent, ZcdpEvent, charge_at, charge_of
+from equipoise.accounting import (
+    DELTA_UNIT,
+    RHO_UNIT,
+    ApproximateDpEvent,
+    Cost,
+    Mixture,
+    PrivacyEvent,
+    PureDpEvent,
+    ThresholdTests,
+    ZcdpEvent,
+    charge_at,
+    charge_of,
+)
 from equipoise.auditing import dp_accounting_check
 from equipoise.auditing.accounts import SUM, WORST, Account, Charge
 from equipoise.auditing.verify import Outcome, verify
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import Budget
-from equipoise.verification.conversion import epsilon_of, fits
+from equipoise.verification.conversion import epsilon_of, fits, limits_of
 from equipoise_server.conversion import epsilon_for, epsilon_of_divergence
 from equipoise_server.ledger import caps
 
@@ -58,12 +70,54 @@ def test_what_the_ledger_s_limits_allow_fits_and_hardly_more(cap: caps.Cap, orde
             assert not fits(Cost(**{name: most + most // 10**6 + 1}), cap.epsilon, cap.delta, order)
 
 
+@pytest.mark.parametrize("order", [1.5, 8.0, 100.0])
+@pytest.mark.parametrize("cap", [(1.0, 1e-6), (3.0, 1e-11), (8.0, 0.4)])
+def test_the_limits_of_an_order_are_those_of_the_ledger(cap: tuple[float, float], order: float) -> None:
+    limit = caps.limits(caps.Cap(*cap, order))
+    divergence, delta = limits_of(*cap, order)
+    assert divergence == pytest.approx(limit.divergence / RHO_UNIT, rel=1e-6, abs=1e-9)
+    assert delta == limit.delta / DELTA_UNIT
+
+
 def account(composition: str) -> Account:
     order = 8.0 if composition == SUM else None
     cost = charge_of(PARTS) if order is None else charge_at(PARTS, order)
     charges = {name: Charge("spent", cost, PARTS, "equilibrium") for name in ("a", "b")}
     committed = cost + cost if composition == SUM else Cost()
     return Account("data/x", composition, Budget(20.0, 1e-6), order, charges, committed=committed)
+
+
+OF_EVERY_KIND = (
+    *PARTS,
+    PureDpEvent("large", Fraction(3)),
+    PureDpEvent("beyond doubles", Fraction(900), 2),
+    Mixture("rare", 10**5, Fraction(1, 10**4), Fraction(1, 10**6), Fraction(1, 2), Fraction(1, 10**8)),
+    Mixture("all", 10, Fraction(1), Fraction(1, 10**3), Fraction(1, 2), Fraction(1, 10**8)),
+    ThresholdTests("tests", 5, Fraction(1, 100), Fraction(1, 1000), Fraction(3), Fraction(1, 10**9)),
+    ThresholdTests("tiny", 5, Fraction(1, 10**6), Fraction(0), Fraction(3), Fraction(1, 10**9)),
+    ThresholdTests("wide", 5, Fraction(1, 2), Fraction(1, 1000), Fraction(3), Fraction(1, 10**9)),
+)
+
+
+@pytest.mark.parametrize("order", [1 + 2.0**-6, 1.5, 8.0, 70.0, 1e5])
+@pytest.mark.parametrize("part", OF_EVERY_KIND, ids=lambda part: f"{part.event} {part.name}")
+def test_the_library_comes_to_each_part_s_divergence_or_just_below(part: PrivacyEvent, order: float) -> None:
+    """Below by no more than what the bound of a pure mechanism gives away."""
+    library = dp_accounting_check.Library()
+    accountant = library.accountant(order)
+    delta = dp_accounting_check.compose(library, accountant, part, 1, order)
+    bound, counted = part.divergence(Fraction(order))
+    found = (accountant.get_epsilon(1e-9) - _at_nothing(library, order)) if bound else 0.0
+    assert delta == counted
+    pure = isinstance(part, PureDpEvent | ApproximateDpEvent)
+    assert float(bound) * (0.75 if pure else 0.999) - 1e-9 <= found <= float(bound) * (1 + 1e-9) + 1e-9
+
+
+def _at_nothing(library: dp_accounting_check.Library, order: float) -> float:
+    """What the conversion adds to a divergence at one order."""
+    accountant = library.accountant(order)
+    accountant.compose(library.event.ZCDpEvent(1.0))
+    return float(accountant.get_epsilon(1e-9)) - order
 
 
 @pytest.mark.parametrize("composition", [SUM, WORST])

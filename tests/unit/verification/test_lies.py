@@ -52,6 +52,10 @@ LIES: dict[str, tuple[Told, Check]] = {
         Told(items={"round": {"analyst_cost": NOTHING | {"rho": 1}}}),
         Check.CHARGE,
     ),
+    "a cost beyond the budget": (
+        Told(items={"round": {"analyst_budget": {"epsilon": 0.1, "delta": 1e-6}}}),
+        Check.CHARGE,
+    ),
     "parts of another mechanism": (Told(items={"round": {"mechanism": "pooled"}}), Check.CHARGE),
     "parts that are none": (
         Told(items={"round": {"analyst_events": {"mechanism": "equilibrium", "events": 1}}}),

@@ -24,6 +24,7 @@ from equipoise.model.rounds import PlanNumbers
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_builder import WorkloadBuilder, concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.query_player import Units
 from equipoise_server.mechanisms.checking import check_inputs
@@ -40,6 +41,7 @@ class Equilibrium:
     """The mechanism `equilibrium`."""
 
     name = "equilibrium"
+    fitted = False
 
     def plan(self, setting: PublicParameters) -> Plan:
         """Parameters from public things, by `tuning`; single ones may be forced through the options."""
@@ -49,18 +51,18 @@ class Equilibrium:
         self,
         setting: PublicParameters,
         plan: Plan,
-        histogram: NDArray[np.int64],
+        data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
         progress: Progress,
     ) -> Outcome:
         """The game on all workloads together, then each analyst's repair alone."""
-        check_inputs(setting, histogram, workloads)
+        check_inputs(setting, data, workloads)
         parameters = EquilibriumParameters.from_json(plan.parameters)
         present = [share.analyst for share in setting.shares if share.analyst in workloads]
         together = joined(setting, [workloads[analyst] for analyst in present])
         progress("counting", 0, 1)
-        counts = together.counts(histogram)
+        counts = data.count(together)
         progress("counting", 1, 1)
         game = Game(
             parameters=parameters.game,
@@ -161,7 +163,7 @@ def repair_all(
 def repair_uniform_guess(
     setting: PublicParameters,
     plan: PlanNumbers,
-    histogram: NDArray[np.int64],
+    data: Counts,
     workloads: Mapping[str, CompiledWorkload],
     seed: bytes,
 ) -> dict[str, Answers]:
@@ -172,7 +174,7 @@ def repair_uniform_guess(
         setting,
         EquilibriumParameters.from_json(plan.parameters),
         workloads,
-        together.counts(histogram),
+        data.count(together),
         Synopsis(uniform, setting.universe_size),
         np.ones(setting.universe_size),
         seed,

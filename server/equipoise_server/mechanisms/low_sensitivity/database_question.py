@@ -14,7 +14,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.fixed_point import GRID_BITS, on_grid
 from equipoise.queries.statistics import CompiledStatistic, Databases, grid_units
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
-from equipoise_server.mechanisms.online_private.question import DIRECTION_BITS, Scale
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.epochs.question import DIRECTION_BITS, Scale
 
 SENSITIVITY = 1 << 10  # units of a scale that one record may move: a finer one gains nothing beside the noise
 _HALF = GRID_BITS // 2
@@ -64,6 +65,12 @@ def statistic_of(statement: CompiledStatement) -> CompiledStatistic:
             "statement", "is a table; low_sensitivity answers single numbers: conditions, statistics"
         )
     return Proportion(statement)
+
+
+def database_of(sizes: tuple[int, ...], data: Counts) -> Databases:
+    """A table as the one database that a statistic is computed on. `sizes`: the categories of each attribute."""
+    cells, counts = (np.concatenate(blocks) for blocks in zip(*data.occupied(), strict=True))
+    return Databases.of(sizes, cells, counts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,22 +18,24 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.statistics import Databases, grid_units
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.checking import check_enumerable
+from equipoise_server.mechanisms.epochs.cost import Session
+from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs
+from equipoise_server.mechanisms.epochs.plan import check_options, plan_epochs
+from equipoise_server.mechanisms.epochs.question import Scale
+from equipoise_server.mechanisms.epochs.session_plan import session_plan, statements_asked
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.candidates import read_candidates
 from equipoise_server.mechanisms.low_sensitivity.database_question import (
     DatabaseQuestion,
+    database_of,
     rounding,
     scale_for,
     statistic_of,
 )
 from equipoise_server.mechanisms.online.interface import session_length
-from equipoise_server.mechanisms.online_private.cost import Session
-from equipoise_server.mechanisms.online_private.epochs import EpochParameters, Epochs
-from equipoise_server.mechanisms.online_private.mechanism import session_plan, statements_asked
-from equipoise_server.mechanisms.online_private.plan import check_options, plan_epochs
-from equipoise_server.mechanisms.online_private.question import Scale
 from equipoise_server.mechanisms.parameters import Parameters
-from equipoise_server.mechanisms.projection import check_enumerable
 from equipoise_server.mechanisms.running_time import CELL_BYTES
 
 ENTRY_SECONDS = 5e-8  # of a statement's values, for each cell that a candidate or the data list
@@ -95,17 +97,14 @@ class LowSensitivity:
                 "statement", f"{moves}; the session's declared sensitivity is {float(declared):.9g}"
             )
 
-    def start(
-        self, setting: PublicParameters, plan: Plan, histogram: NDArray[np.int64], seed: bytes
-    ) -> LowSensitivitySession:
+    def start(self, setting: PublicParameters, plan: Plan, data: Counts, seed: bytes) -> LowSensitivitySession:
         """A session over the candidates."""
         parameters, candidates = (
             LowSensitivityParameters.from_json(plan.parameters).epochs,
             read_candidates(setting),
         )
         epochs = Epochs(parameters, len(candidates.starts), sizes(setting).slots, seed)
-        data = Databases.of(setting.attributes, histogram)
-        return LowSensitivitySession(candidates, data, parameters.scale, epochs)
+        return LowSensitivitySession(candidates, database_of(setting.attributes, data), parameters.scale, epochs)
 
 
 @dataclass(frozen=True, eq=False)

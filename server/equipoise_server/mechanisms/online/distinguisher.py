@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Synopsis, score
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
 
@@ -33,7 +34,7 @@ def told_apart(epsilon: Fraction, statements: int, failure: Fraction) -> int:
 
 
 def distinguish(
-    histogram: NDArray[np.int64],
+    data: Counts,
     other: NDArray[np.int64],
     statements: Sequence[CompiledWorkload],
     epsilon: Fraction,
@@ -42,15 +43,15 @@ def distinguish(
 ) -> int | None:
     """The place of the first statement found to differ (`told_apart`); None where none is.
 
-    `histogram`: the secret table, int64[|X|]; `other`: the public one, of any size. A statement differs by the
+    `data`: the secret table; `other`: the public one, of any size. A statement differs by the
     largest distance of its cells' fractions, in records of the secret table. Epsilon-DP for the people in that one:
     it is one AboveThreshold (`accounting.sparse_vector_rho` with one positive).
     """
     threshold = 2 * told_apart(epsilon, len(statements), failure)
     vector = SparseVector(epsilon, 1 << SCORE_BITS, threshold, 1)
-    tests, records = SequentialSparseVector(vector, seed, "distinguisher"), int(histogram.sum())
+    tests, records = SequentialSparseVector(vector, seed, "distinguisher"), data.records
     for place, statement in enumerate(statements):
         held = Synopsis(statement.counts(other), int(other.sum()))
-        if tests.positive(place, int(score(statement.counts(histogram), records, held).max())):
+        if tests.positive(place, int(score(data.count(statement), records, held).max())):
             return place
     return None

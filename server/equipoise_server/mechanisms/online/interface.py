@@ -14,18 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.results import AnswerMethod
+from equipoise.model.terms_checks import MAX_SESSION
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, PublicParameters
 
-MAX_SESSION = 1 << 32  # turns, or statements in all
-HYPOTHESIS = 9  # the wire's AnswerMethod
+HYPOTHESIS = AnswerMethod.HYPOTHESIS
 
 
 class Session(Protocol):
-    """A session while it runs: a function of setting, plan, histogram, seed and what was asked so far."""
+    """A session while it runs: a function of setting, plan, data, seed and what was asked so far."""
 
     def used_up_at(self, slot: int) -> bool:
         """Whether nothing more is learnt from the data, so that statements from this slot on are uncertified.
@@ -68,7 +70,7 @@ class SessionMechanism(Protocol):
         """Raises `InvalidArgument("statement", ...)` for what the planned mechanism cannot answer."""
         ...
 
-    def start(self, setting: PublicParameters, plan: Plan, histogram: NDArray[np.int64], seed: bytes) -> Session:
+    def start(self, setting: PublicParameters, plan: Plan, data: Counts, seed: bytes) -> Session:
         """A session before its first slot."""
         ...
 
@@ -101,7 +103,7 @@ def play(
     mechanism: SessionMechanism,
     setting: PublicParameters,
     plan: Plan,
-    histogram: NDArray[np.int64],
+    data: Counts,
     asked: Mapping[str, SessionWorkload],
     seed: bytes,
     progress: Progress,
@@ -111,12 +113,12 @@ def play(
     `asked` holds an entry for each analyst who asked; the others get none.
     """
     check_asked(mechanism, setting, plan, asked)
-    if histogram.size != setting.universe_size or int(histogram.sum()) != setting.records:
-        raise ValueError("the histogram is not of the planned universe and number of records")
+    if data.universe_size != setting.universe_size or data.records != setting.records:
+        raise ValueError("the table is not of the planned universe and number of records")
     order = sorted(
         (slot, analyst, place) for analyst, each in asked.items() for place, slot in enumerate(each.slots.tolist())
     )
-    session = mechanism.start(setting, plan, histogram, seed)
+    session = mechanism.start(setting, plan, data, seed)
     answers: dict[str, list[Answers]] = {analyst: [] for analyst in asked}
     for done, (slot, analyst, place) in enumerate(order):
         progress("answer", done, len(order))

@@ -14,7 +14,9 @@ from equipoise.accounting import Cost, charge_of, events_to_json
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import NO_BOUND
 from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_costs
+from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import fresh_answers
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, alike, linear
@@ -23,7 +25,6 @@ from equipoise_server.mechanisms.repair.private_weights import answer_scores, ro
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
-from equipoise_server.mechanisms.weights.hypothesis import Hypothesis, gain_slack
 from equipoise_server.randomness.stream import KeyedStream
 
 NO_SYNOPSIS = np.zeros(0, dtype=np.int64)
@@ -87,21 +88,17 @@ class Online:
         if linear(statement).statement_count != 1:
             raise InvalidArgument("statement", "must be one")
 
-    def start(
-        self, setting: PublicParameters, plan: Plan, histogram: NDArray[np.int64], seed: bytes
-    ) -> OnlineSession:
+    def start(self, setting: PublicParameters, plan: Plan, data: Counts, seed: bytes) -> OnlineSession:
         """A session before its first statement, with the uniform hypothesis."""
-        return OnlineSession(setting, OnlineParameters.from_json(plan.parameters), histogram, seed)
+        return OnlineSession(setting, OnlineParameters.from_json(plan.parameters), data, seed)
 
 
 class OnlineSession:
     """A session of `online` while it runs."""
 
-    def __init__(
-        self, setting: PublicParameters, parameters: OnlineParameters, histogram: NDArray[np.int64], seed: bytes
-    ) -> None:
+    def __init__(self, setting: PublicParameters, parameters: OnlineParameters, data: Counts, seed: bytes) -> None:
         self._parameters, self._records = parameters, setting.records
-        self._histogram, self._seed = histogram, seed
+        self._data, self._seed = data, seed
         slack = gain_slack(rounding_error(setting.records, setting.universe_size))
         self._hypothesis = Hypothesis(setting.universe_size, parameters.reach / 2.0**GRID_BITS, slack)
         self._tests = SequentialSparseVector(parameters.vector, seed, "online")
@@ -116,7 +113,7 @@ class OnlineSession:
         held = self._hypothesis.answers(asked)
         if self.used_up_at(slot):
             return alike(held, UNCERTIFIED, NO_BOUND)
-        counts = asked.counts(self._histogram)
+        counts = self._data.count(asked)
         score = int(answer_scores(counts, self._records, held).max())
         if not self._tests.positive(slot, score):
             return alike(held, HYPOTHESIS, self._parameters.certified_bound)

@@ -15,7 +15,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.marginal_tables import Axes, marginal_tables
+from equipoise.queries.marginal_tables import Axes
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoise
 from equipoise_server.mechanisms.pooled.family import table_cells
 from equipoise_server.randomness.stream import KeyedStream
@@ -42,9 +43,7 @@ class TableEstimate:
     variance: float
 
 
-def measure(
-    histogram: NDArray[np.int64], sizes: tuple[int, ...], rhos: Mapping[Axes, Fraction], seed: bytes
-) -> tuple[MeasuredTable, ...]:
+def measure(data: Counts, rhos: Mapping[Axes, Fraction], seed: bytes) -> tuple[MeasuredTable, ...]:
     """Counts every table of `rhos` once, with noise that costs the data at most its rho.
 
     Each table draws from a stream of its own. Formal guarantees: `accounting.tables_rho` of the variances, at most
@@ -53,7 +52,7 @@ def measure(
     noises = {axes: GaussianNoise.within(rho).law(MAX_MOVED) for axes, rho in rhos.items()}
     variances = {axes: GaussianNoise.within(rho).variance * MAX_MOVED for axes, rho in rhos.items()}
     tables = []
-    for axes, table in marginal_tables(histogram.reshape(sizes), rhos):
+    for axes, table in data.marginals(rhos):
         stream = KeyedStream.derive(seed, "pooled/tables", ",".join(map(str, axes)))
         counts = table + noises[axes].draw(table.size, stream).reshape(table.shape)
         tables.append(MeasuredTable(axes, counts, variances[axes]))

@@ -21,6 +21,7 @@ from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_builder import concatenate, some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_inputs
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
@@ -39,6 +40,7 @@ class Pooled:
     """The mechanism `pooled`."""
 
     name = "pooled"
+    fitted = True
 
     def plan(self, setting: PublicParameters) -> Plan:
         """Parameters from public things; single ones may be forced through the options."""
@@ -48,13 +50,13 @@ class Pooled:
         self,
         setting: PublicParameters,
         plan: Plan,
-        histogram: NDArray[np.int64],
+        data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
         progress: Progress,
     ) -> Outcome:
         """Demand, tables, one fit for all, then every analyst's answers from its own workload."""
-        check_inputs(setting, histogram, workloads)
+        check_inputs(setting, data, workloads)
         parameters = PooledParameters.from_json(plan.parameters)
         present = {
             share.analyst: workloads[share.analyst] for share in setting.shares if share.analyst in workloads
@@ -63,7 +65,7 @@ class Pooled:
             check_statements(parameters, workload)
         demand = noisy_demand(parameters, setting, present, seed)
         progress("measuring", 0, 1)
-        tables = measure(histogram, parameters.family.sizes, parameters.rhos(demand.tolist()), seed)
+        tables = measure(data, parameters.rhos(demand.tolist()), seed)
         progress("measuring", 1, 1)
         progress("fitting", 0, 1)
         weights = fitted_weights(parameters.family.sizes, tables, setting.records)
@@ -80,7 +82,7 @@ class Pooled:
         if parameters.repair is not None:
             parts = {name: outside_of(parameters, workload) for name, workload in present.items()}
             outside = {name: some_statements(present[name], chosen) for name, chosen in parts.items()}
-            repaired = repair_outside(parameters.repair, setting, histogram, outside, synopsis, seed)
+            repaired = repair_outside(parameters.repair, setting, data, outside, synopsis, seed)
             answers = {
                 name: with_statements(own, present[name], parts[name], repaired[name])
                 for name, own in answers.items()

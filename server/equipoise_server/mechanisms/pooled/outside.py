@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from equipoise.accounting import ApproximateDpEvent, PrivacyEvent, PureDpEvent, ZcdpEvent
 from equipoise.model.accounts import Budget
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.budget_rounding import sampler_delta
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
@@ -90,14 +91,14 @@ def repair_analyst_parts(setting: PublicParameters, repairs: Repair) -> list[Pri
 def repair_outside(
     repairs: Repair,
     setting: PublicParameters,
-    histogram: NDArray[np.int64],
+    data: Counts,
     outside: Mapping[str, CompiledWorkload],
     synopsis: NDArray[np.int64],
     seed: bytes,
 ) -> dict[str, Answers]:
     """The answers to what is outside the family, for each analyst in `outside`; its workload may be empty."""
     served = {
-        name: Served(part, part.counts(histogram), Synopsis(part.record_counts(synopsis), len(synopsis)))
+        name: Served(part, data.count(part), Synopsis(part.record_counts(synopsis), len(synopsis)))
         for name, part in outside.items()
     }
     if isinstance(repairs, AnalystRepairParameters):

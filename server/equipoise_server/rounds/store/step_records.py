@@ -56,6 +56,14 @@ from equipoise_server.rounds.terms.checks import adds
 from equipoise_server.storage.tables import datasets, record_items, records, submissions
 from equipoise_server.transparency.record_writer import find_root, record, record_root
 
+# What auditors see of every dataset's table, which is written once.
+_TABLES = (
+    select(records.c.dataset, record_items.c.content)
+    .join(record_items, records.c.position == record_items.c.record)
+    .where(records.c.kind == Kind.DATASET_REGISTERED.value)
+    .where(record_items.c.audience == Audience.AUDITOR.value)
+)
+
 
 def dataset_registered(connection: Connection, dataset: DatasetRecord, digest: bytes, now: datetime) -> None:
     """The table: what is public of it, and for auditors the digest of what it holds."""
@@ -68,13 +76,13 @@ def dataset_registered(connection: Connection, dataset: DatasetRecord, digest: b
 
 def registered_digest(connection: Connection, dataset: str) -> bytes:
     """The digest of a dataset's table as it was registered."""
-    query = (
-        select(record_items.c.content)
-        .join(records, records.c.position == record_items.c.record)
-        .where(records.c.dataset == dataset, records.c.kind == Kind.DATASET_REGISTERED.value)
-        .where(record_items.c.audience == Audience.AUDITOR.value)
-    )
-    return read_item(connection.execute(query).scalar_one(), DataItem).digest
+    row = connection.execute(_TABLES.where(records.c.dataset == dataset)).one()
+    return read_item(row.content, DataItem).digest
+
+
+def registered_digests(connection: Connection) -> dict[str, bytes]:
+    """The digests of all tables as they were registered, by the datasets' names."""
+    return {row.dataset: read_item(row.content, DataItem).digest for row in connection.execute(_TABLES)}
 
 
 def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> None:

@@ -59,21 +59,19 @@ def ended(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
 def test_neighbours_differ_in_what_is_protected_and_nothing_else(unit: str, universe: str) -> None:
     moved, *changed = replace(SMALL, universe=universe, unit=unit, statements=3).neighbours()
     first, second = moved.inputs
-    assert np.abs(first.histogram - second.histogram).sum() == 2
-    assert first.histogram.sum() == second.histogram.sum() == SMALL.records
+    assert np.abs(first.data.dense() - second.data.dense()).sum() == 2
+    assert first.data.records == second.data.records == SMALL.records
     assert first.workloads is second.workloads
     # Every query of everybody moves.
-    assert all(
-        (own.counts(first.histogram) - own.counts(second.histogram) == 1).all() for own in first.workloads.values()
-    )
+    assert all((first.data.count(own) - second.data.count(own) == 1).all() for own in first.workloads.values())
     for pair in changed:
         first, second = pair.inputs
-        assert (first.histogram == second.histogram).all()
+        assert (first.data.dense() == second.data.dense()).all()
         assert all(
             (first.workloads[name] is second.workloads[name]) == (name != "analyst-1") for name in first.workloads
         )
         assert pair.viewers == ("analyst-2", "analyst-3")
-        answers = [each.workloads["analyst-1"].counts(each.histogram) for each in pair.inputs]
+        answers = [each.data.count(each.workloads["analyst-1"]) for each in pair.inputs]
         assert (answers[0] == answers[1]).all()
         records = np.eye(pair.margin.size, dtype=np.int64)
         asked = [each.workloads["analyst-1"] for each in pair.inputs]

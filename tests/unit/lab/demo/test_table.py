@@ -11,15 +11,15 @@ import pytest
 from equipoise.errors import InvalidArgument
 from equipoise_lab.demo import table
 from equipoise_lab.demo.table import RECORDS, SCHEMA, unpack_table
-from equipoise_server.datasets.source import load_histogram
+from equipoise_server.datasets.source import load_counts
 
 
 def test_every_flight_finds_its_cell(tmp_path: Path) -> None:
     path = tmp_path / "flights.csv"
     unpack_table(path)
-    loaded = load_histogram(path, SCHEMA)
-    assert loaded.records == RECORDS
-    by_delay = loaded.histogram.reshape(SCHEMA.sizes).sum(axis=(0, 1, 2, 4))
+    data = load_counts(path, SCHEMA)
+    assert data.records == RECORDS
+    by_delay = data.dense().reshape(SCHEMA.sizes).sum(axis=(0, 1, 2, 4))
     not_flown = SCHEMA.attribute("dep_delay").index("not flown")
     assert by_delay[not_flown] == 8_255
     assert table.PACKAGE not in sys.modules

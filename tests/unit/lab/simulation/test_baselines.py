@@ -14,6 +14,7 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors, uniform_guess
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 
@@ -53,7 +54,14 @@ def test_the_mechanism_errs_as_expected() -> None:
     plan = gaussian.plan(setting)
     wrong = []
     for seed in range(400):
-        outcome = gaussian.run(setting, plan, histogram, asked, seed.to_bytes(32, "big"), lambda *_: None)
+        outcome = gaussian.run(
+            setting,
+            plan,
+            DenseCounts(histogram, setting.attributes),
+            asked,
+            seed.to_bytes(32, "big"),
+            lambda *_: None,
+        )
         wrong.append(np.abs(outcome.answers["a"].values / 2**GRID_BITS - truth))
     errors = gaussian_errors(gaussian_deviation(5 + 18, 1000, budget), truth)
     for found, seen in ((errors.max, np.max(wrong, axis=1)), (errors.mean, np.mean(wrong, axis=1))):

@@ -18,6 +18,7 @@ from equipoise_lab.simulation.baselines import LAPLACE, noise_errors
 from equipoise_lab.simulation.session_simulate import sensitivities
 from equipoise_lab.simulation.session_task import SessionTask, compiled
 from equipoise_server.cli import main
+from equipoise_server.datasets.dense_counts import DenseCounts
 
 RECORDS = 5000
 SCHEMA = Schema.from_json('{"a": 6, "b": 4}')
@@ -158,7 +159,9 @@ def test_refused_workloads_are_named(
 
 
 def test_slots_go_by_turns() -> None:
-    task = SessionTask(SCHEMA, np.ones(24, np.int64), {"a": compiled(FIRST, SCHEMA), "b": compiled(SECOND, SCHEMA)})
+    task = SessionTask(
+        SCHEMA, DenseCounts(np.ones(24, np.int64)), {"a": compiled(FIRST, SCHEMA), "b": compiled(SECOND, SCHEMA)}
+    )
     assert {name: own.slots.tolist() for name, own in task.asked(slotted=False).items()} == {
         "a": [0, 2, 4, 5],
         "b": [1, 3],

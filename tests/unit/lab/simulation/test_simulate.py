@@ -24,6 +24,7 @@ from equipoise_lab.simulation.request import Request
 from equipoise_lab.simulation.simulate import simulate
 from equipoise_lab.simulation.task import Analysts, Task, load_task, seed_bytes
 from equipoise_server.cli import main
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.budget_rounding import usable_delta
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome
@@ -275,7 +276,7 @@ def test_analysts_draw_tables_within_shares_that_do_not_tell_which(
     # is a twelfth of the universe.
     assert {(s.statements, s.queries, s.sensitivity, s.support) for s in drawn[0].shares} == {(2, 42, 4, 6)}
     # Noise for all the tables that the shares allow, however often the same ones are asked for.
-    truth = drawn[0].together.counts(drawn[0].histogram) / RECORDS
+    truth = drawn[0].data.count(drawn[0].together) / RECORDS
     noise = gaussian_deviation(2 * 80, RECORDS, Budget(4.0, 1 / RECORDS**2))
     assert found["gaussian"] == asdict(gaussian_errors(noise, truth))
     report(capsys, place, *given, *FREE, "--seed", "5", workload=str(place / "workload.json"))
@@ -329,7 +330,7 @@ def test_errors_are_those_of_each_analysts_own_queries(unit: str) -> None:
         "m": [Marginal(("b", "a"))],
     }
     task = Task.filling_shares(
-        schema, histogram, {name: compile_workload(own, schema) for name, own in asked.items()}
+        schema, DenseCounts(histogram), {name: compile_workload(own, schema) for name, own in asked.items()}
     )
     split = None if unit == "analyst" else "game=0.2"
     guarantees = Guarantees(eps_data=2.0, eps_analyst=8.0)
@@ -345,7 +346,9 @@ def test_errors_are_those_of_each_analysts_own_queries(unit: str) -> None:
     (run,) = simulate(task, request, lambda _: lambda *_: None).runs
     setting = request.setting(task)
     plan = mechanism("equilibrium").plan(setting)
-    outcome = mechanism("equilibrium").run(setting, plan, histogram, task.workloads, seed_bytes(3), lambda *_: None)
+    outcome = mechanism("equilibrium").run(
+        setting, plan, DenseCounts(histogram, setting.attributes), task.workloads, seed_bytes(3), lambda *_: None
+    )
     drawn, delivered, outside = [], [], 0
     for name, own in task.workloads.items():
         truth = own.counts(histogram) / histogram.sum()

@@ -30,6 +30,7 @@ from equipoise.queries.predicates import Among, attribute
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.mechanisms.registry import MECHANISMS, check_workload
 
@@ -84,7 +85,9 @@ def test_marginals_of_some_records_are_answered_like_all_else(name: str, unit: s
     plan = MECHANISMS[name].plan(setting)
     for workload in SOME.workloads.values():
         check_workload(plan, workload)
-    outcome = MECHANISMS[name].run(setting, plan, SOME.histogram, SOME.workloads, SEED, lambda *_: None)
+    outcome = MECHANISMS[name].run(
+        setting, plan, DenseCounts(SOME.histogram, setting.attributes), SOME.workloads, SEED, lambda *_: None
+    )
     for analyst, answers in outcome.answers.items():
         truth = SOME.workloads[analyst].counts(SOME.histogram) / setting.records
         certified = answers.methods != AnswerMethod.UNCERTIFIED
@@ -158,7 +161,7 @@ def test_a_run_changes_nothing_that_it_is_given_and_tells_how_far_it_is(name: st
     MECHANISMS[name].run(
         setting_for(name, "a table", unit),
         plan_for(name, "a table", unit),
-        histogram,
+        DenseCounts(histogram, setting_for(name, "a table", unit).attributes),
         given.workloads,
         SEED,
         lambda *step: told.append(step),
@@ -178,14 +181,14 @@ def test_what_was_not_planned_for_is_refused(name: str, unit: str) -> None:
         setting, shares=tuple(replace(s, queries=40) if s.analyst == "cyd" else s for s in setting.shares)
     )
     for changed, histogram, workloads, problem in (
-        (setting, given.histogram + 1, given.workloads, "histogram"),
-        (setting, given.histogram[:-1], given.workloads, "histogram"),
+        (setting, given.histogram + 1, given.workloads, "table"),
+        (setting, given.histogram[:-1], given.workloads, "table"),
         (setting, given.histogram, {**given.workloads, "cyd": larger}, "share"),
         (roomy, given.histogram, {**given.workloads, "cyd": dearer}, "share"),
         (setting, given.histogram, {**given.workloads, "dan": larger}, "share"),
     ):
         with pytest.raises(ValueError, match=problem):
-            MECHANISMS[name].run(changed, plan, histogram, workloads, SEED, lambda *_: None)
+            MECHANISMS[name].run(changed, plan, DenseCounts(histogram), workloads, SEED, lambda *_: None)
 
 
 @every_mechanism

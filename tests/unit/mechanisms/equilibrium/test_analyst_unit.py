@@ -28,6 +28,7 @@ from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, game_bound
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_uniform_guess
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
@@ -47,7 +48,14 @@ def protected(analysts: int, predicates: int, epsilon: float, **options: object)
 
 def run(case: Instance, seed: bytes = SEED) -> Outcome:
     """One run."""
-    return mechanism("equilibrium").run(case.setting, plan_of(case), case.histogram, case.workloads, seed, silent)
+    return mechanism("equilibrium").run(
+        case.setting,
+        plan_of(case),
+        DenseCounts(case.histogram, case.setting.attributes),
+        case.workloads,
+        seed,
+        silent,
+    )
 
 
 def repair_of(case: Instance) -> AnalystRepairParameters:
@@ -176,12 +184,16 @@ def test_absent_analysts_and_empty_workloads_keep_their_places() -> None:
     case = protected(12, 4, 8.0)
     present = {name: each for name, each in case.workloads.items() if name not in ("analyst-1", "analyst-4")}
     present["analyst-7"] = compile_workload([], SCHEMA)
-    outcome = mechanism("equilibrium").run(case.setting, plan_of(case), case.histogram, present, SEED, silent)
+    outcome = mechanism("equilibrium").run(
+        case.setting, plan_of(case), DenseCounts(case.histogram, case.setting.attributes), present, SEED, silent
+    )
     assert set(outcome.answers) == set(present)
     assert len(outcome.answers["analyst-7"].values) == 0
     # An empty workload and an absent analyst are the same to everybody else.
     del present["analyst-7"]
-    without = mechanism("equilibrium").run(case.setting, plan_of(case), case.histogram, present, SEED, silent)
+    without = mechanism("equilibrium").run(
+        case.setting, plan_of(case), DenseCounts(case.histogram, case.setting.attributes), present, SEED, silent
+    )
     assert without.synopsis.tobytes() == outcome.synopsis.tobytes()
 
 
@@ -191,7 +203,9 @@ def test_another_analysts_answers_depend_on_the_synopsis_and_its_place_alone() -
     changed = dict(case.workloads) | {"analyst-3": case.workloads["analyst-2"]}
     plan = plan_of(case)
     outcomes = [
-        mechanism("equilibrium").run(case.setting, plan, case.histogram, each, SEED, silent)
+        mechanism("equilibrium").run(
+            case.setting, plan, DenseCounts(case.histogram, case.setting.attributes), each, SEED, silent
+        )
         for each in (case.workloads, changed)
     ]
     for name in set(case.workloads) - {"analyst-3"}:
@@ -201,7 +215,7 @@ def test_another_analysts_answers_depend_on_the_synopsis_and_its_place_alone() -
 @pytest.mark.full
 def test_repairing_the_uniform_guess_keeps_its_bounds() -> None:
     case = protected(20, 8, 4.0, threshold=0.05)
-    repaired = repair_uniform_guess(case.setting, plan_of(case), case.histogram, case.workloads, SEED)
+    repaired = repair_uniform_guess(case.setting, plan_of(case), DenseCounts(case.histogram), case.workloads, SEED)
     check_bounds(case, repaired, plan_of(case).error_bound)
 
 
@@ -238,7 +252,7 @@ def test_progress_tells_nothing_of_repair(unit: str) -> None:
         mechanism("equilibrium").run(
             case.setting,
             plan_of(case),
-            case.histogram,
+            DenseCounts(case.histogram, case.setting.attributes),
             case.workloads,
             SEED,
             lambda *tick, told=told: told.append(tick),

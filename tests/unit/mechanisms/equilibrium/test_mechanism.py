@@ -23,6 +23,7 @@ from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import Share
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_uniform_guess
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
@@ -33,7 +34,14 @@ from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Syno
 
 def run(case: Instance) -> Outcome:
     """One run with the fixed seed."""
-    return mechanism("equilibrium").run(case.setting, plan_of(case), case.histogram, case.workloads, SEED, silent)
+    return mechanism("equilibrium").run(
+        case.setting,
+        plan_of(case),
+        DenseCounts(case.histogram, case.setting.attributes),
+        case.workloads,
+        SEED,
+        silent,
+    )
 
 
 def largest_error(case: Instance, outcome: Outcome) -> float:
@@ -93,7 +101,9 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
     case = instance(analysts=2, predicates=60)
     plan, equilibrium = plan_of(case), mechanism("equilibrium")
     first, again, other = (
-        equilibrium.run(case.setting, plan, case.histogram, case.workloads, seed, silent)
+        equilibrium.run(
+            case.setting, plan, DenseCounts(case.histogram, case.setting.attributes), case.workloads, seed, silent
+        )
         for seed in (SEED, SEED, bytes(32))
     )
     for name in case.workloads:
@@ -106,14 +116,16 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
 def test_an_absent_analyst_changes_only_its_own_stream() -> None:
     case = instance(analysts=3, predicates=60)
     present = {name: workload for name, workload in case.workloads.items() if name != "analyst-1"}
-    outcome = mechanism("equilibrium").run(case.setting, plan_of(case), case.histogram, present, SEED, silent)
+    outcome = mechanism("equilibrium").run(
+        case.setting, plan_of(case), DenseCounts(case.histogram, case.setting.attributes), present, SEED, silent
+    )
     assert set(outcome.answers) == set(present)
 
 
 def test_repairing_the_uniform_guess_leaves_it_worse_than_the_round() -> None:
     case = instance()
     outcome = run(case)
-    repaired = repair_uniform_guess(case.setting, plan_of(case), case.histogram, case.workloads, SEED)
+    repaired = repair_uniform_guess(case.setting, plan_of(case), DenseCounts(case.histogram), case.workloads, SEED)
     assert within_bounds(case, repaired)
 
     def worst(answers: Answers, name: str) -> float:
@@ -184,15 +196,31 @@ def test_bounds_never_exceed_one() -> None:
 def test_a_run_refuses_what_was_not_planned() -> None:
     case = instance(analysts=2, predicates=20)
     plan, equilibrium = plan_of(case), mechanism("equilibrium")
-    with pytest.raises(ValueError, match="histogram"):
-        equilibrium.run(case.setting, plan, case.histogram + 1, case.workloads, SEED, silent)
+    with pytest.raises(ValueError, match="table"):
+        equilibrium.run(
+            case.setting,
+            plan,
+            DenseCounts(case.histogram + 1, case.setting.attributes),
+            case.workloads,
+            SEED,
+            silent,
+        )
     smaller = replace(case.setting, shares=tuple(replace(s, queries=s.queries - 1) for s in case.setting.shares))
     with pytest.raises(ValueError, match="share"):
-        equilibrium.run(smaller, plan, case.histogram, case.workloads, SEED, silent)
+        equilibrium.run(
+            smaller, plan, DenseCounts(case.histogram, smaller.attributes), case.workloads, SEED, silent
+        )
     moved = {name: workload.l1_sensitivity for name, workload in case.workloads.items()}
     steadier = tuple(replace(s, sensitivity=moved[s.analyst] - 1) for s in case.setting.shares)
     with pytest.raises(ValueError, match="share"):
-        equilibrium.run(replace(case.setting, shares=steadier), plan, case.histogram, case.workloads, SEED, silent)
+        equilibrium.run(
+            replace(case.setting, shares=steadier),
+            plan,
+            DenseCounts(case.histogram, replace(case.setting, shares=steadier).attributes),
+            case.workloads,
+            SEED,
+            silent,
+        )
 
 
 def test_options_force_single_parameters() -> None:
@@ -206,7 +234,7 @@ def test_options_force_single_parameters() -> None:
         ({"unit": "table"}, "unit"),
         ({"options": {"repair_rounds": 4}}, "options.repair_rounds"),
         ({"shares": ()}, "shares"),
-        ({"shares": (Share("a", 0, 0),)}, "shares"),
+        ({"shares": (Share("a", 0, 0),)}, "shares[0].statements"),
         ({"shares": (Share("a", 1, 1),)}, "shares"),
         ({"data_budget": Budget(0.0, 1e-9)}, "data_budget"),
         ({"data_budget": Budget(float("nan"), 1e-9)}, "data_budget"),

@@ -35,12 +35,14 @@ from equipoise.queries.statements import (
     Variance,
     median,
 )
-from equipoise.queries.statistics import Databases, grid_units
+from equipoise.queries.statistics import grid_units
 from equipoise.queries.workload_compiler import compile_alone
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.candidates import MAX_CANDIDATES, read_candidates
 from equipoise_server.mechanisms.low_sensitivity.database_question import (
     DatabaseQuestion,
+    database_of,
     rounding,
     scale_for,
     statistic_of,
@@ -53,11 +55,11 @@ SEED = bytes(range(32))
 
 def played(case: PublicParameters, histogram: NDArray[np.int64], seed: bytes = SEED) -> Outcome:
     plan = MECHANISM.plan(case)
-    return play(MECHANISM, case, plan, histogram, everything_asked(case), seed, silent)
+    return play(MECHANISM, case, plan, DenseCounts(histogram), everything_asked(case), seed, silent)
 
 
 def truths(case: PublicParameters, histogram: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-    data = Databases.of(case.attributes, histogram)
+    data = database_of(case.attributes, DenseCounts(histogram))
     return {
         name: np.concatenate([statistic_of(each).values(data) for each in asked.statements])
         for name, asked in everything_asked(case).items()
@@ -168,7 +170,7 @@ def test_no_truth_moves_further_than_the_scale_says_on_any_small_table() -> None
         statistic = statistic_of(compiled(statement))
         scale = scale_for(statistic.sensitivity(3))
         truth = [
-            int(DatabaseQuestion(statistic, single, Databases.of(SCHEMA.sizes, each), scale).truth()[0])
+            int(DatabaseQuestion(statistic, single, database_of(SCHEMA.sizes, DenseCounts(each)), scale).truth()[0])
             for each in some
         ]
         for one, other in itertools.combinations(range(len(some)), 2):
@@ -187,7 +189,7 @@ def test_candidates_count_by_how_often_they_are_held() -> None:
     for statement in STATEMENTS:
         statistic = statistic_of(compiled(statement))
         question = DatabaseQuestion(statistic, candidates, candidates, scale_for(Fraction(1, 100)))
-        values = [int(statistic.values(Databases.of(SCHEMA.sizes, each))[0]) for each in tables]
+        values = [int(statistic.values(database_of(SCHEMA.sizes, DenseCounts(each)))[0]) for each in tables]
         weighted = sum(value * int(times) for value, times in zip(values, often, strict=True))
         assert question.held(often).tolist() == [weighted // int(often.sum())]
         up, down = (question.direction(np.array([sign])) for sign in (1, -1))
@@ -197,7 +199,7 @@ def test_candidates_count_by_how_often_they_are_held() -> None:
 
 def test_a_predicate_is_the_fraction_of_records_for_which_it_holds() -> None:
     candidates, half = read_candidates(setting()), attribute("c") == "a"
-    data = Databases.of(SCHEMA.sizes, table(1000, 0.3))
+    data = database_of(SCHEMA.sizes, DenseCounts(table(1000, 0.3)))
     statistic = statistic_of(compiled(half))
     workload = compile_alone(half, SCHEMA)
     assert statistic.values(data).tolist() == [(int(workload.counts(table(1000, 0.3))[0]) << 40) // 1000]
@@ -214,7 +216,7 @@ def test_only_what_statements_come_to_is_seen_of_the_data() -> None:
             name: replace(each, statements=tuple(compiled(Quantile("x", 0.0, 0.5)) for _ in each.statements))
             for name, each in everything_asked(case).items()
         }
-        told.append(play(MECHANISM, case, MECHANISM.plan(case), histogram, asked, SEED, silent))
+        told.append(play(MECHANISM, case, MECHANISM.plan(case), DenseCounts(histogram), asked, SEED, silent))
     for name in ("alice", "bob"):
         np.testing.assert_array_equal(told[0].answers[name].values, told[1].answers[name].values)
         np.testing.assert_array_equal(told[0].answers[name].methods, told[1].answers[name].methods)
@@ -233,12 +235,12 @@ def test_a_session_goes_on_after_a_restart_as_if_nothing_had_been() -> None:
     case, histogram = setting(), table(20_000, 0.4)
     plan, asked = MECHANISM.plan(case), everything_asked(case)
     order = sorted((slot, name, i) for name, each in asked.items() for i, slot in enumerate(each.slots.tolist()))
-    whole = MECHANISM.start(case, plan, histogram, SEED)
+    whole = MECHANISM.start(case, plan, DenseCounts(histogram), SEED)
     first = [whole.answer(slot, asked[name].statements[i]) for slot, name, i in order]
-    again = MECHANISM.start(case, plan, histogram, SEED)
+    again = MECHANISM.start(case, plan, DenseCounts(histogram), SEED)
     for count, (slot, name, i) in enumerate(order):
         if count == len(order) // 2:
-            again = MECHANISM.start(case, plan, histogram, SEED)
+            again = MECHANISM.start(case, plan, DenseCounts(histogram), SEED)
             for earlier, who, place in order[:count]:
                 again.answer(earlier, asked[who].statements[place])
         answer = again.answer(slot, asked[name].statements[i])
@@ -274,7 +276,7 @@ def test_the_plan_says_what_it_takes_to_play_it_again() -> None:
 
 
 def test_bounds_cover_what_a_scale_rounds_away() -> None:
-    case, data = setting(), Databases.of(SCHEMA.sizes, table(20_000, 0.4))
+    case, data = setting(), database_of(SCHEMA.sizes, DenseCounts(table(20_000, 0.4)))
     for statement in STATEMENTS:
         statistic = statistic_of(compiled(statement))
         scale = scale_for(Fraction(1, 4000))

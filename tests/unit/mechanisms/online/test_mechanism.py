@@ -20,6 +20,7 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_alone, compile_workload
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import joined, linear, play
 from equipoise_server.mechanisms.online.mechanism import Online
@@ -83,7 +84,13 @@ def test_a_session_is_played_again_to_the_byte_from_wherever_it_stopped() -> Non
     public = setting(*TWO, updates=12, threshold=0.02)
     plan = ONLINE.plan(public)
     outcome = play(
-        ONLINE, public, plan, skewed(), {f"analyst-{i}": each for i, each in enumerate(TWO)}, SEED, nothing
+        ONLINE,
+        public,
+        plan,
+        DenseCounts(skewed()),
+        {f"analyst-{i}": each for i, each in enumerate(TWO)},
+        SEED,
+        nothing,
     )
     methods = np.concatenate([outcome.answers[f"analyst-{i}"].methods for i in range(2)])
     assert {HYPOTHESIS, GAUSSIAN} <= set(methods.tolist())
@@ -91,11 +98,11 @@ def test_a_session_is_played_again_to_the_byte_from_wherever_it_stopped() -> Non
     order.sort(key=lambda item: item[0])
     for stop in (0, 1, 37, len(order)):
         # One answer at a time; at `stop` the process ends, having computed one answer more than it stored.
-        session = ONLINE.start(public, plan, skewed(), SEED)
+        session = ONLINE.start(public, plan, DenseCounts(skewed()), SEED)
         stored = [session.answer(slot, each.statements[place]) for slot, each, place in order[:stop]]
         if stop < len(order):
             session.answer(order[stop][0], compile_alone(Marginal(("a", "b", "c")), SCHEMA))
-        session = ONLINE.start(public, plan, skewed(), SEED)
+        session = ONLINE.start(public, plan, DenseCounts(skewed()), SEED)
         for slot, each, place in order[:stop]:
             session.answer(slot, each.statements[place])
         stored += [session.answer(slot, each.statements[place]) for slot, each, place in order[stop:]]
@@ -115,7 +122,7 @@ def test_every_certified_answer_is_within_its_bound(options: dict[str, object]) 
     public = replace(setting(each, **options), beta=1e-6)
     plan = ONLINE.plan(public)
     for run in range(5):
-        session = ONLINE.start(public, plan, skewed(), run.to_bytes(32))
+        session = ONLINE.start(public, plan, DenseCounts(skewed()), run.to_bytes(32))
         answers = joined([session.answer(slot, statement) for slot, statement in enumerate(each.statements)])
         sure = answers.bounds != NO_BOUND
         assert sure.any()
@@ -125,8 +132,8 @@ def test_every_certified_answer_is_within_its_bound(options: dict[str, object]) 
         assert answers.bounds[sure].max() <= plan.error_bound * 2**40
 
 
-class Guarded(np.ndarray[Any, np.dtype[np.int64]]):
-    """A histogram that cannot be read any more once it is `closed`."""
+class Guarded(DenseCounts):
+    """A table of which nothing can be asked any more once it is `closed`."""
 
     closed = False
 
@@ -140,7 +147,7 @@ def test_after_the_last_update_the_table_is_not_read(monkeypatch: pytest.MonkeyP
     everything = asked(60)
     public = setting(everything, updates=2, threshold=0)
     plan = ONLINE.plan(public)
-    session = ONLINE.start(public, plan, skewed().view(Guarded), SEED)
+    session = ONLINE.start(public, plan, Guarded(skewed()), SEED)
     answers = []
     for slot, statement in enumerate(everything.statements):
         if session.used_up_at(slot):
@@ -165,7 +172,7 @@ def test_a_proven_number_of_updates_is_not_exceeded() -> None:
     # One record cell holds everything: as far from uniform as data can be.
     histogram = np.zeros(SCHEMA.universe_size, np.int64)
     histogram[0] = RECORDS
-    session = ONLINE.start(public, plan, histogram, SEED)
+    session = ONLINE.start(public, plan, DenseCounts(histogram), SEED)
     methods = [int(session.answer(slot, each).methods[0]) for slot, each in enumerate(everything.statements)]
     assert 0 < methods.count(GAUSSIAN) <= 40
     assert UNCERTIFIED not in methods
@@ -272,7 +279,7 @@ def test_a_statement_is_one_statement() -> None:
 def test_a_marginal_of_some_records_is_answered_within_its_bound() -> None:
     statement = compile_alone(Marginal(("a",), where=Among("b", ("0",))), SCHEMA)
     public, histogram = setting(asked(10)), skewed()
-    answers = ONLINE.start(public, ONLINE.plan(public), histogram, SEED).answer(3, statement)
+    answers = ONLINE.start(public, ONLINE.plan(public), DenseCounts(histogram), SEED).answer(3, statement)
     truth = statement.counts(histogram) / public.records
     bounds = answers.bounds / 2.0**40
     assert (answers.bounds != NO_BOUND).all()
@@ -281,7 +288,7 @@ def test_a_marginal_of_some_records_is_answered_within_its_bound() -> None:
 
 def test_slots_ascend() -> None:
     public = setting(asked(10))
-    session = ONLINE.start(public, ONLINE.plan(public), skewed(), SEED)
+    session = ONLINE.start(public, ONLINE.plan(public), DenseCounts(skewed()), SEED)
     statement = compile_alone(Marginal(("a",)), SCHEMA)
     session.answer(3, statement)
     with pytest.raises(ValueError, match="ascend"):

@@ -21,9 +21,10 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import CompiledStatement, compile_alone
+from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.epochs.epochs import BLOCK, EpochParameters, Epochs, pulls
 from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, play
-from equipoise_server.mechanisms.online_private.epochs import BLOCK, EpochParameters, Epochs, pulls
 from equipoise_server.mechanisms.online_private.mechanism import LinearSession, OnlinePrivate
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 
@@ -70,7 +71,7 @@ def asked(turns: range) -> dict[str, SessionWorkload]:
 
 def started(setting: PublicParameters, number: int = 1) -> tuple[Plan, LinearSession]:
     plan = MECHANISM.plan(setting)
-    return plan, MECHANISM.start(setting, plan, SKEWED, seed(number))
+    return plan, MECHANISM.start(setting, plan, DenseCounts(SKEWED), seed(number))
 
 
 def answered(
@@ -101,7 +102,7 @@ def test_a_session_is_the_same_however_often_it_is_interrupted() -> None:
     whole = answered(session, everything)
     assert session.epochs._epoch > 2  # several hypotheses are compared
     synopsis = session.finish()
-    outcome = play(MECHANISM, setting, plan, SKEWED, everything, seed(1), lambda *_: None)
+    outcome = play(MECHANISM, setting, plan, DenseCounts(SKEWED), everything, seed(1), lambda *_: None)
     assert np.array_equal(outcome.synopsis, synopsis)
     assert len(synopsis) == LEARNING["records"]
     for place, analyst in enumerate(("alice", "bob")):
@@ -166,7 +167,7 @@ def test_certified_answers_keep_to_their_bounds() -> None:
     plan = MECHANISM.plan(setting)
     methods: set[int] = set()
     for number in range(15):
-        outcome = play(MECHANISM, setting, plan, data, everything, seed(number), lambda *_: None)
+        outcome = play(MECHANISM, setting, plan, DenseCounts(data), everything, seed(number), lambda *_: None)
         for analyst, answers in outcome.answers.items():
             truth = np.concatenate([each.counts(data) for each in everything[analyst].statements])  # type: ignore[union-attr]
             errors = np.abs(answers.values - truth * 2.0**GRID_BITS / 2_000)
@@ -227,7 +228,7 @@ def test_no_epoch_has_more_places_than_its_cap() -> None:
     options = LEARNING | {"epochs": 3, "target": 4, "beyond": 1, "threshold": 0.0, "ending_epsilon": 1e-3}
     plan, session = started(replace(UNPROTECTED, options=options))
     parameters = replace(EpochParameters.from_json(plan.parameters), target=10**6, cap=5)
-    session = LinearSession(SKEWED, RECORDS, Epochs(parameters, 16, 160, seed(1)))
+    session = LinearSession(DenseCounts(SKEWED), RECORDS, Epochs(parameters, 16, 160, seed(1)))
     methods = [int(answers.methods[0]) for _, answers in answered(session, asked(range(30)))]
     assert methods[:15] == [GAUSSIAN] * 15
     assert set(methods[15:]) == {UNCERTIFIED}

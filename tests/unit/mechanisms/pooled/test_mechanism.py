@@ -22,6 +22,7 @@ from equipoise.queries.predicates import Among, attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import GRID_BITS, Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
 from equipoise_server.mechanisms.pooled.mechanism import Pooled
@@ -64,7 +65,9 @@ def asking(**statements: Sequence[Statement]) -> dict[str, CompiledWorkload]:
 def played(setting: PublicParameters, asked: Mapping[str, CompiledWorkload], seed: int = 0) -> tuple[Plan, Outcome]:
     """A plan, and a run of it."""
     plan = Pooled().plan(setting)
-    return plan, Pooled().run(setting, plan, records(), asked, seed.to_bytes(32), lambda *_: None)
+    return plan, Pooled().run(
+        setting, plan, DenseCounts(records(), setting.attributes), asked, seed.to_bytes(32), lambda *_: None
+    )
 
 
 @pytest.mark.parametrize(
@@ -170,7 +173,7 @@ def test_a_table_larger_than_the_family_s_limit_is_refused_before_anything_is_dr
     problem = r"3 attributes and 24 cells, larger than the family's limit of 2 attributes"
     with pytest.raises(InvalidArgument, match=problem) as refused:
         Pooled().run(
-            setting, plan, records(), asked, bytes(1), lambda *_: None
+            setting, plan, DenseCounts(records(), setting.attributes), asked, bytes(1), lambda *_: None
         )  # a seed that nothing can be drawn from
     assert refused.value.field == "statements[1]"
     with pytest.raises(InvalidArgument, match=problem):
@@ -260,7 +263,9 @@ def test_statements_outside_the_family_are_repaired_where_that_is_planned(unit: 
     )
     plan = Pooled().plan(generous)
     assert {part.name for part in events_from_json(plan.data_events)} > {"tables", "samplers"}
-    outcome = Pooled().run(generous, plan, records(), asked, bytes(32), lambda *_: None)
+    outcome = Pooled().run(
+        generous, plan, DenseCounts(records(), generous.attributes), asked, bytes(32), lambda *_: None
+    )
     certified = parameters_of(plan).certified
     for name, workload in asked.items():
         check_bounds(workload, outcome, name, plan)

@@ -20,6 +20,7 @@ from equipoise.queries.schema import MAX_ATTRIBUTES, Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_builder import some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.pooled.allocation import cube_root, shares_of
 from equipoise_server.mechanisms.pooled.demand import votes_of
 from equipoise_server.mechanisms.pooled.direct import Chances, direct_answers
@@ -217,7 +218,7 @@ def test_the_reach_holds_for_sums_of_drawn_noise(variance: float, chance: float)
 def test_tables_are_counted_with_noise_of_the_planned_cost() -> None:
     histogram = np.arange(UNIVERSE, dtype=np.int64) * 1000
     rhos = {(0, 1): Fraction(1, 50), (3,): Fraction(1, 7)}
-    tables = measure(histogram, SCHEMA.sizes, rhos, bytes(32))
+    tables = measure(DenseCounts(histogram, SCHEMA.sizes), rhos, bytes(32))
     assert {table.axes for table in tables} == rhos.keys()
     for table in tables:
         assert (

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, canonical_object, key
+from equipoise_server.datasets.counts import Counts
 
 DIRECTION_BITS = 16  # a direction's unit is 2^-16
 
@@ -60,7 +61,7 @@ class LinearQuestion:
     """A predicate, or all cells of a marginal: at most one holds for a record. The scale is (`records`, 1)."""
 
     statement: CompiledWorkload
-    histogram: NDArray[np.int64]
+    data: Counts
     records: int
 
     @property
@@ -70,7 +71,7 @@ class LinearQuestion:
 
     def truth(self) -> NDArray[np.int64]:
         """Counts."""
-        return self.statement.counts(self.histogram)
+        return self.data.count(self.statement)
 
     def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
         """The share of the multiset's records."""

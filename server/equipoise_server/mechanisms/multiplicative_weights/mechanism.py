@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equipoise.accounting import Cost, charge_of, events_to_json
+from equipoise.model.results import AnswerMethod
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.checking import check_costs, check_enumerable, check_inputs, check_setting
 from equipoise_server.mechanisms.fitting import fit
+from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
-from equipoise_server.mechanisms.projection import check_enumerable
+from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters, data_parts, plan_weights
 from equipoise_server.mechanisms.repair.private_weights import (
     answer_scores,
     rounding_error,
@@ -31,12 +33,10 @@ from equipoise_server.mechanisms.running_time import (
     fitting_bytes,
     weights_seconds,
 )
-from equipoise_server.mechanisms.weights.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.weights.plan import WeightsParameters, data_parts, plan_weights
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import draw_exponential
 
-METHOD = 4  # the wire's AnswerMethod
+METHOD = AnswerMethod.MULTIPLICATIVE_WEIGHTS
 
 
 class MultiplicativeWeights:
@@ -58,6 +58,7 @@ class MultiplicativeWeights:
     """
 
     name = "multiplicative_weights"
+    fitted = True
 
     def plan(self, setting: PublicParameters) -> Plan:
         """Rounds and noise from the shares and the budget. The option `rounds` forces their number."""
@@ -84,20 +85,20 @@ class MultiplicativeWeights:
         self,
         setting: PublicParameters,
         plan: Plan,
-        histogram: NDArray[np.int64],
+        data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
         progress: Progress,
     ) -> Outcome:
         """Each analyst alone, with a stream of its own."""
-        check_inputs(setting, histogram, workloads)
+        check_inputs(setting, data, workloads)
         parameters = WeightsParameters.from_json(plan.parameters)
         present = [share.analyst for share in setting.shares if share.analyst in workloads]
         answers = {}
         progress("learning", 0, max(1, len(present)))
         for done, analyst in enumerate(present, 1):
             stream = KeyedStream.derive(seed, "weights/learning", analyst)
-            answers[analyst] = learn(parameters, workloads[analyst], histogram, setting.records, stream)
+            answers[analyst] = learn(parameters, workloads[analyst], data, setting.records, stream)
             progress("learning", done, len(present))
         return Outcome(answers, np.zeros(0, dtype=np.int64))
 
@@ -105,16 +106,16 @@ class MultiplicativeWeights:
 def learn(
     parameters: WeightsParameters,
     workload: CompiledWorkload,
-    histogram: NDArray[np.int64],
+    data: Counts,
     records: int,
     stream: KeyedStream,
 ) -> Answers:
     """One analyst's answers: T rounds, then a fit, then its test."""
     if workload.empty:
         return Answers(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int64))
-    counts, starts = workload.counts(histogram), workload.statement_offsets
-    slack = gain_slack(rounding_error(records, histogram.size))
-    hypothesis = Hypothesis(histogram.size, parameters.reach / 2.0**GRID_BITS, slack)
+    counts, starts = data.count(workload), workload.statement_offsets
+    slack = gain_slack(rounding_error(records, data.universe_size))
+    hypothesis = Hypothesis(data.universe_size, parameters.reach / 2.0**GRID_BITS, slack)
     # Of each query: the sum of 1 / variance, and of the measured counts in these weights.
     precision, weighted = np.zeros(len(counts)), np.zeros(len(counts))
     total = np.zeros(len(counts), dtype=np.int64)

@@ -12,12 +12,12 @@ from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, Pur
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, key
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
+from equipoise_server.mechanisms.hypothesis import gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, MAX_MOVED, GaussianNoise
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair.private_weights import rounding_error, selection_step
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
-from equipoise_server.mechanisms.weights.hypothesis import gain_slack
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.exponential import UNIT_BITS
 

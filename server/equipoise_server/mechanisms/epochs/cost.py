@@ -19,10 +19,10 @@ from equipoise_server.mechanisms.budget_rounding import (
     usable_delta,
     usable_rho,
 )
+from equipoise_server.mechanisms.epochs.epochs import EpochParameters
+from equipoise_server.mechanisms.epochs.question import DIRECTION_BITS, Scale
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
-from equipoise_server.mechanisms.online_private.epochs import EpochParameters
-from equipoise_server.mechanisms.online_private.question import DIRECTION_BITS, Scale
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.exponential import UNIT_BITS
 

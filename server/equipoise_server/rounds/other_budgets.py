@@ -1,0 +1,83 @@
+"""Which budgets the records of a table have already: nobody in it forgets what was asked under another name.
+
+A table is another dataset's where the files are the same, or have the same bytes, or where the rows are the same:
+then a file that was moved, or stored in another format, has the digest that was registered, if the schema is the
+same. What a restored store has lost is not known by its table: while what was spent on it is written off under its
+name alone, any table may be the lost one.
+"""
+
+from __future__ import annotations
+
+import filecmp
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlalchemy import Connection, select
+
+from equipoise.errors import InvalidArgument, Unavailable
+from equipoise_server.ledger.accounts import data_account, lost_data_accounts
+from equipoise_server.rounds.store.step_records import registered_digests
+from equipoise_server.storage.tables import datasets
+
+JOURNALED = (
+    "with it (--new-budgets) the same records get budgets of their own, beside what is spent there, and that is "
+    "journaled"
+)
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """A table to be registered. `digest` commits to its rows, `directory` has the files of all tables."""
+
+    path: Path
+    digest: bytes
+    directory: Path
+    _compared: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
+
+    def datasets(self, connection: Connection) -> list[str]:
+        """The datasets, also retired ones, that have this table, by their names. Raises `Unavailable`.
+
+        Files are compared once: when this is asked again, only those that were registered meanwhile.
+        """
+        query = select(datasets.c.name, datasets.c.source).order_by(datasets.c.name)
+        digests = registered_digests(connection)
+        return [
+            row.name
+            for row in connection.execute(query)
+            if digests.get(row.name) == self.digest or self._has_bytes_of(row.source)
+        ]
+
+    def _has_bytes_of(self, source: str) -> bool:
+        """Whether another dataset's file is this one, or has its bytes. One that is gone cannot be compared."""
+        if source not in self._compared:
+            other = self.directory / source
+            try:
+                same = other.is_file() and (
+                    self.path.samefile(other) or filecmp.cmp(self.path, other, shallow=False)
+                )
+            except OSError as error:
+                raise Unavailable(f"the tables of other datasets cannot be compared: {error.strerror}") from None
+            self._compared[source] = same
+        return self._compared[source]
+
+
+def other_data_accounts(connection: Connection, name: str, table: NewTable, *, new_budgets: bool) -> list[str]:
+    """The data accounts that count for the records of a table, or may, if it is registered under a name.
+
+    `new_budgets`: whether the operator knows of them. Raises `InvalidArgument` where that is wrong, `Unavailable`.
+    """
+    known = table.datasets(connection)
+    # Under its old name a dataset that was lost begins with what was written off.
+    lost = sorted(lost_data_accounts(connection) - {data_account(name)})
+    if known and not new_budgets:
+        problem = f"must be set, as this is the table of the dataset {known[0]!r} already: {JOURNALED}"
+        raise InvalidArgument("new_budgets", problem)
+    if lost and not new_budgets:
+        problem = (
+            f"must be set, as this may be the table of the dataset {lost[0].removeprefix(data_account(''))!r}, "
+            f"which a restored store has lost: register that one under its old name first, or {JOURNALED}"
+        )
+        raise InvalidArgument("new_budgets", problem)
+    if new_budgets and not known and not lost:
+        raise InvalidArgument("new_budgets", "must not be set, as no dataset has this table yet")
+    return sorted({*(data_account(each) for each in known), *lost})
