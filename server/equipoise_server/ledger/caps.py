@@ -5,10 +5,10 @@ proofs, their sources, and why nothing is traded between limits once results wer
 
 **Accounts to which rounds add** have a Renyi order `a`, a limit `D` of divergence and a limit `Delta` of delta, all
 three public and fixed before the first round. **Theorem 1.** Let rounds be chosen one after another, each after
-seeing all results before it, and let round `k` be a mechanism whose laws on two neighbours are
-`(1 - delta_k) P_k + delta_k P_k'` and `(1 - delta_k) Q_k + delta_k Q_k'` with `D_a(P_k || Q_k) <= d_k`. If on every
-course of events `sum d_k <= D` and `sum delta_k <= Delta`, all results together are `(epsilon, delta)`-DP whenever
-`D_a <= D` alone implies `(epsilon, delta - Delta)`-DP. So rho counts `a rho`, and a pair `(e, d)` counts
+seeing all results before it, and let round `k` have laws on two neighbours that are nowhere below `h_k P_k` and
+`h_k Q_k`, for an `h_k` of its results with a mean of at least `1 - delta_k`, where `D_a(P_k || Q_k) <= d_k`. If on
+every course of events `sum d_k <= D` and `sum delta_k <= Delta`, all results together are `(epsilon, delta)`-DP
+whenever `D_a <= D` alone implies `(epsilon, delta - Delta)`-DP. So rho counts `a rho`, and a pair `(e, d)` counts
 `min(e, a e^2 / 2)` and `d` (`equipoise.accounting.charge_at`).
 
 **Accounts where the worst round counts** have no order. **Theorem 2.** Where what is protected lives in one round,
