@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import Share
 from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
@@ -84,7 +85,7 @@ def timed(
         start = time.perf_counter()
         answers = answer(slot, statement)
         seconds = time.perf_counter() - start
-        method = int(answers.methods[0])
+        method = AnswerMethod(answers.methods[0])
         way = {HYPOTHESIS: "tested", UNCERTIFIED: "uncertified"}.get(method, "updated")
         spent.append((way, seconds))
     return spent

@@ -130,7 +130,7 @@ PROBES = (
                     "multiplicative_weights",
                     "MULTIPLICATIVE_WEIGHTS",
                     "MultiplicativeWeights[A-Za-z]*",
-                    ".*mechanisms\\.weights\\..*",
+                    ".*mechanisms\\.(weights|multiplicative_weights)\\..*",
                 ),
             ),
             Example(

@@ -17,9 +17,9 @@ from harness.exact_game import Law
 from numpy.typing import NDArray
 from statistical.exact_sparse_vector import at_least
 
+from equipoise_server.mechanisms.epochs.epochs import BLOCK, EpochParameters, Epochs
+from equipoise_server.mechanisms.epochs.question import Question
 from equipoise_server.mechanisms.noise_calibration import NoiseDistribution
-from equipoise_server.mechanisms.online_private.epochs import BLOCK, EpochParameters, Epochs
-from equipoise_server.mechanisms.online_private.question import Question
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.weighted import exponential_law

@@ -19,11 +19,11 @@ from equipoise.queries.statistics import CompiledStatistic, Databases
 from equipoise.queries.workload_compiler import compile_statistic
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.epochs.cost import Session, analyst_parts, data_parts
+from equipoise_server.mechanisms.epochs.epochs import EpochParameters
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.database_question import DatabaseQuestion, database_of, scale_for
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
-from equipoise_server.mechanisms.online_private.cost import Session, analyst_parts, data_parts
-from equipoise_server.mechanisms.online_private.epochs import EpochParameters
 
 EDGES = (0.0, 1.0, 2.0)
 SCHEMA = Schema((Attribute("x", bin_labels(EDGES), EDGES),))

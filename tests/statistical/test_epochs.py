@@ -31,11 +31,11 @@ from equipoise.queries.workload_compiler import compile_alone
 from equipoise_lab.audit.clopper_pearson import Sampler, certify
 from equipoise_server.conversion import delta_of_rho, epsilon_of_rho
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.epochs.cost import Session, analyst_parts, data_parts
+from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs, pulls
+from equipoise_server.mechanisms.epochs.question import LinearQuestion, Question, Scale
 from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
-from equipoise_server.mechanisms.online_private.cost import Session, analyst_parts, data_parts
-from equipoise_server.mechanisms.online_private.epochs import EpochParameters, Epochs, pulls
-from equipoise_server.mechanisms.online_private.question import LinearQuestion, Question, Scale
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 

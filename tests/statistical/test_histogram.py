@@ -20,8 +20,10 @@ from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms import calibration
-from equipoise_server.mechanisms import histogram as histogram_module
-from equipoise_server.mechanisms.histogram import Histogram, HistogramParameters
+from equipoise_server.mechanisms.histogram import mechanism as histogram_mechanism
+from equipoise_server.mechanisms.histogram import plan as histogram_plan
+from equipoise_server.mechanisms.histogram.mechanism import Histogram
+from equipoise_server.mechanisms.histogram.plan import HistogramParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
 from equipoise_server.mechanisms.weighted_noise_tail import sum_reach
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
@@ -130,7 +132,8 @@ def with_law(patches: pytest.MonkeyPatch, change: Callable[[int], int], scale: F
         assert isinstance(law, DiscreteGaussian)
         return DiscreteGaussian(law.variance * scale**2)
 
-    patches.setattr(histogram_module, "noise_distribution", other)
+    for module in (histogram_plan, histogram_mechanism):
+        patches.setattr(module, "noise_distribution", other)
 
 
 def column_norm(patches: pytest.MonkeyPatch) -> None:

@@ -23,8 +23,11 @@ from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms import calibration, independent_noise
-from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE, IndependentNoise, NoiseParameters
+from equipoise_server.mechanisms import calibration
+from equipoise_server.mechanisms.independent_noise import mechanism as noise_mechanism
+from equipoise_server.mechanisms.independent_noise import plan as noise_plan
+from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, LAPLACE, IndependentNoise
+from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -168,7 +171,8 @@ def scaled_noise(patches: pytest.MonkeyPatch) -> None:
         assert isinstance(law, DiscreteGaussian)
         return DiscreteGaussian(law.variance * 81 / 100)
 
-    patches.setattr(independent_noise, "noise_distribution", smaller)
+    for module in (noise_plan, noise_mechanism):
+        patches.setattr(module, "noise_distribution", smaller)
 
 
 def realised_charge(patches: pytest.MonkeyPatch) -> None:
@@ -179,7 +183,7 @@ def realised_charge(patches: pytest.MonkeyPatch) -> None:
         cost = charge_of(parts)  # type: ignore[arg-type]
         return Cost(cost.rho * 2 // 3, cost.epsilon * 2 // 3, cost.delta)
 
-    patches.setattr(independent_noise, "charge_of", smaller)
+    patches.setattr(noise_plan, "charge_of", smaller)
 
 
 def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:
@@ -211,7 +215,7 @@ def reused_stream(patches: pytest.MonkeyPatch) -> None:
         def derive(seed: bytes, *labels: str) -> KeyedStream:
             return KeyedStream.derive(seed, labels[0])
 
-    patches.setattr(independent_noise, "KeyedStream", Forgetful)
+    patches.setattr(noise_mechanism, "KeyedStream", Forgetful)
 
 
 MUTANTS: list[tuple[Callable[[IndependentNoise], bool], Switch]] = [

@@ -20,7 +20,11 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms import hypothesis as hypothesis_module
+from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.multiplicative_weights.mechanism import MultiplicativeWeights, learn
+from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters, data_parts
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.private_weights import (
     answer_scores,
@@ -28,10 +32,6 @@ from equipoise_server.mechanisms.repair.private_weights import (
     selection_exponents,
     selection_step,
 )
-from equipoise_server.mechanisms.weights import hypothesis as hypothesis_module
-from equipoise_server.mechanisms.weights.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.weights.mechanism import MultiplicativeWeights, learn
-from equipoise_server.mechanisms.weights.plan import WeightsParameters, data_parts
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import exponential_law

@@ -22,12 +22,13 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms import projection
 from equipoise_server.mechanisms.calibration import noise_distribution
-from equipoise_server.mechanisms.independent_noise import GAUSSIAN, NoiseParameters, noisy_counts
+from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, noisy_counts
+from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, Outcome, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
-from equipoise_server.mechanisms.projection import METHOD, Projection, project
+from equipoise_server.mechanisms.projection import mechanism
+from equipoise_server.mechanisms.projection.mechanism import METHOD, Projection, project
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 RECORDS = 3
@@ -193,7 +194,7 @@ def test_noisy_counts_that_no_distribution_is_near_are_delivered_as_they_are() -
 def without_noise(patches: pytest.MonkeyPatch) -> None:
     """What is fitted are the true counts."""
     patches.setattr(
-        projection,
+        mechanism,
         "noisy_counts",
         lambda setting, parameters, data, workloads, seed, progress: {
             name: data.count(own) for name, own in workloads.items()

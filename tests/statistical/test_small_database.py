@@ -24,11 +24,11 @@ from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms import small_db
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
-from equipoise_server.mechanisms.small_db import (
+from equipoise_server.mechanisms.small_db import mechanism, plan
+from equipoise_server.mechanisms.small_db.mechanism import SmallDatabase
+from equipoise_server.mechanisms.small_db.plan import (
     MAX_DATABASES,
-    SmallDatabase,
     SmallDatabaseParameters,
     nearest,
     number_of_databases,
@@ -65,7 +65,7 @@ def law_of(
 
         with (
             patch.object(KeyedStream, "derive", lambda *_: ChosenStream(choices)),
-            patch.object(small_db, "draw_exponential", draw),
+            patch.object(mechanism, "draw_exponential", draw),
         ):
             outcome = SmallDatabase().run(setting, plan, DenseCounts(histogram), asked, SEED, lambda *_: None)
         return tuple(int(value) for name in viewers for value in outcome.answers[name].values)
@@ -165,8 +165,9 @@ def analysts_draw_for_themselves() -> bool:
 
 def halved_sensitivity(patches: pytest.MonkeyPatch) -> None:
     """Scores that are believed to move by half a database."""
-    units = small_db.units_of_score
-    patches.setattr(small_db, "units_of_score", lambda epsilon, size: 2 * units(epsilon, size))
+    units = plan.units_of_score
+    for module in (plan, mechanism):
+        patches.setattr(module, "units_of_score", lambda epsilon, size: 2 * units(epsilon, size))
 
 
 def summed_scores(patches: pytest.MonkeyPatch) -> None:
@@ -177,14 +178,14 @@ def summed_scores(patches: pytest.MonkeyPatch) -> None:
         errors = data.records * counts - databases.shape[1] * data.count(workload)
         return np.asarray(np.abs(errors).sum(axis=1))
 
-    patches.setattr(small_db, "scores", added)
+    patches.setattr(mechanism, "scores", added)
 
 
 def realised_charge(patches: pytest.MonkeyPatch) -> None:
     """A charge for one of the two analysts."""
     charge_of = accounting.charge_of
     patches.setattr(
-        small_db, "charge_of", lambda parts: replace(charge_of(parts), epsilon=charge_of(parts).epsilon // 2)
+        plan, "charge_of", lambda parts: replace(charge_of(parts), epsilon=charge_of(parts).epsilon // 2)
     )
 
 
@@ -196,7 +197,7 @@ def reused_stream(patches: pytest.MonkeyPatch) -> None:
         def derive(seed: bytes, *labels: str) -> KeyedStream:
             return KeyedStream.derive(seed, labels[0])
 
-    patches.setattr(small_db, "KeyedStream", Forgetful)
+    patches.setattr(mechanism, "KeyedStream", Forgetful)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +221,7 @@ def test_some_database_is_as_near_as_is_promised(size: int) -> None:
     """For every table of four records over three, and all queries there are: the best database, by trying all."""
     setting = setting_of({"a": masks_workload(range(1, 7), UNIVERSE)}, Budget(1.0, 0.01))
     masks = np.array([[mask >> x & 1 for x in range(UNIVERSE)] for mask in range(1, 7)])
-    databases = [np.bincount(each, minlength=UNIVERSE) for each in small_db.all_databases(UNIVERSE, size)]
+    databases = [np.bincount(each, minlength=UNIVERSE) for each in mechanism.all_databases(UNIVERSE, size)]
     assert len(databases) == number_of_databases(UNIVERSE, size)
     worst = max(
         min(float(np.abs(masks @ (drawn / size - table / RECORDS)).max()) for drawn in databases)

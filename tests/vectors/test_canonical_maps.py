@@ -36,15 +36,16 @@ from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, codec_of
 from equipoise_server.computation.seed import bound_seed, setting_fields
 from equipoise_server.game.parameters import GameParameters
+from equipoise_server.mechanisms.epochs.epochs import EpochParameters
+from equipoise_server.mechanisms.epochs.question import Scale
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.histogram import HistogramParameters
-from equipoise_server.mechanisms.independent_noise import NoiseParameters
+from equipoise_server.mechanisms.histogram.plan import HistogramParameters
+from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivityParameters
+from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
 from equipoise_server.mechanisms.online.plan import OnlineParameters
-from equipoise_server.mechanisms.online_private.epochs import EpochParameters
-from equipoise_server.mechanisms.online_private.question import Scale
 from equipoise_server.mechanisms.pooled.demand import Demand
 from equipoise_server.mechanisms.pooled.direct import Chances
 from equipoise_server.mechanisms.pooled.family import Family
@@ -53,8 +54,7 @@ from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParam
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
-from equipoise_server.mechanisms.small_db import SmallDatabaseParameters
-from equipoise_server.mechanisms.weights.plan import WeightsParameters
+from equipoise_server.mechanisms.small_db.plan import SmallDatabaseParameters
 from equipoise_server.rounds.budget_views import ACCOUNT
 from equipoise_server.rounds.datasets import NewDataset
 from equipoise_server.rounds.opening import open_request

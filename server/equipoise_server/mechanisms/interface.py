@@ -114,6 +114,14 @@ class Mechanism(Protocol):
         """What it is called by."""
         ...
 
+    @property
+    def fitted(self) -> bool:
+        """Whether answers are those of a distribution that is fitted, in floats, to what was measured.
+
+        Floats differ between versions of libraries in the last places, so such answers are replayed to a tolerance.
+        """
+        ...
+
     def plan(self, setting: PublicParameters) -> Plan:
         """Parameters, costs and promises from public things. Raises `InvalidArgument` or `BudgetExhausted`."""
         ...

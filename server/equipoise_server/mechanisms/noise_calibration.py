@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from equipoise import accounting
 from equipoise.accounting import PrivacyEvent, PureDpEvent, ZcdpEvent
+from equipoise.model.results import AnswerMethod
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.statements import MAX_STATEMENT_SENSITIVITY
 from equipoise.records.codec import COUNT, FRACTION, Codec, converted, either, list_of, object_codec
@@ -51,7 +52,7 @@ class LaplaceNoise:
 
     epsilon: Fraction
     name: str = "laplace"
-    method: ClassVar[int] = 2  # the wire's AnswerMethod
+    method: ClassVar[AnswerMethod] = AnswerMethod.LAPLACE
 
     @classmethod
     def within(cls, rho: Fraction) -> LaplaceNoise:
@@ -77,7 +78,7 @@ class GaussianNoise:
 
     variance: Fraction
     name: str = "gaussian"
-    method: ClassVar[int] = 3
+    method: ClassVar[AnswerMethod] = AnswerMethod.GAUSSIAN
 
     @classmethod
     def within(cls, rho: Fraction) -> GaussianNoise:

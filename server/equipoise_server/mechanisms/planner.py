@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
@@ -134,6 +135,7 @@ class Auto:
 
     mechanisms: Mapping[str, Mechanism]
     name: str = "auto"
+    fitted: ClassVar[bool] = False  # a round is planned, run and replayed under the name of its own mechanism
 
     def plan(self, setting: PublicParameters) -> Plan:
         """The chosen mechanism's plan, under its own name. Raises where no mechanism can serve the setting."""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from equipoise.errors import InvalidArgument
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.histogram import Histogram
-from equipoise_server.mechanisms.independent_noise import GAUSSIAN, LAPLACE
+from equipoise_server.mechanisms.histogram.mechanism import Histogram
+from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, LAPLACE
 from equipoise_server.mechanisms.interface import Mechanism, Plan
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity
+from equipoise_server.mechanisms.multiplicative_weights.mechanism import MultiplicativeWeights
 from equipoise_server.mechanisms.online.interface import SessionMechanism
 from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.online_private.mechanism import OnlinePrivate
 from equipoise_server.mechanisms.planner import Auto
 from equipoise_server.mechanisms.pooled.mechanism import Pooled
 from equipoise_server.mechanisms.pooled.mechanism import check_workload as check_tables
-from equipoise_server.mechanisms.projection import Projection
-from equipoise_server.mechanisms.small_db import SmallDatabase
-from equipoise_server.mechanisms.weights.mechanism import MultiplicativeWeights
+from equipoise_server.mechanisms.projection.mechanism import Projection
+from equipoise_server.mechanisms.small_db.mechanism import SmallDatabase
 
 MECHANISMS: dict[str, Mechanism] = {
     "equilibrium": Equilibrium(),

@@ -17,16 +17,15 @@ from equipoise.errors import DataLoss
 from equipoise.model.results import AnswerMethod, ResultColumns
 from equipoise.wire.results import chunk_from_bytes
 from equipoise_server.mechanisms.interface import GRID_BITS
+from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.replay.differences import Difference, Differs
 
-# The mechanisms whose answers come from a distribution that is fitted, in floats, to what they have measured.
-FITTED = frozenset({"pooled", "projection", "multiplicative_weights"})
 TOLERANCE = 1 << (GRID_BITS - 20)  # units of 2^-40
 
 
 def tolerance_of(mechanism: str) -> int:
     """By how many units of 2^-40 values and bounds may differ. Ways of answering are equal in any case."""
-    return TOLERANCE if mechanism in FITTED else 0
+    return TOLERANCE if mechanism in MECHANISMS and MECHANISMS[mechanism].fitted else 0
 
 
 @dataclass

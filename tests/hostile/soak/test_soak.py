@@ -13,6 +13,7 @@ import json
 import random
 from pathlib import Path
 
+import pytest
 from harness.soak.measures import MEASURES, slope
 from harness.soak.soaking import ALLOWED, LIVES, Life, RestartedServer, Soak
 
@@ -21,6 +22,7 @@ from equipoise_server.admin.checks import check_state
 from equipoise_server.admin.state_directory import create_state
 
 
+@pytest.mark.full  # seconds show no growth
 def test_a_server_neither_grows_nor_breaks_a_promise(tmp_path: Path, soak_store: str, soak_seconds: float) -> None:
     server = RestartedServer(tmp_path / "state")
     create_state(server.state, listen=free_address(), store=soak_store, release_grid_seconds=1)

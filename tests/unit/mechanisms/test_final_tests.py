@@ -24,18 +24,20 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.independent_noise import NoiseParameters
+from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import (
     GRID_BITS,
     Answers,
     Plan,
     PublicParameters,
 )
+from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers
 from equipoise_server.mechanisms.pooled.mechanism import Pooled, answered
 from equipoise_server.mechanisms.pooled.plan import PooledParameters
-from equipoise_server.mechanisms.projection import Projection, gaussian_law
+from equipoise_server.mechanisms.projection.mechanism import Projection
+from equipoise_server.mechanisms.projection.plan import gaussian_law
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.mechanisms.repair import private_weights
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, answer_afresh
@@ -48,7 +50,6 @@ from equipoise_server.mechanisms.repair.private_weights import (
 )
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, UNCERTIFIED, Synopsis, bound_on_grid
-from equipoise_server.mechanisms.weights.plan import WeightsParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream

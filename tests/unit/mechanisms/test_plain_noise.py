@@ -15,16 +15,13 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
-from equipoise_server.mechanisms.histogram import BEYOND, METHOD, Histogram, HistogramParameters, bounds_of
-from equipoise_server.mechanisms.independent_noise import (
-    GAUSSIAN,
-    LAPLACE,
-    IndependentNoise,
-    NoiseParameters,
-)
+from equipoise_server.mechanisms.histogram.mechanism import METHOD, Histogram
+from equipoise_server.mechanisms.histogram.plan import BEYOND, HistogramParameters, bounds_of
+from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, LAPLACE, IndependentNoise
+from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import LaplaceNoise
-from equipoise_server.mechanisms.projection import Projection
+from equipoise_server.mechanisms.projection.mechanism import Projection
 
 
 def setting(*shares: Share, epsilon: float = 1.0, delta: float = 1e-9) -> PublicParameters:

@@ -41,6 +41,7 @@ class Equilibrium:
     """The mechanism `equilibrium`."""
 
     name = "equilibrium"
+    fitted = False
 
     def plan(self, setting: PublicParameters) -> Plan:
         """Parameters from public things, by `tuning`; single ones may be forced through the options."""

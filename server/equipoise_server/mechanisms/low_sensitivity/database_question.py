@@ -15,7 +15,7 @@ from equipoise.queries.fixed_point import GRID_BITS, on_grid
 from equipoise.queries.statistics import CompiledStatistic, Databases, grid_units
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.online_private.question import DIRECTION_BITS, Scale
+from equipoise_server.mechanisms.epochs.question import DIRECTION_BITS, Scale
 
 SENSITIVITY = 1 << 10  # units of a scale that one record may move: a finer one gains nothing beside the noise
 _HALF = GRID_BITS // 2

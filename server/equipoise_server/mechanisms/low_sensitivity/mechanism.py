@@ -19,6 +19,12 @@ from equipoise.queries.statistics import Databases, grid_units
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.checking import check_enumerable
+from equipoise_server.mechanisms.epochs.cost import Session
+from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs
+from equipoise_server.mechanisms.epochs.plan import check_options, plan_epochs
+from equipoise_server.mechanisms.epochs.question import Scale
+from equipoise_server.mechanisms.epochs.session_plan import session_plan, statements_asked
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.candidates import read_candidates
 from equipoise_server.mechanisms.low_sensitivity.database_question import (
@@ -29,13 +35,7 @@ from equipoise_server.mechanisms.low_sensitivity.database_question import (
     statistic_of,
 )
 from equipoise_server.mechanisms.online.interface import session_length
-from equipoise_server.mechanisms.online_private.cost import Session
-from equipoise_server.mechanisms.online_private.epochs import EpochParameters, Epochs
-from equipoise_server.mechanisms.online_private.mechanism import session_plan, statements_asked
-from equipoise_server.mechanisms.online_private.plan import check_options, plan_epochs
-from equipoise_server.mechanisms.online_private.question import Scale
 from equipoise_server.mechanisms.parameters import Parameters
-from equipoise_server.mechanisms.projection import check_enumerable
 from equipoise_server.mechanisms.running_time import CELL_BYTES
 
 ENTRY_SECONDS = 5e-8  # of a statement's values, for each cell that a candidate or the data list

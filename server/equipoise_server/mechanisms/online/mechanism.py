@@ -16,6 +16,7 @@ from equipoise.model.results import NO_BOUND
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_costs
+from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import fresh_answers
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, alike, linear
@@ -24,7 +25,6 @@ from equipoise_server.mechanisms.repair.private_weights import answer_scores, ro
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
-from equipoise_server.mechanisms.weights.hypothesis import Hypothesis, gain_slack
 from equipoise_server.randomness.stream import KeyedStream
 
 NO_SYNOPSIS = np.zeros(0, dtype=np.int64)

@@ -11,17 +11,17 @@ from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, Pur
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.records.codec import BOOLEAN, COUNT, FRACTION, INTEGER, canonical_object, key
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
+from equipoise_server.mechanisms.checking import check_enumerable
 from equipoise_server.mechanisms.equilibrium.options import WORDS, real, whole
+from equipoise_server.mechanisms.hypothesis import gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISE, NOISE_BOUNDS, AnswerNoise
 from equipoise_server.mechanisms.online.interface import session_length
 from equipoise_server.mechanisms.parameters import Parameters
-from equipoise_server.mechanisms.projection import check_enumerable
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
 from equipoise_server.mechanisms.repair.statement_repair_plan import choose_noise
 from equipoise_server.mechanisms.sparse_vector import SparseVector
-from equipoise_server.mechanisms.weights.hypothesis import gain_slack
 
 MAX_UPDATES = 512
 MIN_UPDATES = 8  # that teach anything worth the tests
@@ -235,11 +235,12 @@ def data_parts(setting: PublicParameters, parameters: OnlineParameters) -> list[
         + session_length(setting, slotted=False) * vector.test_noise.truncation_delta()
         + setting.queries * parameters.noise.law(MAX_MOVED).truncation_delta()
     )
-    return [
+    parts = [
         PureDpEvent("detection", parameters.test_epsilon, parameters.updates),
         parameters.noise.part(parameters.updates),
-        ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, setting.data_budget.epsilon)),
     ]
+    slack = sampler_delta(truncated, setting.data_budget.epsilon, parts)
+    return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack)]
 
 
 def check_options(options: Mapping[str, object]) -> None:

@@ -40,6 +40,7 @@ class Pooled:
     """The mechanism `pooled`."""
 
     name = "pooled"
+    fitted = True
 
     def plan(self, setting: PublicParameters) -> Plan:
         """Parameters from public things; single ones may be forced through the options."""

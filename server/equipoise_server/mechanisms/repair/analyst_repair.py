@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.model.results import NO_BOUND
+from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, codec_of, key
@@ -31,7 +31,7 @@ from equipoise_server.mechanisms.repair.statement_repair import (
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
-MULTIPLICATIVE_WEIGHTS = 4  # the wire's AnswerMethod
+MULTIPLICATIVE_WEIGHTS = AnswerMethod.MULTIPLICATIVE_WEIGHTS
 
 
 @canonical_object

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.model.results import NO_BOUND
+from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.queries.fixed_point import GRID_BITS, on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, key, mapping_of
@@ -24,7 +24,7 @@ from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.stream import KeyedStream
 
 SCORE_BITS = 16  # scores are errors in units of 2^-16 records: one record changed moves a score by 2^16
-SYNOPSIS, UNCERTIFIED = 1, 5  # the wire's AnswerMethod
+SYNOPSIS, UNCERTIFIED = AnswerMethod.SYNOPSIS, AnswerMethod.UNCERTIFIED
 
 
 @canonical_object

@@ -22,9 +22,9 @@ from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import CompiledStatement, compile_alone
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.epochs.epochs import BLOCK, EpochParameters, Epochs, pulls
 from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, play
-from equipoise_server.mechanisms.online_private.epochs import BLOCK, EpochParameters, Epochs, pulls
 from equipoise_server.mechanisms.online_private.mechanism import LinearSession, OnlinePrivate
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 

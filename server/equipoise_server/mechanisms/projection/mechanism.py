@@ -6,36 +6,23 @@ fit one another, none is negative, and what many of them share is averaged.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import events_from_json, events_to_json
-from equipoise.errors import InvalidArgument
+from equipoise.model.results import AnswerMethod
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.fitting import fit
-from equipoise_server.mechanisms.independent_noise import (
-    GAUSSIAN,
-    NoiseParameters,
-    noisy_answers,
-    noisy_counts,
-)
+from equipoise_server.mechanisms.independent_noise.mechanism import noisy_answers, noisy_counts
+from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
-from equipoise_server.mechanisms.noise_calibration import GaussianNoise
-from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid
-from equipoise_server.mechanisms.running_time import fitting_bytes, fitting_seconds
-from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
+from equipoise_server.mechanisms.projection.plan import ROUNDING, furthest, gaussian_law, plan_projection
 
-METHOD = 6  # the wire's AnswerMethod
+METHOD = AnswerMethod.PROJECTION
 UPWARD = 1 + 1e-9  # far more than the doubles here can err
-HARDLY = Fraction(1, 2**10)  # part of beta: how probably the truth itself is too far from noisy answers
-ROUNDING = 2  # units of 2^-40: an answer's own rounding, and its bound's
 
 
 class Projection:
@@ -63,26 +50,11 @@ class Projection:
     """
 
     name = "projection"
+    fitted = True
 
     def plan(self, setting: PublicParameters) -> Plan:
         """As `gaussian`, with a bound of about twice its own. There are no options."""
-        for option in setting.options:
-            raise InvalidArgument(f"options.{option}", f"unknown; {self.name} has no options")
-        plan = GAUSSIAN.plan(setting)
-        check_enumerable(setting)
-        parameters = NoiseParameters.from_json(plan.parameters)
-        far = bound_on_grid(furthest(parameters, setting), setting.records)
-        reach = (parameters.bound + far + 2 * ROUNDING) / 2**GRID_BITS
-        deviation = math.sqrt(gaussian_law(parameters).variance) / setting.records
-        return replace(
-            plan,
-            mechanism=self.name,
-            error_bound=min(1.0, reach),
-            seconds=plan.seconds + fitting_seconds(setting, deviation),
-            memory_bytes=plan.memory_bytes + fitting_bytes(setting),
-            data_events=events_to_json(self.name, events_from_json(plan.data_events)),
-            analyst_events=events_to_json(self.name, []),
-        )
+        return plan_projection(self.name, setting)
 
     def run(
         self,
@@ -101,13 +73,6 @@ class Projection:
             progress("fitting", done, len(counts))
             answers[analyst] = project(parameters, workloads[analyst], noisy, setting)
         return Outcome(answers, np.zeros(0, dtype=np.int64))
-
-
-def check_enumerable(setting: PublicParameters) -> None:
-    """Refuses universes over which no distribution can be held, naming the limit."""
-    if setting.universe_size > MAX_UNIVERSE:
-        problem = f"is too large to hold a distribution over it: {setting.universe_size:,}, not {MAX_UNIVERSE:,}"
-        raise InvalidArgument("universe_size", f"{problem} at most")
 
 
 def project(
@@ -129,15 +94,3 @@ def project(
     further = np.maximum(counts - lowest, highest - counts) * UPWARD
     bounds = np.ceil(further * (2.0**GRID_BITS / records)).astype(np.int64) + ROUNDING
     return Answers(values, np.full(noisy.size, METHOD, dtype=np.uint8), np.clip(bounds, 0, 1 << GRID_BITS))
-
-
-def furthest(parameters: NoiseParameters, setting: PublicParameters) -> int:
-    """How far from their noisy counts fitted ones may be, in records."""
-    return gaussian_law(parameters).quantile(HARDLY * Fraction(setting.beta) / (2 * setting.queries))
-
-
-def gaussian_law(parameters: NoiseParameters) -> DiscreteGaussian:
-    """The law of the noise on every count."""
-    if not isinstance(parameters.noise, GaussianNoise):
-        raise ValueError("projection starts from Gaussian noise")
-    return DiscreteGaussian(parameters.noise.variance * parameters.l1_sensitivity)

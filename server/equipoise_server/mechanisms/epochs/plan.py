@@ -20,13 +20,13 @@ from fractions import Fraction
 
 from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.budget_rounding import EPSILON_BITS
+from equipoise_server.mechanisms.epochs import cost
+from equipoise_server.mechanisms.epochs.cost import Session
+from equipoise_server.mechanisms.epochs.epochs import EpochParameters
+from equipoise_server.mechanisms.epochs.question import DIRECTION_BITS
 from equipoise_server.mechanisms.equilibrium.options import real
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
-from equipoise_server.mechanisms.online_private import cost
-from equipoise_server.mechanisms.online_private.cost import Session
-from equipoise_server.mechanisms.online_private.epochs import EpochParameters
-from equipoise_server.mechanisms.online_private.question import DIRECTION_BITS
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
 from equipoise_server.randomness.exponential import UNIT_BITS

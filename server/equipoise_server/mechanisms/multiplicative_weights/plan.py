@@ -12,12 +12,12 @@ from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, Pur
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, key
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
+from equipoise_server.mechanisms.hypothesis import gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, MAX_MOVED, GaussianNoise
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair.private_weights import rounding_error, selection_step
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
-from equipoise_server.mechanisms.weights.hypothesis import gain_slack
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.exponential import UNIT_BITS
 
@@ -108,12 +108,13 @@ def data_parts(setting: PublicParameters, parameters: WeightsParameters) -> list
     analysts, rounds = len(setting.shares), parameters.rounds
     truncated = analysts * parameters.certify_noise.truncation_delta()
     selection = accounting.exponential_mechanism_rho(parameters.select_epsilon, 1)
-    return [
+    parts = [
         ZcdpEvent("selections", selection, analysts * rounds),
         parameters.noise.part(analysts * rounds),
         PureDpEvent("certificates", parameters.certify_epsilon, analysts),
-        ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, setting.data_budget.epsilon)),
     ]
+    slack = sampler_delta(truncated, setting.data_budget.epsilon, parts)
+    return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack)]
 
 
 def check_options(options: Mapping[str, object]) -> int:

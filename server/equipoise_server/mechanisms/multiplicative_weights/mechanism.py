@@ -12,12 +12,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from equipoise.accounting import Cost, charge_of, events_to_json
+from equipoise.model.results import AnswerMethod
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
+from equipoise_server.mechanisms.checking import check_costs, check_enumerable, check_inputs, check_setting
 from equipoise_server.mechanisms.fitting import fit
+from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
-from equipoise_server.mechanisms.projection import check_enumerable
+from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters, data_parts, plan_weights
 from equipoise_server.mechanisms.repair.private_weights import (
     answer_scores,
     rounding_error,
@@ -31,12 +33,10 @@ from equipoise_server.mechanisms.running_time import (
     fitting_bytes,
     weights_seconds,
 )
-from equipoise_server.mechanisms.weights.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.weights.plan import WeightsParameters, data_parts, plan_weights
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import draw_exponential
 
-METHOD = 4  # the wire's AnswerMethod
+METHOD = AnswerMethod.MULTIPLICATIVE_WEIGHTS
 
 
 class MultiplicativeWeights:
@@ -58,6 +58,7 @@ class MultiplicativeWeights:
     """
 
     name = "multiplicative_weights"
+    fitted = True
 
     def plan(self, setting: PublicParameters) -> Plan:
         """Rounds and noise from the shares and the budget. The option `rounds` forces their number."""

@@ -8,44 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import ApproximateDpEvent, Cost, charge_of, events_to_json
-from equipoise.errors import InvalidArgument
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise.records.codec import COUNT, canonical_object, key
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.budget_rounding import sampler_delta
 from equipoise_server.mechanisms.calibration import (
     Calibration,
     calibrate_laplace,
     least_gaussian,
     noise_distribution,
 )
-from equipoise_server.mechanisms.checking import check_costs, check_inputs, check_setting
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
-from equipoise_server.mechanisms.noise_calibration import NOISE, AnswerNoise
-from equipoise_server.mechanisms.parameters import Parameters
-from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid
-from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds, drawing_seconds
+from equipoise_server.mechanisms.checking import check_inputs
+from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters, plan_noise
+from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, PublicParameters
 from equipoise_server.randomness.stream import KeyedStream
-
-
-@canonical_object
-class NoiseParameters(Parameters):
-    """`noise` of counts that move by 1 in sum; `l1_sensitivity`: by how much all counts of a round may move.
-
-    `bound`: the error of every answer, in units of 2^-40.
-    """
-
-    noise: AnswerNoise = key("noise", NOISE)
-    l1_sensitivity: int = key("l1_sensitivity", COUNT)
-    bound: int = key("bound", COUNT)
 
 
 @dataclass(frozen=True)
@@ -66,38 +47,11 @@ class IndependentNoise:
 
     name: str
     calibrate: Calibration
+    fitted: ClassVar[bool] = False
 
     def plan(self, setting: PublicParameters) -> Plan:
         """Noise from the shares and the data budget. There are no options."""
-        check_setting(setting)
-        for option in setting.options:
-            raise InvalidArgument(f"options.{option}", f"unknown; {self.name} has no options")
-        l1_sensitivity = sum(share.l1_sensitivity for share in setting.shares)
-        noise, part = self.calibrate(setting.data_budget)
-        law = noise_distribution(noise, l1_sensitivity)
-        truncated = setting.queries * law.truncation_delta()
-        slack = sampler_delta(truncated, setting.data_budget.epsilon)
-        parts = [part, ApproximateDpEvent("samplers", Fraction(0), slack)]
-        analyst_cost = Cost() if setting.protects_analysts else None
-        data_cost = charge_of(parts)
-        check_costs(setting, data_cost, analyst_cost)
-        parameters = NoiseParameters(
-            noise,
-            l1_sensitivity,
-            bound_on_grid(law.quantile(Fraction(setting.beta) / (2 * setting.queries)), setting.records),
-        )
-        return Plan(
-            mechanism=self.name,
-            parameters=parameters.to_json(),
-            data_cost=data_cost,
-            analyst_cost=analyst_cost,
-            error_bound=parameters.bound / 2**GRID_BITS,
-            max_uncertified=0,
-            seconds=counting_seconds(setting) + drawing_seconds(law, setting.queries, len(setting.shares)),
-            memory_bytes=counting_bytes(setting),
-            data_events=events_to_json(self.name, parts),
-            analyst_events=events_to_json(self.name, []),
-        )
+        return plan_noise(self.name, self.calibrate, setting)
 
     def run(
         self,

@@ -1,0 +1,1 @@
+"""Sessions in epochs: statements answered at once, each hidden from all other analysts."""

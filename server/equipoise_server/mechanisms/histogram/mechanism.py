@@ -1,0 +1,92 @@
+"""`histogram`: noise on every cell of the universe once; every answer is computed from it.
+
+The identity strategy (Li, Hay, Rastogi, Miklau & McGregor 2010): what it costs and promises depends on neither the
+number of queries nor who asks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from equipoise.model.results import AnswerMethod
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.workload_builder import concatenate
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.calibration import (
+    noise_distribution,
+)
+from equipoise_server.mechanisms.checking import check_inputs
+from equipoise_server.mechanisms.histogram.plan import (
+    HistogramParameters,
+    bounds_of,
+    cell_limit,
+    plan_histogram,
+)
+from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
+from equipoise_server.randomness.stream import KeyedStream
+
+METHOD = AnswerMethod.HISTOGRAM
+
+
+class Histogram:
+    """The mechanism `histogram`.
+
+    Formal guarantees. A record replaced takes one from a cell and adds one to another: the cells move by 2 in L1
+    and by `sqrt(2)` in L2. For the people in the table, up to the truncation of the samplers: discrete Laplace
+    noise of scale `2 / epsilon` on each cell is epsilon-DP; discrete Gaussian noise of variance `v` costs `1 / v`
+    in zCDP. For the analysts: nothing, for either unit; answers are functions of the noisy cells, which know no
+    query, and of the analyst's own workload. With probability `1 - beta` every answer is within its own bound
+    (`sums_of_noise`): for a query that covers `c` of the `N` cells, one that grows with `c (1 - c / N)`. The plan
+    promises the one at the largest support of any share, which is half of the cells where none is declared. Since
+    all records are known to be `n`, what the noisy cells are too many or too few in sum is spread over them: of
+    the noise in `c` cells, that leaves `c (1 - c / N)` variances of one cell.
+    """
+
+    name = "histogram"
+    fitted = False
+
+    def plan(self, setting: PublicParameters) -> Plan:
+        """The law that promises less error. There are no options."""
+        return plan_histogram(self.name, setting)
+
+    def run(
+        self,
+        setting: PublicParameters,
+        plan: Plan,
+        data: Counts,
+        workloads: Mapping[str, CompiledWorkload],
+        seed: bytes,
+        progress: Progress,
+    ) -> Outcome:
+        """Noise on every cell, whoever is present; then the answers of each analyst."""
+        check_inputs(setting, data, workloads)
+        parameters = HistogramParameters.from_json(plan.parameters)
+        limit, size, records = cell_limit(setting), setting.universe_size, setting.records
+        progress("adding noise", 0, 1)
+        noisy = noise_distribution(parameters.noise, MAX_MOVED).draw(size, KeyedStream.derive(seed, "noise/cells"))
+        np.clip(noisy, -limit, limit, out=noisy)
+        noisy += data.dense()
+        progress("adding noise", 1, 1)
+        present = [share.analyst for share in setting.shares if share.analyst in workloads]
+        if not present:
+            return Outcome({}, np.zeros(0, dtype=np.int64))
+        together = concatenate([workloads[name] for name in present])
+        progress("counting", 0, 1)
+        seen = together.counts(noisy)
+        # What all cells are too many by, spread evenly: `covered (whole + rest / size)`, to the nearest record.
+        whole, rest = divmod(int(noisy.sum()) - records, size)
+        covered = together.covered()
+        spread = covered * whole + (2 * covered * rest + size) // (2 * size)
+        values = on_grid(np.clip(seen - spread, 0, records), records)
+        bounds = bounds_of(parameters, covered, setting)
+        progress("counting", 1, 1)
+        answers, start = {}, 0
+        for analyst in present:
+            own = slice(start, start := start + workloads[analyst].query_count)
+            methods = np.full(own.stop - own.start, METHOD, dtype=np.uint8)
+            answers[analyst] = Answers(values[own], methods, bounds[own])
+        return Outcome(answers, np.zeros(0, dtype=np.int64))

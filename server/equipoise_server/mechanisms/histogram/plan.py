@@ -1,0 +1,116 @@
+"""What `histogram` plans: the noise on every cell, its cost, and the error of sums of cells."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.accounting import ApproximateDpEvent, Cost, PrivacyEvent, charge_of, events_to_json
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.queries.box_terms import EXACT
+from equipoise.records.codec import FRACTION, canonical_object, key
+from equipoise_server.datasets.universe import MAX_UNIVERSE
+from equipoise_server.mechanisms.budget_rounding import sampler_delta
+from equipoise_server.mechanisms.calibration import (
+    Calibration,
+    calibrate_laplace,
+    least_gaussian,
+    noise_distribution,
+)
+from equipoise_server.mechanisms.checking import check_costs, check_setting
+from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISE, AnswerNoise, NoiseDistribution
+from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds, drawing_seconds
+from equipoise_server.mechanisms.weighted_noise_tail import sum_reach
+
+BEYOND = Fraction(1, 2**160)  # probability that the noise of one cell is cut, so that sums of all stay exact
+
+
+@canonical_object
+class HistogramParameters(Parameters):
+    """`noise` of counts that move by 1 in sum (the cells move by 2); `chance` that one answer's bound fails."""
+
+    noise: AnswerNoise = key("noise", NOISE)
+    chance: Fraction = key("chance", FRACTION)
+
+
+def plan_histogram(name: str, setting: PublicParameters) -> Plan:
+    """Plan a round from public things, under the mechanism's own name."""
+    check_setting(setting)
+    for option in setting.options:
+        raise InvalidArgument(f"options.{option}", "unknown; histogram has no options")
+    if setting.universe_size > MAX_UNIVERSE:
+        problem = f"is too large to put noise on every cell: {setting.universe_size:,}, not {MAX_UNIVERSE:,}"
+        raise InvalidArgument("universe_size", f"{problem} at most")
+    found = [each for kind in (least_gaussian, calibrate_laplace) if (each := promise_of(kind, setting))]
+    if not found:
+        raise BudgetExhausted("data_budget: so much noise on each cell could not be summed exactly; allow more")
+    bound, parameters, part = min(found, key=lambda each: each[0])
+    law = noise_distribution(parameters.noise, MAX_MOVED)
+    slack = sampler_delta(truncation(law, setting), setting.data_budget.epsilon, [part])
+    parts = [part, ApproximateDpEvent("samplers", Fraction(0), slack)]
+    data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
+    check_costs(setting, data_cost, analyst_cost)
+    return Plan(
+        mechanism=name,
+        parameters=parameters.to_json(),
+        data_cost=data_cost,
+        analyst_cost=analyst_cost,
+        error_bound=bound / 2**GRID_BITS,
+        max_uncertified=0,
+        seconds=counting_seconds(setting) + drawing_seconds(law, setting.universe_size, 1),
+        memory_bytes=counting_bytes(setting) + 8 * setting.universe_size,
+        data_events=events_to_json(name, parts),
+        analyst_events=events_to_json(name, []),
+    )
+
+
+def promise_of(
+    calibrate: Calibration, setting: PublicParameters
+) -> tuple[int, HistogramParameters, PrivacyEvent] | None:
+    """The largest bound of any query with one law, in units of 2^-40, and the charge; None: it cannot be had."""
+    try:
+        noise, part = calibrate(setting.data_budget)
+        law = noise_distribution(noise, MAX_MOVED)
+    except BudgetExhausted:
+        return None
+    if law.quantile(BEYOND) >= cell_limit(setting):
+        return None
+    kept = Fraction(setting.beta) - truncation(law, setting)
+    parameters = HistogramParameters(noise, kept / setting.queries)
+    most = np.array([setting.largest_support])
+    return int(bounds_of(parameters, most, setting)[0]), parameters, part
+
+
+def truncation(law: NoiseDistribution, setting: PublicParameters) -> Fraction:
+    """The total variation of all cells' noise from the ideal law: that of its sampler, and what is cut.
+
+    Noise is cut before a cell's records are added, so this is not post-processing and must be charged. It is cut at
+    least one further out than `BEYOND` is reached, which is all that a record moves: so what is cut of either
+    neighbour's law is at most as probable as `BEYOND` on each side under the other one's, also in Gaussian noise.
+    """
+    return setting.universe_size * (law.truncation_delta() + 2 * BEYOND)
+
+
+def cell_limit(setting: PublicParameters) -> int:
+    """The most noise on one cell with which all cells, noise and records, add up to at most 2^53."""
+    return (EXACT - setting.records) // setting.universe_size
+
+
+def bounds_of(
+    parameters: HistogramParameters, covered: NDArray[np.int64], setting: PublicParameters
+) -> NDArray[np.int64]:
+    """The error of queries that cover so many cells, in units of 2^-40: int64[k].
+
+    Half a record more than the noise reaches, as the answer is rounded to whole records; and a unit of the grid.
+    """
+    size = setting.universe_size
+    law = noise_distribution(parameters.noise, MAX_MOVED)
+    reach = sum_reach(law, (covered * (size - covered)) / size, parameters.chance)
+    # No answer is further from the truth than all records are.
+    records = np.minimum(reach + 0.5, setting.records)
+    units = np.ceil(records * (2.0**GRID_BITS / setting.records)).astype(np.int64) + 1
+    return np.minimum(units, 1 << GRID_BITS)

@@ -1,0 +1,1 @@
+"""`laplace` and `gaussian`: independent noise on every count that is asked for."""

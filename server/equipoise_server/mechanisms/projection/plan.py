@@ -1,0 +1,54 @@
+"""What `projection` plans: the noise of `gaussian`, how far answers may be moved from it, and their bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+from equipoise.accounting import events_from_json, events_to_json
+from equipoise.errors import InvalidArgument
+from equipoise_server.mechanisms.checking import check_enumerable
+from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN
+from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise
+from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid
+from equipoise_server.mechanisms.running_time import fitting_bytes, fitting_seconds
+from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
+
+HARDLY = Fraction(1, 2**10)  # part of beta: how probably the truth itself is too far from noisy answers
+ROUNDING = 2  # units of 2^-40: an answer's own rounding, and its bound's
+
+
+def plan_projection(name: str, setting: PublicParameters) -> Plan:
+    """Plan a round from public things, under the mechanism's own name."""
+    for option in setting.options:
+        raise InvalidArgument(f"options.{option}", f"unknown; {name} has no options")
+    plan = GAUSSIAN.plan(setting)
+    check_enumerable(setting)
+    parameters = NoiseParameters.from_json(plan.parameters)
+    far = bound_on_grid(furthest(parameters, setting), setting.records)
+    reach = (parameters.bound + far + 2 * ROUNDING) / 2**GRID_BITS
+    deviation = math.sqrt(gaussian_law(parameters).variance) / setting.records
+    return replace(
+        plan,
+        mechanism=name,
+        error_bound=min(1.0, reach),
+        seconds=plan.seconds + fitting_seconds(setting, deviation),
+        memory_bytes=plan.memory_bytes + fitting_bytes(setting),
+        data_events=events_to_json(name, events_from_json(plan.data_events)),
+        analyst_events=events_to_json(name, []),
+    )
+
+
+def furthest(parameters: NoiseParameters, setting: PublicParameters) -> int:
+    """How far from their noisy counts fitted ones may be, in records."""
+    return gaussian_law(parameters).quantile(HARDLY * Fraction(setting.beta) / (2 * setting.queries))
+
+
+def gaussian_law(parameters: NoiseParameters) -> DiscreteGaussian:
+    """The law of the noise on every count."""
+    if not isinstance(parameters.noise, GaussianNoise):
+        raise ValueError("projection starts from Gaussian noise")
+    return DiscreteGaussian(parameters.noise.variance * parameters.l1_sensitivity)

@@ -1,0 +1,110 @@
+"""`small_db`: each analyst's answers are those of one small database, drawn by the exponential mechanism.
+
+Source: Blum, Ligett & Roth (2008), as the small-database mechanism of 004 and the recap of 003. Exact, and so for
+tiny universes only: there are about `|X|^m` databases of `m` records, no polynomial in `|X|` where `m` grows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.model.results import AnswerMethod
+from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.checking import check_inputs
+from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.small_db.plan import (
+    DEEPEST,
+    SmallDatabaseParameters,
+    plan_small_database,
+    units_of_score,
+)
+from equipoise_server.randomness.exponential import UNIT_BITS
+from equipoise_server.randomness.stream import KeyedStream
+from equipoise_server.randomness.weighted import draw_exponential
+
+METHOD = AnswerMethod.SMALL_DB
+
+
+class SmallDatabase:
+    """The mechanism `small_db`.
+
+    Formal guarantees. The score of a database `y` of `m` records is `max_q |n c_q(y) - m c_q(D)|` over one
+    analyst's own queries, an integer that moves by at most `m` when a record is replaced. Drawn with probability
+    proportional to `exp(-epsilon score / (2 m))`, each analyst's database is epsilon-DP and costs `epsilon^2 / 8`
+    in zCDP; `A` shares cost `A` times as much, whoever is present. For the analysts: nothing, for either unit; a
+    draw is a function of one's own workload, the data and a stream of one's own. With probability `1 - beta` all
+    answers of all analysts are within the bound: the best of the `N` databases errs by at most `nearest(m)`, and
+    but for `beta / A` the drawn one by at most `2 (log N + log(A / beta)) / (epsilon n)` more (McSherry & Talwar
+    2007).
+    """
+
+    name = "small_db"
+    fitted = False
+
+    def plan(self, setting: PublicParameters) -> Plan:
+        """The size that promises least error; `options.database_size` forces one."""
+        return plan_small_database(self.name, setting)
+
+    def run(
+        self,
+        setting: PublicParameters,
+        plan: Plan,
+        data: Counts,
+        workloads: Mapping[str, CompiledWorkload],
+        seed: bytes,
+        progress: Progress,
+    ) -> Outcome:
+        """One database for each analyst who asks anything, and its answers."""
+        check_inputs(setting, data, workloads)
+        parameters = SmallDatabaseParameters.from_json(plan.parameters)
+        progress("drawing databases", 0, 1)
+        databases = all_databases(setting.universe_size, parameters.size)
+        answers = {}
+        for analyst in (share.analyst for share in setting.shares if share.analyst in workloads):
+            workload = workloads[analyst]
+            told = np.zeros(0, dtype=np.int64)
+            if not workload.empty:
+                found = scores(workload, data, databases)
+                stream = KeyedStream.derive(seed, "small database", analyst)
+                drawn = draw_exponential(exponents(found, parameters), 1, stream)
+                told = on_grid(workload.record_counts(databases[drawn[0]]), parameters.size)
+            answers[analyst] = Answers(
+                told,
+                np.full(told.size, METHOD, dtype=np.uint8),
+                np.full(told.size, parameters.bound, dtype=np.int64),
+            )
+        progress("drawing databases", 1, 1)
+        return Outcome(answers, np.zeros(0, dtype=np.int64))
+
+
+def all_databases(universe: int, size: int) -> NDArray[np.int64]:
+    """Every multiset of records, as ascending cells: int64[databases, size]."""
+    cells = itertools.chain.from_iterable(itertools.combinations_with_replacement(range(universe), size))
+    return np.fromiter(cells, dtype=np.int64).reshape(-1, size)
+
+
+def scores(workload: CompiledWorkload, data: Counts, databases: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`max_q |n c_q(y) - m c_q(D)|` of every database, int64: exact, below 2^48."""
+    records, size = data.records, databases.shape[1]
+    worst = np.zeros(len(databases), dtype=np.int64)
+    one = np.ones(1, dtype=np.int64)
+    for query, count in enumerate(data.count(workload).tolist()):
+        holds = workload.transpose_sparse(np.array([query]), one)
+        np.maximum(worst, np.abs(records * holds[databases].sum(axis=1) - size * count), out=worst)
+    return worst
+
+
+def exponents(found: NDArray[np.int64], parameters: SmallDatabaseParameters) -> NDArray[np.int64]:
+    """The scores as exponents in units of 2^-48 nats, up to a constant: the best has 0.
+
+    One unit of score counts for a whole number of units, so a record moves every exponent by at most `epsilon / 2`.
+    """
+    rate = units_of_score(parameters.epsilon, parameters.size)
+    below: NDArray[np.int64] = found.min() - found
+    return rate * np.maximum(below, -((DEEPEST << UNIT_BITS) // rate))
