@@ -207,7 +207,7 @@ async def _sessions(deployment: Deployment, rounds: RoundServices) -> AsyncItera
         yield sessions
     finally:
         # Those that are open stay so, and are answered again from where they are at the next start.
-        await asyncio.to_thread(sessions.stop)
+        await asyncio.to_thread(sessions.loops.stop)
 
 
 async def _taking_over(lifecycle: Lifecycle, stopping: asyncio.Event) -> None:
@@ -230,7 +230,7 @@ async def _keep_schedule(schedule: Schedule, sessions: Sessions, stopping: async
     while not stopping.is_set():
         try:
             await asyncio.to_thread(schedule.keep)
-            await asyncio.to_thread(sessions.look_after)
+            await asyncio.to_thread(sessions.loops.look_after)
         except EquipoiseError as error:
             _log.error("schedule_not_kept", problem=error.message)
         except Exception as error:

@@ -140,7 +140,7 @@ class Bench:
 
     def stop(self) -> None:
         """Close both."""
-        self.sessions.stop()
+        self.sessions.loops.stop()
         self.rounds.lifecycle.close()
         self.store.close()
 

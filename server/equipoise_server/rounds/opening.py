@@ -14,6 +14,7 @@ from sqlalchemy import Connection, select
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.accounts import AccountCharge
 from equipoise.model.rounds import RoundState, Terms
+from equipoise.model.terms_checks import check_terms
 from equipoise.model.times import to_microseconds
 from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import SHARE, TERMS
@@ -29,7 +30,6 @@ from equipoise_server.rounds.store.rounds import (
     terms_to_json,
 )
 from equipoise_server.rounds.store.step_records import round_opened
-from equipoise_server.rounds.terms.checks import check_terms
 from equipoise_server.rounds.terms.defaults import make_plan, with_defaults
 from equipoise_server.rounds.transitions import settle
 from equipoise_server.storage.idempotency import Request, make_request

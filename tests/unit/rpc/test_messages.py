@@ -13,7 +13,8 @@ from equipoise.model.rounds import Progress, RoundState, SessionTerms, Share, Te
 from equipoise.model.submissions import Receipt
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.v1 import types_pb2
-from equipoise.wire.accounts import account_to_message, charge_from_message, journal_entry_to_message
+from equipoise.wire.accounts import CHARGE as CHARGES
+from equipoise.wire.accounts import account_to_message, journal_entry_to_message
 from equipoise.wire.datasets import dataset_to_message
 from equipoise.wire.rounds import STATES, plan_to_message, round_detail_to_message, round_to_message
 from equipoise.wire.submissions import receipt_to_message
@@ -60,7 +61,7 @@ def test_an_operator_sees_everything() -> None:
     detail = round_detail_to_message(shown_to_operator(ROUND, PROGRESS, (CHARGE,)))
     assert [share.analyst for share in detail.round.terms.shares] == ["alice", "bob"]
     assert detail.plan.data_budget.delta == 1e-9
-    assert [charge_from_message(each) for each in detail.plan.charges] == [CHARGE]
+    assert [CHARGES.read(each) for each in detail.plan.charges] == [CHARGE]
     assert detail.plan.data_budget.epsilon == epsilon_for(PLAN.data_cost, 1e-9)
     assert detail.plan.analyst_cost == types_pb2.Cost(epsilon=10**12, delta=5)
     assert detail.progress == types_pb2.Progress(
