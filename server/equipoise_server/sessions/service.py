@@ -293,14 +293,14 @@ class Sessions:
                 dataset = read_dataset(connection, record.terms.dataset)
                 seed = read_seed(connection, record, self._base.storage_key)
                 digest = registered_digest(connection, dataset.name)
-            table = self._base.tables.table(dataset.source)
+            source = self._base.tables.source(dataset.source)
         except InvalidArgument as error:
             log.error("session_not_started", session_id=record.id, problem=error.message)
             raise Unavailable(NOT_NOW) from None
         assert record.terms.session is not None
         job = SessionJob(
             session_id=record.id,
-            table=table,
+            source=source,
             schema=dataset.schema.to_json(),
             setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema.sizes),
             plan=record.plan,
