@@ -53,21 +53,33 @@ class Kind(Protocol):
 KINDS: tuple[Kind, ...] = (CsvFile, ParquetFile)
 
 
-def source_at(path: Path) -> Source:
-    """The source at a path, of the kind that its name tells. Raises `InvalidArgument` where none does."""
+def source_at(path: Path, field: str = "table") -> Source:
+    """The source at a path, of the kind that its name tells.
+
+    Args:
+        path: Where the source lies, or may lie: it need not exist.
+        field: What the caller calls the source.
+
+    Raises:
+        InvalidArgument: The name tells no kind.
+    """
     for kind in KINDS:
         if path.name.lower().endswith(kind.suffixes):
             return kind(path)
     suffixes = ", ".join(suffix for kind in KINDS for suffix in kind.suffixes)
-    raise InvalidArgument("table", f"must be a file that ends in one of {suffixes}")
+    raise InvalidArgument(field, f"must be a file that ends in one of {suffixes}")
 
 
 def source_in(directory: Path, name: str) -> Source:
-    """The source called `name` in a data directory. Raises `InvalidArgument` if it lies outside or is absent."""
+    """The source called `name` in a data directory.
+
+    Raises:
+        InvalidArgument: It lies outside of the directory, is absent, or its name tells no kind.
+    """
     path = (directory / name).resolve()
     if not name or not path.is_relative_to(directory.resolve()):
         raise InvalidArgument("source", "must be a file inside the server's data directory")
-    source = source_at(path)
+    source = source_at(path, "source")
     if not source.exists():
         raise InvalidArgument("source", "there is no such file in the server's data directory")
     return source
