@@ -165,8 +165,9 @@ def in_words_of_options(
     """The same refusal of a mechanism, naming the option instead of the field. `names`: what a command adds."""
     names = {**OPTION_OF_FIELD, **names}
     field, colon, problem = error.message.partition(": ")
-    if colon and field in names:
-        option = names[field]
+    part = field.partition("[")[0]  # of a list, such as shares[2].queries
+    if colon and part in names:
+        option, problem = names[part], problem if part == field else error.message
     elif field.startswith("options."):
         option, problem = "--set", f"{field.removeprefix('options.')}: {problem}"
     elif isinstance(error, BudgetExhausted):

@@ -19,6 +19,7 @@ from harness.client_command import answered, refusal
 from harness.server_process import make_state, running
 
 from equipoise.cli import main
+from equipoise.model.accounts import counted_digits
 from equipoise.profile.profile import Profile
 
 SCHEMA = {
@@ -35,9 +36,10 @@ STATEMENTS: list[object] = [
 ]
 TERMS = ["shop", "--share", "ann=3/10", "--share", "bob=3/10", "--data-delta", "1e-4", "--analyst-delta", "1e-4"]
 BUDGETS = ["--data-epsilon", "8", "--analyst-epsilon", "8"]
+PLAN = ["operator", "round", "plan"]
 GAME = ["--mechanism", "equilibrium"]  # which charges everybody and makes a synopsis
 
-MECHANISMS = Path(__file__).parents[2] / "docs" / "mechanisms.md"
+MECHANISMS = Path(__file__).parents[2] / "docs" / "mechanisms" / "equilibrium.md"
 
 Run = Callable[..., Any]
 
@@ -78,6 +80,11 @@ def refused(place: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., st
         return refusal(capsys, profiles / who, *arguments)
 
     return command
+
+
+def operator_of(place: Path) -> str:
+    """The operator's profile."""
+    return str(place / "state" / "profiles" / "operator")
 
 
 def register(run: Run, place: Path, epsilon: int = 20) -> None:
@@ -229,7 +236,7 @@ def test_exported_charges_add_up_to_what_is_shown(run: Run, place: Path) -> None
 
 def test_a_round_with_a_closing_time_needs_no_operator(run: Run, place: Path) -> None:
     register(run, place)
-    close = (datetime.now(UTC) + timedelta(seconds=20)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    close = (datetime.now(UTC) + timedelta(seconds=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
     detail = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, "--close", close, "--release-grid", 2)
     assert detail["round"]["terms"]["close_time"] == close.replace("Z", "+00:00")
     assert detail["round"]["terms"]["release_grid_seconds"] == 2
@@ -359,19 +366,53 @@ def test_a_round_of_independent_noise(run: Run, refused: Callable[..., str], pla
 def test_people_see_what_auto_chose(run: Run, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     register(run, place)
     profile = str(place / "state" / "profiles" / "operator")
+    chosen = run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)
     for step in ("plan", "open"):
         with pytest.raises(SystemExit) as ended:
             main(["operator", "round", step, *TERMS, *BUDGETS, "--profile", profile])
         assert not ended.value.code
         shown = capsys.readouterr().out
-        chosen = run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)
         assert f"{chosen['mechanism']}, chosen by auto" in shown
         assert f"{chosen['error_bound']:.4g} of the records" in shown
 
 
-def test_a_cap_that_is_too_small_is_named(run: Run, refused: Callable[..., str], place: Path) -> None:
+def test_a_cap_that_is_too_small_is_named(
+    run: Run, refused: Callable[..., str], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     register(run, place, epsilon=1)
-    assert "data/shop" in refused("operator", "operator", "round", "open", *TERMS, *BUDGETS)
+    told = refused("operator", "operator", "round", "open", *TERMS, *BUDGETS)
+    assert "account data/shop: no budget left for this round: it exceeds the limit of divergence" in told
+    # A plan is shown whole and says the same, and its exit status says it too; nothing was opened by it.
+    for form in (["--json"], []):
+        with pytest.raises(SystemExit) as ended:
+            main([*PLAN, *map(str, (*TERMS, *BUDGETS)), *form, "--profile", operator_of(place)])
+        assert ended.value.code == 1
+        shown = capsys.readouterr().out
+        if form:
+            planned = json.loads(shown)
+            data, analyst = planned["charges"]
+            assert (data["account"], analyst["account"]) == ("data/shop", "analyst/shop/query/ann")
+            assert data["refusal"] in told
+            assert analyst["refusal"] == ""
+            assert data["divergence"] > data["max_divergence"] > 0
+            assert data["delta"] < data["max_delta"] == 5e-5
+        else:
+            assert f"admitted now           no: {data['refusal']}" in shown
+            assert f"counts on              data/shop: divergence {counted_digits(data['divergence'])} of " in shown
+    assert run("operator", "operator", "round", "list")["rounds"] == []
+    assert len(run("operator", "operator", "budget", "show", "shop")["accounts"]) == 1
+
+
+def test_a_plan_that_every_account_admits_says_so(
+    run: Run, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    register(run, place)
+    with pytest.raises(SystemExit) as ended:
+        main([*PLAN, *map(str, (*TERMS, *BUDGETS)), "--profile", operator_of(place)])
+    assert not ended.value.code
+    shown = capsys.readouterr().out
+    assert "admitted now           yes, by every account" in shown
+    assert "analyst/shop/query/ann: only the worst round counts; alone (" in shown
 
 
 def test_a_certificate_of_another_authority_is_refused(refused: Callable[..., str], place: Path) -> None:

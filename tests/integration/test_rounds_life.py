@@ -114,6 +114,13 @@ def test_rounds_add_up_on_the_data_account_until_the_cap(bench: Bench) -> None:
     assert re.match(
         r"account data/shop: .* Counted already: .* at Renyi order .* Still fits: .*; rounds that are open", refusal
     )
+    # A plan says the same beforehand, in the same words, and opens or reserves nothing.
+    plan = bench.rounds.opening.plan(TERMS)
+    data, analyst = bench.rounds.opening.charges(TERMS, plan)
+    assert (data.account, data.refusal) == (DATA, refusal)
+    assert (analyst.account, analyst.refusal) == ("analyst/shop/query/ann", "")
+    assert data.in_words == bench.rounds.views.charges(bench.rounds.views.get(ids[0]))[0].in_words
+    assert data.divergence > data.max_divergence - data.divergence * (2 + len(ids)) > 0
     # What could be opened can be sealed, in any order.
     for round_id in reversed(ids):
         bench.rounds.lifecycle.seal(round_id, f"seal {round_id}")

@@ -30,6 +30,7 @@ from equipoise.model.rounds import (
     Terms,
 )
 from equipoise.model.submissions import DryRun, Receipt
+from equipoise.model.terms_checks import MAX_COUNT
 from equipoise.wire import accounts, datasets, identities, log, rounds, submissions, terms
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -39,7 +40,7 @@ real = st.floats(allow_nan=False)
 time = st.datetimes(datetime(1970, 1, 1), timezones=st.just(UTC))
 budget = st.builds(Budget, real, real)
 cost = st.builds(Cost, number, number, number, number)
-count = st.integers(1, terms.MAX_COUNT)
+count = st.integers(1, MAX_COUNT)
 share = count.flatmap(
     lambda statements: st.builds(
         Share,
@@ -47,13 +48,11 @@ share = count.flatmap(
         st.just(statements),
         count,
         st.integers(0, 2 * statements),
-        st.integers(0, terms.MAX_COUNT),
+        st.integers(0, MAX_COUNT),
     )
 )
 asked_budget = st.builds(Budget, st.floats(0, 1e9), st.floats(0, 1, exclude_max=True))
-session = st.builds(
-    SessionTerms, st.integers(0, terms.MAX_COUNT), st.integers(0, 2**32 - 1), st.sampled_from(Ending)
-)
+session = st.builds(SessionTerms, st.integers(0, MAX_COUNT), st.integers(0, 2**32 - 1), st.sampled_from(Ending))
 named = text.filter(bool)
 terms_without_options = st.builds(
     Terms,
@@ -111,7 +110,7 @@ account = st.builds(Account, text, budget, budget, budget, **counted)
 
 PAIRS: dict[str, tuple[Any, Callable[[Any], Message], Callable[[Any], object]]] = {
     "budget": (budget, accounts.budget_to_message, accounts.budget_from_message),
-    "cost": (cost, accounts.cost_to_message, accounts.cost_from_message),
+    "cost": (cost, accounts.COST.write, accounts.COST.read),
     "account": (
         account,
         accounts.account_to_message,
@@ -125,11 +124,11 @@ PAIRS: dict[str, tuple[Any, Callable[[Any], Message], Callable[[Any], object]]] 
     "terms": (
         st.builds(replace, terms_without_options, options=options),
         terms.terms_to_message,
-        terms.terms_from_message,
+        terms.TERMS.read,
     ),
     "round": (round_, rounds.round_to_message, rounds.round_from_message),
     "plan": (plan, rounds.plan_to_message, rounds.plan_from_message),
-    "progress": (progress, rounds.progress_to_message, rounds.progress_from_message),
+    "progress": (progress, rounds.PROGRESS.write, rounds.PROGRESS.read),
     "round detail": (
         st.builds(RoundDetail, round_, plan, progress),
         rounds.round_detail_to_message,

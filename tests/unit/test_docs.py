@@ -120,6 +120,37 @@ def test_no_page_was_left_in_the_middle_of_a_merge(page: Path) -> None:
     assert not re.search(r"^(<{7} .*|={7}|>{7} .*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
 
 
+LINKS = [
+    (page.relative_to(ROOT).as_posix(), target)
+    for page in (*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "deploy" / "RUNBOOK.md")
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize(("page", "target"), LINKS)
+def test_every_link_leads_to_a_page_and_a_heading(page: str, target: str) -> None:
+    path, _, anchor = target.partition("#")
+    linked = (ROOT / page).parent / path if path else ROOT / page
+    assert linked.exists()
+    headings = re.findall(r"^#+ (.*)$", linked.read_text(encoding="utf-8"), re.MULTILINE) if anchor else []
+    assert not anchor or anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_pages_name_files_that_exist(page: Path) -> None:
+    folders = ("client", "server", "tests", "benchmarks", "tools")
+    modules = {path.name for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    named = re.findall(r"`([\w/{},]+\.py)`", page.read_text(encoding="utf-8"))
+    for each in named:
+        assert (ROOT / each).exists() or each.rpartition("/")[2] in modules or "{" in each, each
+    for folder in re.findall(
+        r"`((?:server|client|tests|docs|mechanisms)/[\w/]+)/?`", page.read_text(encoding="utf-8")
+    ):
+        assert any((ROOT / base / folder).exists() for base in (".", "server/equipoise_server")), folder
+    for inside in re.findall(r"`[\w/]*\{([\w,]+)\}\.py", page.read_text(encoding="utf-8")):
+        assert {f"{name}.py" for name in inside.split(",")} <= modules, inside
+
+
 THREATS = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
 OF_THE_STATE = {"ca/", "keys/", "ca/authority.key", "keys/storage.key"}
 CITED = re.findall(r"`([\w./-]+/(?:[\w-]+\.\w+)?)(?:::(\w+))?`", THREATS)

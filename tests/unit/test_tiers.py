@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parents[1]
 # With cases on both stores, with one in n of its cases in the quick tier, and left out of it.
 SOME = (
@@ -30,6 +32,7 @@ def collected(tier: str) -> list[str]:
     return [line for line in told.splitlines() if "::" in line]
 
 
+@pytest.mark.full
 def test_every_test_is_in_one_tier() -> None:
     quick, rest, everything = (collected(tier) for tier in ("quick", "rest", "all"))
     assert sorted(quick + rest) == sorted(everything)

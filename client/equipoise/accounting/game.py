@@ -38,7 +38,7 @@ def mixed_play_data_rho(
     player's exponents move by at most `a_j = query_rate j / n`, its mixed action in total variation by
     `a_j / 2`, and the payoff vector over the records by a range of at most `2 tanh(a_j / 2)`. At round `t` the
     data player's exponents therefore differ by a range `R_t = data_rate (sum_{j<t} 2 tanh(a_j / 2) + slack)`,
-    and each of the `batch` records drawn then costs `R_t^2 / 8`. (Derivation: docs/mechanisms.md,
+    and each of the `batch` records drawn then costs `R_t^2 / 8`. (Derivation: docs/mechanisms/equilibrium.md,
     nothing else of the game is released.)
     """
     moves = 2 * np.tanh(query_rate * np.arange(1, rounds) / records / 2) + slack

@@ -21,7 +21,7 @@ these, with fractions as `numerator/denominator`:
                                         the rest, or what the pair counts where that is less
     {"event": "renyi", "name": ..., "order": ..., "bound": ...}       a Renyi divergence at that order
 
-`docs/mechanisms.md` has a script that adds them up with `dp_accounting`.
+`docs/mechanisms/equilibrium.md` has a script that adds them up with `dp_accounting`.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def journal(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None
 def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """Write an account's charges as JSON, part by part, for another accountant such as dp_accounting.
 
-    docs/mechanisms.md has ten lines that add them up again.
+    docs/mechanisms/equilibrium.md has ten lines that add them up again.
     """
     with Auditor.from_profile(profile) as auditor:
         found = exported(account, (each for each in auditor.journal() if each.account == account))

@@ -53,7 +53,7 @@ def history(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: A
 def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """Write an account's charges as JSON, part by part, for another accountant such as dp_accounting.
 
-    docs/mechanisms.md has ten lines that add them up again.
+    docs/mechanisms/equilibrium.md has ten lines that add them up again.
     """
     with Operator.from_profile(profile) as operator:
         found = exported(account, operator.account_history(account))

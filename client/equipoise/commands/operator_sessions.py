@@ -23,7 +23,10 @@ session_app = typer.Typer(
 @session_app.command("plan")
 @with_fields
 def plan(options: SessionOptions, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Show what a session would cost and promise. Nothing is opened, nothing is spent."""
+    """Show what a session would cost, count on its accounts and promise. Nothing is opened, nothing is spent.
+
+    Exits with 1 where an account does not admit the session now, and says what still fits.
+    """
     show_plan(options.terms(), profile, as_json)
 
 

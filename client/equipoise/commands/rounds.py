@@ -13,6 +13,7 @@ from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, Request
 from equipoise.commands.printing import (
     RunProgress,
     next_step,
+    print_facts,
     print_json,
     print_line,
     print_plan,
@@ -30,9 +31,10 @@ round_app = typer.Typer(
 @round_app.command("plan")
 @with_fields
 def plan(options: RoundOptions, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Show what a round would do, cost and promise. Nothing is opened, nothing is spent.
+    """Show what a round would do, cost, count on its accounts and promise. Nothing is opened, nothing is spent.
 
-    A plan depends on public things only: the number of records, the schema, shares and budgets.
+    A plan depends on public things only: the number of records, the schema, shares and budgets. Exits with 1 where
+    an account does not admit the round now, and says which limit it exceeds and what still fits.
     """
     show_plan(options.terms(), profile, as_json)
 
@@ -154,13 +156,16 @@ def print_rounds(found: list[RoundDetail]) -> None:
 
 
 def show_plan(terms: Terms, profile: Path, as_json: bool) -> None:
-    """Show what a round, or a session, of these terms would cost and promise."""
+    """Show what a round, or a session, of these terms would cost and promise, and whether it is admitted now."""
     with Operator.from_profile(profile) as operator:
         found = operator.plan(terms)
     if as_json:
         print_json(found)
     else:
         print_plan(found, terms.mechanism)
+        print_facts([("admitted now", f"no: {found.refusal}" if found.refusal else "yes, by every account")])
+    if found.refusal:
+        raise typer.Exit(1)
 
 
 def act(profile: Profile, as_json: bool, step: Callable[[Operator], RoundDetail]) -> None:

@@ -133,7 +133,7 @@ def sign_note(text: str, keys: Iterable[SigningKey]) -> bytes:
 
 
 def open_note(note: bytes, trusted: Sequence[VerifierKey], told: Sequence[VerifierKey] = ()) -> str:
-    """The text of a note that is signed by a trusted key, with every further signature by a trusted or a told one.
+    """The text of a note signed by a trusted key; every other signature must be by a trusted key or one of `told`.
 
     Raises `VerificationFailed` for anything else: no trusted signature, one that does not verify or by an unknown
     key, two by one key, or bytes that `sign_note` does not write.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from equipoise.model.identities import Caller, Identity, Role
 from equipoise.v1 import analyst_pb2, operator_pb2, types_pb2
+from equipoise.wire.messages import MessageCodec
 from equipoise.wire.scalars import Numbers, from_server, time_from_message, time_to_message
 
 ROLES = Numbers(
@@ -15,15 +16,9 @@ ROLES = Numbers(
 )
 
 
-def caller_to_message(caller: Caller) -> analyst_pb2.GetIdentityResponse:
-    """The message of who calls."""
-    return analyst_pb2.GetIdentityResponse(name=caller.name, role=ROLES.write(caller.role, "role"))
+CALLER = MessageCodec(analyst_pb2.GetIdentityResponse, Caller, role=ROLES)
 
-
-@from_server
-def caller_from_message(message: analyst_pb2.GetIdentityResponse) -> Caller:
-    """Who the server says the caller is. Raises `DataLoss`."""
-    return Caller(message.name, ROLES.read(message.role, "role"))
+caller_to_message, caller_from_message = CALLER.write, from_server(CALLER.read)
 
 
 def analyst_to_message(identity: Identity) -> operator_pb2.Analyst:

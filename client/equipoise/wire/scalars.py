@@ -34,11 +34,13 @@ def from_server(
 
 
 class Numbers(Generic[Value, Number]):
-    """The values that an enumeration of the protocol stands for, and its numbers."""
+    """The values that an enumeration of the protocol stands for, and its numbers; `unsaid` is what 0 stands for."""
 
-    def __init__(self, numbers: Mapping[Value, Number]) -> None:
+    def __init__(self, numbers: Mapping[Value, Number], unsaid: Value | None = None) -> None:
         self._numbers = dict(numbers)
         self._values: dict[int, Value] = {number: value for value, number in numbers.items()}
+        if unsaid is not None:
+            self._values[0] = unsaid
 
     def write(self, value: Value, field: str) -> Number:
         """The number of a value. Raises `InvalidArgument` naming `field` for a value that has none."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from equipoise.accounting import DELTA_UNIT, Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
+from equipoise.model.terms_checks import check_shares, check_unit
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.counts import Counts
@@ -17,7 +18,6 @@ from equipoise_server.mechanisms.interface import PublicParameters
 
 MIN_BETA = 1e-12
 MAX_UNIVERSE = 2**40  # that can be planned for; tables are read up to a limit of their own
-MAX_SHARE = 2**40  # queries of one analyst: far beyond what any round can answer
 
 
 def check_setting(setting: PublicParameters) -> None:
@@ -25,14 +25,9 @@ def check_setting(setting: PublicParameters) -> None:
 
     Options are checked by the mechanism that knows them.
     """
-    if setting.unit not in ("query", "analyst"):
-        raise InvalidArgument("unit", 'must be "query" or "analyst"')
+    check_unit(setting.unit)
+    check_shares(setting.shares)
     # Every comparison is written so that NaN fails it.
-    if not setting.shares or not all(1 <= s.statements <= s.queries <= MAX_SHARE for s in setting.shares):
-        problem = f"each needs at least 1 statement, a query for each, and at most {MAX_SHARE} queries"
-        raise InvalidArgument("shares", problem)
-    if not all(0 <= s.sensitivity <= 2 * s.statements for s in setting.shares):
-        raise InvalidArgument("shares", "a declared sensitivity is at most 2 for each statement")
     _check_budget("data_budget", setting.data_budget)
     if setting.analyst_budget.epsilon != math.inf:
         _check_budget("analyst_budget", setting.analyst_budget)

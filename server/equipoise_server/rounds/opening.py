@@ -12,13 +12,14 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from equipoise.errors import InvalidArgument, WrongState
+from equipoise.model.accounts import AccountCharge
 from equipoise.model.rounds import RoundState, Terms
+from equipoise.model.terms_checks import check_terms
 from equipoise.model.times import to_microseconds
 from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import SHARE, TERMS
-from equipoise_server.ledger.accounts import account, check_room, open_account
-from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.rounds.account_room import check_accounts, open_accounts, planned_charges
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import lifecycle_of
 from equipoise_server.rounds.store.rounds import (
@@ -29,13 +30,11 @@ from equipoise_server.rounds.store.rounds import (
     terms_to_json,
 )
 from equipoise_server.rounds.store.step_records import round_opened
-from equipoise_server.rounds.terms.checks import UNITS, adds, analyst_accounts, charges_of, check_terms
 from equipoise_server.rounds.terms.defaults import make_plan, with_defaults
-from equipoise_server.rounds.terms.open_charges import pending_costs
 from equipoise_server.rounds.transitions import settle
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
-from equipoise_server.storage.tables import datasets, identities, rounds, sealed_seeds, sessions, shares
+from equipoise_server.storage.tables import identities, rounds, sealed_seeds, sessions, shares
 from equipoise_server.transparency.keys import Purpose, in_force
 from equipoise_server.transparency.seed_encryption import SeedSource, seal_seed
 from equipoise_server.workers.process import load_program
@@ -76,6 +75,11 @@ class Opening:
             raise InvalidArgument("close_time", "has passed already")
         return make_plan(with_defaults(terms, self.operations.clock()), dataset)
 
+    def charges(self, terms: Terms, plan: Plan) -> tuple[AccountCharge, ...]:
+        """What a plan counts on its accounts, and whether they admit it now. Nothing is opened or reserved."""
+        with self.operations.store.read() as connection:
+            return planned_charges(connection, terms, plan)
+
     def open(self, terms: Terms, request_id: str, caller: str = "") -> RoundRecord:
         """Fix terms, plan and seed; charge what is charged at once. Raises as `plan` does.
 
@@ -93,7 +97,8 @@ class Opening:
             _check_registered(connection, terms)
             if read_dataset(connection, terms.dataset).retire_time is not None:
                 raise WrongState("the dataset is retired: no new rounds")
-            _check_accounts(connection, terms, plan, now)
+            open_accounts(connection, terms, now)
+            check_accounts(connection, terms, plan)
             round_id = self._insert(connection, with_defaults(terms, now), plan, now)
             opened = read_round(connection, round_id)
             for settlement in lifecycle_of(terms).opening:
@@ -151,29 +156,6 @@ class Opening:
             rows = [{"round_id": round_id, "key_id": key_id, "sealed": each} for key_id, each in sealed]
             connection.execute(sealed_seeds.insert(), rows)
         return round_id
-
-
-def _check_accounts(connection: Connection, terms: Terms, plan: Plan, now: datetime) -> None:
-    """Open the analysts' accounts where they are missing and see that the charges will find room on all."""
-    caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta, datasets.c.analyst_order
-    row = connection.execute(select(*caps).where(datasets.c.name == terms.dataset)).one()
-    for name in analyst_accounts(terms):
-        open_account(
-            connection,
-            now,
-            name,
-            dataset=terms.dataset,
-            composition=UNITS[terms.unit],
-            cap=Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order if adds(terms.unit) else None),
-        )
-    charges = charges_of(terms, plan)
-    held = {charge.account: account(connection, charge.account) for charge in charges}
-    # Where the worst round counts, what is asked is whether this one fits by itself, whatever others take.
-    adding = [each for each in held.values() if each.composition is Composition.SEQUENTIAL]
-    pending = pending_costs(connection, terms.dataset, adding)
-    for charge in charges:
-        on = held[charge.account]
-        check_room(on, [*pending.get(on.name, {}).values()], charge.counted(on.cap.order))
 
 
 def _as_opened(connection: Connection, round_id: str) -> RoundRecord:

@@ -18,7 +18,7 @@ from equipoise_server.transparency.seed_encryption import SealedSeed, open_seed
 
 
 def read_job(connection: Connection, context: Context, round_id: str) -> Job | None:
-    """The job of a running round that has not been computed; None for any other: data are touched for no other.
+    """Returns the job of a round that is running and not yet computed, else None: only such rounds may read data.
 
     Raises `DataLoss` where the seed does not open, `InvalidArgument("source", ...)` where the table is gone.
     """

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import select
 
+from equipoise.model.accounts import AccountCharge
 from equipoise.model.rounds import Progress, RoundState
+from equipoise_server.rounds.account_room import round_charges
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.runner import NOTHING, Runner
 from equipoise_server.rounds.store.results import completed
@@ -37,6 +39,11 @@ class RoundViews:
             check_token(connection, page_token)
             found = round_records(connection, newest_first(page_token, limit + 1))
         return cut_page(found, limit, lambda record: record.id)
+
+    def charges(self, record: RoundRecord) -> tuple[AccountCharge, ...]:
+        """What a round counts on the data's account and on one of its analysts'. Raises `NotFound`."""
+        with self.store.read() as connection:
+            return round_charges(connection, record.terms, record.plan)
 
     def progress(self, round_id: str) -> Progress:
         """How far a run has come. For operators only. Raises `NotFound`."""

@@ -1,4 +1,4 @@
-"""What was asked in a session becomes its workloads when it is sealed, and the run must give the same answers.
+"""When a session is sealed, its statements become workloads; the final run must reproduce the answers given.
 
 From then on a session is a round: each analyst's statements are its workload, with the slots they had, committed to
 under its salt; and what it was told is bound by the chain of its last receipt

@@ -72,7 +72,7 @@ SESSION_STEPS: Steps = {
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """How one kind of rounds goes its way: what happens to its charges when it is opened, and at each step."""
+    """A life cycle: the allowed transitions, and what each does to the round's charges."""
 
     noun: str
     opening: tuple[Settlement, ...]

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from equipoise.accounting import Cost
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import AccountCharge, Budget
 from equipoise.model.rounds import Plan, PlanNumbers, Progress, Round, RoundDetail, Terms
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms import interface
@@ -23,13 +23,13 @@ def shown_to_analyst(record: RoundRecord, analyst: str, answered: int = 0) -> Ro
     return replace(record, terms=replace(record.terms, shares=own), answered=answered)
 
 
-def shown_to_operator(record: RoundRecord, progress: Progress) -> RoundDetail:
-    """A round as operators and auditors see it."""
-    return RoundDetail(record, shown_plan(record.plan, record.terms), progress)
+def shown_to_operator(record: RoundRecord, progress: Progress, charges: tuple[AccountCharge, ...]) -> RoundDetail:
+    """A round as operators and auditors see it. `charges`: what it counts on its accounts."""
+    return RoundDetail(record, shown_plan(record.plan, record.terms, charges), progress)
 
 
-def shown_plan(plan: interface.Plan, terms: Terms) -> Plan:
-    """A plan, with both costs also as pairs at the deltas that the terms give.
+def shown_plan(plan: interface.Plan, terms: Terms, charges: tuple[AccountCharge, ...]) -> Plan:
+    """A plan, with both costs also as pairs at the deltas that the terms give, and with what it counts on accounts.
 
     Without what it costs the analysts where they are not protected.
     """
@@ -40,6 +40,7 @@ def shown_plan(plan: interface.Plan, terms: Terms) -> Plan:
         **numbers,
         data_budget=_pair(plan.data_cost, terms.data_budget.delta),
         analyst_budget=None if budget is None else _pair(plan.charged_analyst_cost, budget.delta),
+        charges=charges,
     )
 
 

@@ -63,7 +63,7 @@ def insist(disk: Disk, fault: tuple[int, int], ask: Callable[[], Any]) -> tuple[
     raise AssertionError("the request is refused however late the disk fails")
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.parametrize("fault", [FULL, BROKEN], ids=["full", "broken"])
 def test_whatever_fails_is_refused_and_done_when_asked_again(tmp_path: Path, fault: tuple[int, int]) -> None:
     state = tmp_path / "state"

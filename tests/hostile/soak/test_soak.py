@@ -13,14 +13,16 @@ import json
 import random
 from pathlib import Path
 
+import pytest
 from harness.soak.measures import MEASURES, slope
 from harness.soak.soaking import ALLOWED, LIVES, Life, RestartedServer, Soak
 
 from equipoise_lab.demo.process import free_address
 from equipoise_server.admin.checks import check_state
-from equipoise_server.admin.state_directory import create_state
+from equipoise_server.admin.new_state import create_state
 
 
+@pytest.mark.full  # seconds show no growth
 def test_a_server_neither_grows_nor_breaks_a_promise(tmp_path: Path, soak_store: str, soak_seconds: float) -> None:
     server = RestartedServer(tmp_path / "state")
     create_state(server.state, listen=free_address(), store=soak_store, release_grid_seconds=1)

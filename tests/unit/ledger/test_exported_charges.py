@@ -28,7 +28,7 @@ from equipoise.auditing.ledger_export import exported
 from equipoise.model.accounts import JournalEntry
 from equipoise_server.ledger.caps import Cap, epsilon_under
 
-MECHANISMS = Path(__file__).parents[3] / "docs" / "mechanisms.md"
+MECHANISMS = Path(__file__).parents[3] / "docs" / "mechanisms" / "equilibrium.md"
 DELTA = 1e-6
 LOST = {"sum": Cost(delta=10**11, divergence=10**11), "worst": Cost(rho=10**10, epsilon=10**11, delta=10**11)}
 MIXED = (100, Fraction(1, 50), Fraction(1, 10**4), Fraction(1, 2), Fraction(1, 10**8))

@@ -227,7 +227,10 @@ def test_fingerprints_are_of_keys() -> None:
             function(b"nothing")
 
 
-def test_an_admission_whose_answer_was_lost_is_sent_again_as_it_was(tmp_path: Path) -> None:
+def test_an_admission_whose_answer_was_lost_is_sent_again_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("equipoise.clients.connection.MAX_PAUSE_SECONDS", 0.0)
     directory = tmp_path / "ida"
     with Operator(Connection(grpc.insecure_channel("127.0.0.1:1"), "127.0.0.1:1")) as operator:
         sent = []

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 import pytest
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.terms_checks import check_terms
 from equipoise.v1 import types_pb2
 from equipoise.wire.terms import UNITS, terms_from_message
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.rounds.terms.checks import check_terms, setting_of
+from equipoise_server.rounds.terms.checks import setting_of
 
 both_units = pytest.mark.parametrize("unit", ["query", "analyst"])
 both_plays = pytest.mark.parametrize("play", ["mixed", "sampled"])

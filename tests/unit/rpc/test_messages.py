@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 import pytest
 
 from equipoise.accounting import Cost
-from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.model.accounts import Account, AccountCharge, Budget, JournalEntry
 from equipoise.model.rounds import Progress, RoundState, SessionTerms, Share, Terms
 from equipoise.model.submissions import Receipt
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.v1 import types_pb2
+from equipoise.wire.accounts import CHARGE as CHARGES
 from equipoise.wire.accounts import account_to_message, journal_entry_to_message
 from equipoise.wire.datasets import dataset_to_message
 from equipoise.wire.rounds import STATES, plan_to_message, round_detail_to_message, round_to_message
@@ -44,13 +45,23 @@ ROUND = RoundRecord(
     abort_reason="",
     seed_commitment=b"commitment",
 )
+CHARGE = AccountCharge(
+    "data/flights",
+    Budget(3.0, 1e-9),
+    Budget(1.0, 1e-9),
+    order=9.0,
+    divergence=0.1,
+    max_divergence=1.5,
+    max_delta=1e-10,
+)
 PROGRESS = Progress("game", 3, 10, 1.5, True, 77)
 
 
 def test_an_operator_sees_everything() -> None:
-    detail = round_detail_to_message(shown_to_operator(ROUND, PROGRESS))
+    detail = round_detail_to_message(shown_to_operator(ROUND, PROGRESS, (CHARGE,)))
     assert [share.analyst for share in detail.round.terms.shares] == ["alice", "bob"]
     assert detail.plan.data_budget.delta == 1e-9
+    assert [CHARGES.read(each) for each in detail.plan.charges] == [CHARGE]
     assert detail.plan.data_budget.epsilon == epsilon_for(PLAN.data_cost, 1e-9)
     assert detail.plan.analyst_cost == types_pb2.Cost(epsilon=10**12, delta=5)
     assert detail.progress == types_pb2.Progress(
@@ -62,7 +73,7 @@ def test_an_operator_sees_everything() -> None:
 
 def test_an_unprotected_plan_shows_no_cost_of_the_analysts() -> None:
     terms = replace(TERMS, analyst_budget=None, session=SessionTerms(4))
-    message = plan_to_message(shown_plan(PLAN, terms))
+    message = plan_to_message(shown_plan(PLAN, terms, (CHARGE,)))
     assert not message.HasField("analyst_cost")
     assert not message.HasField("analyst_budget")
 

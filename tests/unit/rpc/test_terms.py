@@ -10,8 +10,9 @@ import pytest
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share, Terms
+from equipoise.model.terms_checks import MAX_COUNT
 from equipoise.v1 import types_pb2
-from equipoise.wire.terms import MAX_COUNT, terms_from_message
+from equipoise.wire.terms import terms_from_message
 
 
 def message() -> types_pb2.RoundTerms:

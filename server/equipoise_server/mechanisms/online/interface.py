@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import AnswerMethod
+from equipoise.model.terms_checks import MAX_SESSION
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
@@ -22,7 +23,6 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, PublicParameters
 
-MAX_SESSION = 1 << 32  # turns, or statements in all
 HYPOTHESIS = AnswerMethod.HYPOTHESIS
 
 

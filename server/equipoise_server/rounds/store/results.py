@@ -138,7 +138,7 @@ def discard(connection: Connection, round_id: str, but: str = "") -> None:
 def kept_since_before(connection: Connection, time: datetime) -> list[str]:
     """The rounds whose results are still kept, and could be read before a time already.
 
-    Of a session that was aborted that is what it had answered.
+    For an aborted session, results are the answers it had already given.
     """
     old = (rounds.c.run_id.is_not(None)) & (rounds.c.release_time < to_microseconds(time))
     aborted = (

@@ -1,4 +1,4 @@
-"""What terms leave open, filled in; and the plan that a round's or a session's mechanism makes of them. No I/O."""
+"""Fills in default terms and asks the mechanism for a plan. No I/O."""
 
 from __future__ import annotations
 

@@ -32,7 +32,9 @@ class AuditorMethods:
         """Lists every round, newest first."""
         records, token = self.rounds.page(request.page_size, request.page_token)
         details = [
-            round_detail_to_message(shown_to_operator(record, self.rounds.progress(record.id)))
+            round_detail_to_message(
+                shown_to_operator(record, self.rounds.progress(record.id), self.rounds.charges(record))
+            )
             for record in records
         ]
         return auditor_pb2.ListAuditRoundsResponse(details=details, next_page_token=token)

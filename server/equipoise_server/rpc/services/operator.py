@@ -11,7 +11,7 @@ from equipoise.model.identities import Caller, Role
 from equipoise.model.rounds import RoundState
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise.wire import workloads
-from equipoise.wire.accounts import account_to_message, checked_budget, journal_entry_to_message
+from equipoise.wire.accounts import account_to_message, budget_from_message, journal_entry_to_message
 from equipoise.wire.datasets import dataset_to_message
 from equipoise.wire.identities import analyst_to_message
 from equipoise.wire.rounds import plan_to_message, round_detail_to_message
@@ -49,8 +49,8 @@ class OperatorMethods:
             request.name,
             request.source,
             workloads.schema_from_message(request.schema),
-            checked_budget(request.data_cap, "data_cap"),
-            checked_budget(request.analyst_cap, "analyst_cap"),
+            budget_from_message(request.data_cap, "data_cap"),
+            budget_from_message(request.analyst_cap, "analyst_cap"),
             request.request_id,
             caller.name,
             Counting(request.data_order, request.analyst_order),
@@ -120,10 +120,11 @@ class OperatorMethods:
         )
 
     def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
-        """Shows what a round, or a session, would do and cost, without opening it."""
+        """Shows what a round, or a session, would do and cost, and whether its accounts admit it now."""
         terms = terms_from_message(request.terms)
-        plan = shown_plan(self.rounds.opening.plan(terms), terms)
-        return operator_pb2.PlanRoundResponse(plan=plan_to_message(plan))
+        plan = self.rounds.opening.plan(terms)
+        shown = shown_plan(plan, terms, self.rounds.opening.charges(terms, plan))
+        return operator_pb2.PlanRoundResponse(plan=plan_to_message(shown))
 
     def open_round(self, caller: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
         """Opens a round: workloads are accepted from now on."""
@@ -212,14 +213,14 @@ class OperatorMethods:
 
     def set_cap(self, caller: Caller, request: operator_pb2.SetCapRequest) -> operator_pb2.SetCapResponse:
         """Changes the cap of an account."""
-        cap = checked_budget(request.cap, "cap")
+        cap = budget_from_message(request.cap, "cap")
         record = self.rounds.budgets.set_cap(request.account, cap, request.request_id, caller.name)
         return operator_pb2.SetCapResponse(account=account_to_message(record))
 
     def _detail(self, record: RoundRecord) -> types_pb2.RoundDetail:
         asking = record.terms.session is not None and record.state is RoundState.OPEN
         progress = self.sessions.progress(record) if asking else self.rounds.views.progress(record.id)
-        return round_detail_to_message(shown_to_operator(record, progress))
+        return round_detail_to_message(shown_to_operator(record, progress, self.rounds.views.charges(record)))
 
     def _look(self, round_id: str) -> tuple[types_pb2.RoundDetail, bool]:
         record = self.rounds.views.get(round_id)

@@ -147,7 +147,10 @@ def test_a_declared_support_lowers_what_histogram_promises(capsys: pytest.Captur
         ({"queries": "2"}, "--queries: must be at least 1 for each of 3 analysts"),
         ({"queries": "5,0,5"}, "--queries: must be at least 1 for each of 3 analysts"),
         ({"queries": "20,40"}, "--queries: has 2 numbers for 3 analysts"),
-        ({"queries": "10^13"}, "--analysts, --queries, --statements, --sensitivity, --support: each"),
+        (
+            {"queries": "10^13"},
+            "--analysts, --queries, --statements, --sensitivity, --support: shares[0].statements",
+        ),
         ({"analysts": "0"}, "--analysts: must lie between 1 and"),
         ({"analysts": str(MAX_ANALYSTS + 1), "queries": "10^9"}, "--analysts: must lie between 1 and"),
         ({"statements": "61"}, "--statements: analyst 1 would have 21 statements but 20 queries"),

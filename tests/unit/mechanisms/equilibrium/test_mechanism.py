@@ -234,7 +234,7 @@ def test_options_force_single_parameters() -> None:
         ({"unit": "table"}, "unit"),
         ({"options": {"repair_rounds": 4}}, "options.repair_rounds"),
         ({"shares": ()}, "shares"),
-        ({"shares": (Share("a", 0, 0),)}, "shares"),
+        ({"shares": (Share("a", 0, 0),)}, "shares[0].statements"),
         ({"shares": (Share("a", 1, 1),)}, "shares"),
         ({"data_budget": Budget(0.0, 1e-9)}, "data_budget"),
         ({"data_budget": Budget(float("nan"), 1e-9)}, "data_budget"),

@@ -12,10 +12,11 @@ from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share, Terms
+from equipoise.model.terms_checks import check_terms
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.opening import open_request
 from equipoise_server.rounds.store.rounds import canonical, plan_from_json, plan_to_json, terms_to_json
-from equipoise_server.rounds.terms.checks import charges_of, check_reason, check_terms, setting_of
+from equipoise_server.rounds.terms.checks import charges_of, check_reason, setting_of
 from equipoise_server.storage.idempotency import make_request
 
 TERMS = Terms(
@@ -76,8 +77,8 @@ def test_good_terms_pass() -> None:
         ("beta", replace(TERMS, beta=math.nan)),
         ("shares", replace(TERMS, shares=())),
         ("shares[1].analyst", replace(TERMS, shares=(Share("ann", 1, 1), Share("ann", 1, 1)))),
-        ("shares[0]", replace(TERMS, shares=(Share("ann", 0, 1),))),
-        ("shares[0]", replace(TERMS, shares=(Share("ann", 2, 1),))),
+        ("shares[0].statements", replace(TERMS, shares=(Share("ann", 0, 1),))),
+        ("shares[0].queries", replace(TERMS, shares=(Share("ann", 2, 1),))),
         ("shares[0].sensitivity", replace(TERMS, shares=(Share("ann", 2, 2, -1),))),
         ("shares[0].sensitivity", replace(TERMS, shares=(Share("ann", 2, 2, 5),))),
         ("options", replace(TERMS, options={"rate": math.nan})),

@@ -1,0 +1,119 @@
+"""What a round counts on its accounts, and whether they have room for it.
+
+Works in the transaction of the connection it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, select
+
+from equipoise.accounting import Cost
+from equipoise.errors import BudgetExhausted, NotFound
+from equipoise.model.accounts import AccountCharge, Budget
+from equipoise.model.rounds import Terms
+from equipoise_server.ledger.accounts import Account, account, check_room, holder, open_account, unopened
+from equipoise_server.ledger.caps import Cap, Composition, counted, pair_of
+from equipoise_server.mechanisms.interface import Plan
+from equipoise_server.rounds.terms.checks import UNITS, adds, analyst_accounts, charges_of
+from equipoise_server.rounds.terms.open_charges import pending_costs
+from equipoise_server.storage.tables import datasets
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a round counts on one account, and what other open rounds will reserve there."""
+
+    on: Account
+    cost: Cost
+    pending: Sequence[Cost]
+
+    def shown(self, refusal: str = "") -> AccountCharge:
+        """The same for operators and auditors, of the account's limits."""
+        cap, counts = self.on.cap, counted(self.on.cap, self.cost)
+        return AccountCharge(
+            self.on.name,
+            Budget(cap.epsilon, cap.delta),
+            pair_of(cap, self.cost),
+            refusal,
+            order=counts.order,
+            divergence=counts.divergence,
+            max_divergence=counts.max_divergence,
+            delta=counts.delta,
+            max_delta=counts.max_delta,
+        )
+
+    @property
+    def refusal(self) -> str:
+        """Why the account has no room; empty where it has."""
+        try:
+            check_room(self.on, self.pending, self.cost)
+        except BudgetExhausted as error:
+            return error.message
+        return ""
+
+
+def open_accounts(connection: Connection, terms: Terms, time: datetime) -> None:
+    """Open the accounts of a round's analysts where they are missing."""
+    cap = _analyst_cap(connection, terms)
+    for name in analyst_accounts(terms):
+        open_account(connection, time, name, dataset=terms.dataset, composition=UNITS[terms.unit], cap=cap)
+
+
+def check_accounts(connection: Connection, terms: Terms, plan: Plan) -> None:
+    """See that a round to be opened finds room on all of its accounts. Raises `BudgetExhausted` naming one."""
+    for asked in _asked(connection, terms, plan):
+        check_room(asked.on, asked.pending, asked.cost)
+
+
+def planned_charges(connection: Connection, terms: Terms, plan: Plan) -> tuple[AccountCharge, ...]:
+    """What a plan counts on the data's account and on one of its analysts', and whether they admit it now.
+
+    Of the analysts' accounts it is the first that refuses the round, or the first where all admit it. An account
+    that no round has opened yet is taken as it would be opened.
+    """
+    shown: dict[bool, AccountCharge] = {}
+    for asked in _asked(connection, terms, plan):
+        of_data = holder(asked.on.name) is None
+        if of_data in shown and shown[of_data].refusal:
+            continue
+        refusal = asked.refusal
+        if of_data not in shown or refusal:
+            shown[of_data] = asked.shown(refusal)
+    return tuple(shown.values())
+
+
+def round_charges(connection: Connection, terms: Terms, plan: Plan) -> tuple[AccountCharge, ...]:
+    """What a round that was opened counts on the data's account and on the first of its analysts'."""
+    charges = charges_of(terms, plan)[:2]
+    held = [account(connection, charge.account) for charge in charges]
+    return tuple(
+        Asked(on, charge.counted(on.cap.order), ()).shown() for charge, on in zip(charges, held, strict=True)
+    )
+
+
+def _asked(connection: Connection, terms: Terms, plan: Plan) -> Iterator[Asked]:
+    cap, charges = _analyst_cap(connection, terms), charges_of(terms, plan)
+    held = {charge.account: _held(connection, charge.account, terms, cap) for charge in charges}
+    # Where the worst round counts, what is asked is whether this one fits by itself, whatever others take.
+    adding = [each for each in held.values() if each.composition is Composition.SEQUENTIAL]
+    pending = pending_costs(connection, terms.dataset, adding)
+    for charge in charges:
+        on = held[charge.account]
+        yield Asked(on, charge.counted(on.cap.order), [*pending.get(on.name, {}).values()])
+
+
+def _held(connection: Connection, name: str, terms: Terms, analyst_cap: Cap) -> Account:
+    try:
+        return account(connection, name)
+    except NotFound:
+        return unopened(connection, name, dataset=terms.dataset, composition=UNITS[terms.unit], cap=analyst_cap)
+
+
+def _analyst_cap(connection: Connection, terms: Terms) -> Cap:
+    caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta, datasets.c.analyst_order
+    row = connection.execute(select(*caps).where(datasets.c.name == terms.dataset)).one()
+    return Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order if adds(terms.unit) else None)
