@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from equipoise.model.accounts import AccountCharge, Budget, JournalEntry
+from equipoise.model.accounts import Budget, JournalEntry
 from equipoise.model.rounds import Plan, Round, RoundDetail, RoundState, SessionTerms, Share
 from equipoise.queries.schema import Schema
 
@@ -156,18 +156,13 @@ def print_plan(plan: Plan, requested: str) -> None:
                 "costs the analysts",
                 "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
             ),
-            *(("counts on", _charged(each)) for each in plan.charges),
+            *(("counts on", each.all_in_words) for each in plan.charges),
             ("promised error", error),
             ("uncertified at most", f"{plan.max_uncertified:,}"),
             ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
             ("parameters", plan.parameters),
         ]
     )
-
-
-def _charged(charge: AccountCharge) -> str:
-    """What a round counts on an account, of its limits, and as a pair of the cap."""
-    return f"{charge.account}: {charge.in_words}; alone {pair(charge.budget)} of the cap's {pair(charge.cap)}"
 
 
 def print_journal(entries: Iterable[JournalEntry]) -> None:
@@ -272,7 +267,7 @@ class RunProgress:
             console=err,
         )
         self._task = self._bar.add_task("waiting", total=None, left="")
-        self._said = ""
+        self._last_step = ""
 
     def __enter__(self) -> RunProgress:
         self._bar.start()
@@ -294,6 +289,6 @@ class RunProgress:
 
     def say(self, step: str) -> None:
         """Prints what the round waits for above the bar, once, and whole: it is a command to copy."""
-        if step not in ("", self._said):
+        if step not in ("", self._last_step):
             self._bar.console.print(step, soft_wrap=True, markup=False, highlight=False)
-        self._said = step
+        self._last_step = step
