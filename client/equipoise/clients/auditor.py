@@ -110,5 +110,5 @@ class Auditor:
         """A round's seed, sealed to each auditor's key that was in force. That it was read enters the log first."""
         request = auditor_pb2.GetSealedSeedRequest(round_id=round_id)
         method, response = f"{SERVICE}/GetSealedSeed", auditor_pb2.GetSealedSeedResponse
-        found = self._connection.call(method, request, response).seeds
-        return [sealed_seed_from_message(seed) for seed in found]
+        seeds = self._connection.call(method, request, response).seeds
+        return [sealed_seed_from_message(seed) for seed in seeds]

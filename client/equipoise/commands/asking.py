@@ -27,9 +27,9 @@ WINDOW = 32  # statements of a file that are on their way at once
 def sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List the online sessions in which you have a share, newest first."""
     with Client.from_profile(profile) as client:
-        found = list(client.sessions())
+        listed = list(client.sessions())
     if as_json:
-        print_json({"sessions": found})
+        print_json({"sessions": listed})
         return
     print_table(
         ("session", "dataset", "state", "mechanism", "protects you", "answered", "your statements", "your queries"),
@@ -44,7 +44,7 @@ def sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> Non
                 f"{own.statements:,}",
                 f"{own.queries:,}",
             )
-            for each in found
+            for each in listed
             for own in each.terms.shares
         ),
     )

@@ -31,22 +31,22 @@ def show_budgets(
     order; or that only the worst round counts. A round must fit within both limits.
     """
     with Operator.from_profile(profile) as operator:
-        found = list(operator.accounts(dataset))
+        accounts = list(operator.accounts(dataset))
     if as_json:
-        print_json({"accounts": found})
+        print_json({"accounts": accounts})
         return
-    print_accounts(found)
+    print_accounts(accounts)
 
 
 @budget_app.command("history")
 def history(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """Show every journal entry of one account: its caps, and what each round reserved, spent or gave back."""
     with Operator.from_profile(profile) as operator:
-        found = list(operator.account_history(account))
+        entries = list(operator.account_history(account))
     if as_json:
-        print_json({"entries": found})
+        print_json({"entries": entries})
     else:
-        print_journal(found)
+        print_journal(entries)
 
 
 @budget_app.command("export")
@@ -56,11 +56,11 @@ def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: As
     docs/mechanisms/equilibrium.md has ten lines that add them up again.
     """
     with Operator.from_profile(profile) as operator:
-        found = exported(account, operator.account_history(account))
+        document = exported(account, operator.account_history(account))
     if as_json:
-        print_json(found)
+        print_json(document)
     else:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(document, indent=1))
 
 
 @budget_app.command("set-cap")
@@ -77,16 +77,16 @@ def set_cap(
     A cap below what is spent or reserved already is refused, and so is one too small for the rounds that are open.
     """
     with Operator.from_profile(profile) as operator:
-        found = operator.set_cap(account, Budget(epsilon, delta), request_id)
+        changed = operator.set_cap(account, Budget(epsilon, delta), request_id)
     if as_json:
-        print_json(found)
+        print_json(changed)
     else:
-        print_accounts([found])
+        print_accounts([changed])
 
 
-def print_accounts(found: list[Account]) -> None:
+def print_accounts(accounts: list[Account]) -> None:
     """A line for each account."""
     print_table(
         ("account", "spent", "committed", "cap", "counted"),
-        ((each.name, pair(each.spent), pair(each.committed), pair(each.cap), each.in_words) for each in found),
+        ((each.name, pair(each.spent), pair(each.committed), pair(each.cap), each.in_words) for each in accounts),
     )

@@ -57,7 +57,7 @@ def register(
     Rows that the schema does not allow are counted by attribute, and the table is refused.
     """
     with Operator.from_profile(profile) as operator:
-        found = operator.register_dataset(
+        registered = operator.register_dataset(
             name,
             source,
             Schema.from_json(read_text(schema)),
@@ -69,10 +69,10 @@ def register(
             new_budgets=new_budgets,
         )
     if as_json:
-        print_json(found)
+        print_json(registered)
     else:
-        size = found.schema.universe_size
-        print_line(f"Registered {found.name}: {found.records:,} records in a universe of {size:,}.")
+        size = registered.schema.universe_size
+        print_line(f"Registered {registered.name}: {registered.records:,} records in a universe of {size:,}.")
 
 
 @dataset_app.command("retire")
@@ -84,20 +84,20 @@ def retire(
 ) -> None:
     """Allow no new rounds on a table. Rounds that are open go on; results and budgets stay as they are."""
     with Operator.from_profile(profile) as operator:
-        found = operator.retire_dataset(name, request_id)
+        retired = operator.retire_dataset(name, request_id)
     if as_json:
-        print_json(found)
+        print_json(retired)
     else:
-        print_line(f"Retired {found.name}.")
+        print_line(f"Retired {retired.name}.")
 
 
 @dataset_app.command("list")
 def list_datasets(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List the registered tables."""
     with Operator.from_profile(profile) as operator:
-        found = list(operator.datasets())
+        datasets = list(operator.datasets())
     if as_json:
-        print_json({"datasets": found})
+        print_json({"datasets": datasets})
         return
     print_table(
         ("dataset", "records", "universe", "retired", "attributes"),
@@ -109,6 +109,6 @@ def list_datasets(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -
                 "" if each.retire_time is None else f"{each.retire_time:%Y-%m-%d %H:%M} UTC",
                 ", ".join(each.schema.names),
             )
-            for each in found
+            for each in datasets
         ),
     )

@@ -64,9 +64,9 @@ def close_session(
 def list_sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List all sessions, newest first."""
     with Operator.from_profile(profile) as operator:
-        found = [each for each in operator.rounds() if each.round.terms.session is not None]
+        sessions = [each for each in operator.rounds() if each.round.terms.session is not None]
     if as_json:
-        print_json({"sessions": found})
+        print_json({"sessions": sessions})
         return
     print_table(
         (
@@ -90,7 +90,7 @@ def list_sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -
                 f"{sum(share.statements for share in each.round.terms.shares):,}",
                 f"{each.plan.error_bound:.4g}",
             )
-            for each in found
+            for each in sessions
         ),
     )
 

@@ -56,11 +56,11 @@ def open_round(
 def list_rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List all rounds, newest first."""
     with Operator.from_profile(profile) as operator:
-        found = list(operator.rounds())
+        rounds = list(operator.rounds())
     if as_json:
-        print_json({"rounds": found})
+        print_json({"rounds": rounds})
     else:
-        print_rounds(found)
+        print_rounds(rounds)
 
 
 @round_app.command("show")
@@ -136,7 +136,7 @@ def abort(
     act(profile, as_json, lambda operator: operator.abort(round_id, reason, request_id))
 
 
-def print_rounds(found: list[RoundDetail]) -> None:
+def print_rounds(rounds: list[RoundDetail]) -> None:
     """A line for each round."""
     print_table(
         ("round", "dataset", "state", "mechanism", "analysts", "queries", "promised error"),
@@ -150,7 +150,7 @@ def print_rounds(found: list[RoundDetail]) -> None:
                 f"{sum(share.queries for share in each.round.terms.shares):,}",
                 f"{each.plan.error_bound:.4g}",
             )
-            for each in found
+            for each in rounds
         ),
     )
 
@@ -158,13 +158,13 @@ def print_rounds(found: list[RoundDetail]) -> None:
 def show_plan(terms: Terms, profile: Path, as_json: bool) -> None:
     """Show what a round, or a session, of these terms would cost and promise, and whether it is admitted now."""
     with Operator.from_profile(profile) as operator:
-        found = operator.plan(terms)
+        planned = operator.plan(terms)
     if as_json:
-        print_json(found)
+        print_json(planned)
     else:
-        print_plan(found, terms.mechanism)
-        print_facts([("admitted now", f"no: {found.refusal}" if found.refusal else "yes, by every account")])
-    if found.refusal:
+        print_plan(planned, terms.mechanism)
+        print_facts([("admitted now", f"no: {planned.refusal}" if planned.refusal else "yes, by every account")])
+    if planned.refusal:
         raise typer.Exit(1)
 
 
