@@ -6,7 +6,7 @@ Rounds are charged when they are sealed; sessions, which answer from then on, in
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection, select
@@ -137,15 +137,7 @@ class Opening:
             )
         )
         rows = [
-            {
-                "round_id": round_id,
-                "analyst": share.analyst,
-                "position": position,
-                "statements": share.statements,
-                "queries": share.queries,
-                "sensitivity": share.sensitivity,
-                "support": share.support,
-            }
+            {"round_id": round_id, "position": position, **asdict(share)}
             for position, share in enumerate(terms.shares)
         ]
         connection.execute(shares.insert(), rows)
