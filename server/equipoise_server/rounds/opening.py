@@ -6,7 +6,7 @@ Rounds are charged when they are sealed; sessions, which answer from then on, in
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection, select
@@ -137,7 +137,7 @@ class Opening:
             )
         )
         rows = [
-            {"round_id": round_id, "position": position, **asdict(share)}
+            {"round_id": round_id, "position": position, **SHARE.encode(share)}
             for position, share in enumerate(terms.shares)
         ]
         connection.execute(shares.insert(), rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
@@ -127,7 +126,7 @@ def read_share(connection: Connection, round_id: str, analyst: str) -> Share:
 
 
 def _share(row: Row[Any]) -> Share:
-    return Share(**{field.name: getattr(row, field.name) for field in fields(Share)})
+    return Share(**{place: getattr(row, name) for name, place in SHARE.keys.items()})
 
 
 def check_token(connection: Connection, page_token: str, analyst: str | None = None) -> None:

@@ -8,7 +8,6 @@ nothing. An item names the root of the record before it, from the round's end ba
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from datetime import datetime
 
 from sqlalchemy import Connection, select
@@ -117,7 +116,13 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
     )
     private = PlanItem(opened.id, recorded, terms.shares, recorded_plan(plan), _journal_head(connection))
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
-    items += [_of_share(share, ShareItem(round_id=opened.id, **asdict(share))) for share in terms.shares]
+    items += [
+        _of_share(
+            share,
+            ShareItem(opened.id, share.analyst, share.statements, share.queries, share.sensitivity, share.support),
+        )
+        for share in terms.shares
+    ]
     record(connection, Kind.ROUND_OPENED, items, now=now, round_id=opened.id)
 
 
