@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from equipoise.model.accounts import Budget
 from equipoise.wire.workloads import workload_to_bytes
-from equipoise_server.admin.state_directory import create_state
+from equipoise_server.admin.new_state import create_state
 from equipoise_server.identity.keyfiles import write_private
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.replay.replay import Replay, Replayed

@@ -11,8 +11,8 @@ from sqlalchemy import select
 from equipoise.model.rounds import SessionTerms, Share
 from equipoise.queries.statements import CountDistinct, Marginal, Statement
 from equipoise.wire.statements import statement_to_bytes
+from equipoise_server.sessions.answer_store import StoredAnswer
 from equipoise_server.sessions.attachments import Attachment
-from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.storage.tables import asked as asked_table
 from harness.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench
 
@@ -54,12 +54,12 @@ def attached(bench: Bench, analyst: str, session_id: str, after: int = 0) -> Att
     return bench.sessions.attach(analyst, session_id, after, SALT, accept_unprotected=True)
 
 
-def ask(stream: Attachment, sequence: int, statement: Statement) -> AnsweredRecord:
+def ask(stream: Attachment, sequence: int, statement: Statement) -> StoredAnswer:
     """One statement's answer, waited for."""
     return stream.ask(sequence, statement_to_bytes(statement)).result(PATIENCE)
 
 
-def ask_all(bench: Bench, session_id: str) -> dict[str, list[AnsweredRecord]]:
+def ask_all(bench: Bench, session_id: str) -> dict[str, list[StoredAnswer]]:
     """All of `ASKED`, one analyst after the other, and the answers by analyst."""
     answers = {}
     for analyst, statements in ASKED.items():

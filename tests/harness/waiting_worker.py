@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
-import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from equipoise_server.workers import process as starting
-from equipoise_server.workers.process import end_with_parent
+from equipoise_server.workers import process
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,6 @@ def wait_for_ever(pipe: Connection, _: object) -> None:
     """What the process runs: it tells once what it has, and ends with its server only."""
     # Before anything else is loaded here.
     loaded = frozenset(sys.modules)
-    threading.Thread(target=end_with_parent, daemon=True).start()
     files = set()
     for each in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
@@ -43,9 +39,7 @@ def wait_for_ever(pipe: Connection, _: object) -> None:
 
 def main() -> None:
     """Start a worker, print its process id and that of the process it was forked from, and wait to be killed."""
-    receiver, sender = multiprocessing.Pipe(duplex=False)
-    starting.start(wait_for_ever, sender, None, "worker", starting.AMONG_CALLS)
-    sender.close()
-    given: Given = receiver.recv()
+    worker = process.start(wait_for_ever, None, "worker", process.AMONG_CALLS)
+    given: Given = worker.pipe.recv()
     print(given.process_id, given.forked_from, flush=True)
     time.sleep(3600)

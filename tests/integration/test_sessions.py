@@ -40,8 +40,8 @@ from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.sessions import pending_statements
+from equipoise_server.sessions.answer_store import StoredAnswer
 from equipoise_server.sessions.attachments import Attachment
-from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.storage.tables import asked, submissions
 from equipoise_server.storage.tables import attached as attached_table
 
@@ -193,7 +193,7 @@ def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:
     assert newer.answered == 3
     assert bench.charged() == before
     aborted = bench.rounds.lifecycle.abort(session_id, "a public reason", "abort it")
-    bench.sessions.look_after()
+    bench.sessions.loops.look_after()
     assert newer.ended.result(PATIENCE) is None
     assert aborted.state is RoundState.ABORTED
     assert bench.charged() == {**before, DATA: (before[DATA][1], before[DATA][1])}
@@ -259,7 +259,7 @@ def test_a_session_goes_on_after_any_death_with_the_same_answers(bench: Bench) -
     session_id = bench.sessions.open(replace(ONLINE, session=SessionTerms(length=6)), "open").id
     charged = bench.charged()
     told = ask_all(bench, session_id)
-    process_id = bench.sessions.process_id(session_id)
+    process_id = bench.sessions.loops.process_id(session_id)
     assert process_id is not None
     stream = attached(bench, "ann", session_id)
     os.kill(process_id, signal.SIGKILL)
@@ -329,7 +329,7 @@ def test_turns_alone_say_when_anything_is_answered(on_sqlite: Bench) -> None:
     assert opened.terms.close_time == begin + timedelta(seconds=60)  # where a turn ends
     session_id = opened.id
     # Before anybody attaches, so that nobody's first answer is the later for it.
-    assert bench.sessions.process_id(session_id) is not None
+    assert bench.sessions.loops.process_id(session_id) is not None
     charged = bench.charged()
     assert set(charged) == {DATA, "analyst/shop/query/ann", "analyst/shop/query/bob"}
     assert all(spent == 0 < held for spent, held in charged.values())
@@ -350,8 +350,8 @@ def test_turns_alone_say_when_anything_is_answered(on_sqlite: Bench) -> None:
     until(lambda: len(answered(bench)) == 3)
 
     bench.restart()
-    bench.sessions.look_after()
-    assert bench.sessions.process_id(session_id) is not None
+    bench.sessions.loops.look_after()
+    assert bench.sessions.loops.process_id(session_id) is not None
     ann = attached(bench, "ann", session_id)
     assert ann.answered == 1
     with pytest.raises(AlreadyExists):
@@ -367,7 +367,7 @@ def test_turns_alone_say_when_anything_is_answered(on_sqlite: Bench) -> None:
     assert bench.charged() == charged
 
 
-def ask_later(bench: Bench, stream: Attachment, sequence: int, statement: Statement) -> AnsweredRecord:
+def ask_later(bench: Bench, stream: Attachment, sequence: int, statement: Statement) -> StoredAnswer:
     """Ask in this turn, and let time pass until the answer is due."""
     known = len(answered(bench))
     asked = stream.ask(sequence, statement_to_bytes(statement))
@@ -400,7 +400,7 @@ def test_the_last_turn_is_answered_before_a_session_is_sealed_by_itself(on_sqlit
     for state in (RoundState.SEALED, RoundState.RUNNING):
         bench.rounds.schedule.keep()
         assert bench.state(session_id) is state
-    bench.sessions.look_after()
+    bench.sessions.loops.look_after()
     assert ann.ended.result(PATIENCE) is None
     assert bench.wait(session_id).complete
     bench.rounds.schedule.keep()

@@ -190,8 +190,8 @@ def test_one_server_answers_a_session_and_another_goes_on_with_it(pair: Pair) ->
     first = ask(attached(bench, "ann", session_id), 1, COLOUR == "red")
     with pytest.raises(Unavailable, match="another server"):
         other.attach("bob", session_id, 0, SALT, accept_unprotected=True)
-    bench.sessions.stop()
+    bench.sessions.loops.stop()
     stream = other.attach("ann", session_id, 0, SALT, accept_unprotected=True)
     assert stream.stored(0, 10) == [first]
     assert ask(stream, 2, COLOUR == "green").slot == 1
-    other.stop()
+    other.loops.stop()

@@ -54,7 +54,7 @@ def test_a_session_answers_statistics_and_is_released_as_it_was_answered(bench: 
         with pytest.raises(InvalidArgument, match=problem):
             stream.ask(1, statement_to_bytes(statement))
     asked: list[Statement] = [CountDistinct(("colour", "size")), COLOUR == "red"]
-    assert bench.sessions.process_id(session_id) is not None
+    assert bench.sessions.loops.process_id(session_id) is not None
     waiting = [stream.ask(i, statement_to_bytes(each)) for i, each in enumerate(asked, start=1)]
     for turn in range(len(asked)):
         bench.clock.move(10)

@@ -87,9 +87,11 @@ def test_the_cap_costs_at_most_its_delta_and_is_not_free(beyond: int) -> None:
 def test_the_tail_of_the_cap_is_the_sum_of_the_law() -> None:
     epsilon = Fraction(3, 2)
     law = DiscreteLaplace(epsilon).law()
-    for beyond in (0, 1, 4):
+    for beyond in (2, 3, 6):
         exact = sum(float(p * q) for z, p in law.items() for w, q in law.items() if z - w > beyond)
-        assert accounting.repair_places_delta(epsilon, beyond, 0.0) == pytest.approx(2 * exact, rel=1e-6)
+        for budget in (0.0, 1.5, 1.6):
+            charged = (1 + math.exp(max(budget, 1.5))) * exact
+            assert accounting.repair_places_delta(epsilon, beyond, budget) == pytest.approx(charged, rel=1e-6)
 
 
 def test_the_data_are_charged_for_the_cap() -> None:

@@ -183,7 +183,8 @@ def charge_at(parts: Iterable[PrivacyEvent], order: float) -> Cost:
     """What a charge counts on an account of one Renyi order: divergence and delta, rounded up once to whole units.
 
     Both add over successive mechanisms, also where what each is was chosen after seeing earlier results, as long as
-    the order and both limits were fixed before (`equipoise_server.ledger.caps`, Theorem).
+    the order and both limits were fixed before: Theorem 1 of `docs/privacy-filter.md`, whose core is the
+    composition theorem of Feldman & Zrnic 2021 for adaptively chosen Renyi divergences at one order.
 
     >>> charge_at([ZcdpEvent("answers", Fraction(1, 100)), PureDpEvent("tests", Fraction(1, 10), 4)], order=5)
     Cost(rho=0, epsilon=0, delta=0, divergence=150000000000)

@@ -106,8 +106,8 @@ def repair_places_delta(epsilon: Fraction, beyond: int, budget: float) -> float:
     law by at most that probability `p` in total variation, in both of the runs compared: `(1 + e^budget) p`. With
     `q = e^-epsilon` and `A = (1 + q^2) / (1 - q^2)` the difference of two such noises is `k` with probability
     `((1 - q) / (1 + q))^2 q^|k| (|k| + A)`, which sums in closed form. As the test without the stop is
-    epsilon-DP, the one with it is (epsilon, (1 + e^epsilon) p)-DP by itself; such a delta adds up over rounds
-    whatever the total epsilon, and what is charged covers it for every `budget` of at least epsilon.
+    epsilon-DP, what the stop costs is `(1 + e^epsilon) p` beside it, and adds up over rounds whatever the total
+    epsilon (`docs/privacy-filter.md`, the lemma on truncation). Charged is the larger of the two.
     """
     rate = float(epsilon)
     ratio = math.exp(-rate)
@@ -116,4 +116,4 @@ def repair_places_delta(epsilon: Fraction, beyond: int, budget: float) -> float:
     tail = (beyond + 1 + even) / gap + ratio / gap**2
     chance = (gap / (1 + ratio)) ** 2 * math.exp(-rate * (beyond + 1)) * tail
     # A step up, so that what underflows is not free.
-    return min(1.0, math.nextafter((1 + math.exp(budget)) * chance * OUTWARD, math.inf))
+    return min(1.0, math.nextafter((1 + math.exp(max(budget, rate))) * chance * OUTWARD, math.inf))

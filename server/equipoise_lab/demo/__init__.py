@@ -20,7 +20,7 @@ from equipoise_lab.demo.proof import collect, prove
 from equipoise_lab.demo.report import as_json, print_report
 from equipoise_lab.demo.table import AIRLINES, PACKAGE, unpack_table
 from equipoise_lab.demo.workloads import workload_of
-from equipoise_server.admin.state_directory import create_state
+from equipoise_server.admin.new_state import create_state
 
 RELEASE_GRID_SECONDS = 1  # a minute, as servers have it unless told otherwise, would be a minute of waiting here
 

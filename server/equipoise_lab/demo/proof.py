@@ -24,7 +24,7 @@ from equipoise.records.bundle import Bundle
 from equipoise.verification.checks import Check, CheckFailed, VerifierInputs
 from equipoise.verification.checks import verify as verify_bundle
 from equipoise_lab.demo.play import TABLE_FILE, Workloads
-from equipoise_server.config import load_config
+from equipoise_server.config_file import load_config
 from equipoise_server.replay.replay import Replay
 from equipoise_server.replay.seed import unsealed
 from equipoise_server.replay.stored import StoredRound

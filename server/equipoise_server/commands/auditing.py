@@ -29,7 +29,7 @@ from equipoise_lab.options import (
 )
 from equipoise_lab.simulation.progress import RunsProgress
 from equipoise_server.commands.printing import DEFAULT_STATE, ERR, OUT, AsJson, State, print_json
-from equipoise_server.config import load_config
+from equipoise_server.config_file import load_config
 from equipoise_server.replay.replay import Replay
 from equipoise_server.replay.report import as_json as replay_as_json
 from equipoise_server.replay.report import lines

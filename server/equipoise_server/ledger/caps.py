@@ -5,10 +5,10 @@ proofs, their sources, and why nothing is traded between limits once results wer
 
 **Accounts to which rounds add** have a Renyi order `a`, a limit `D` of divergence and a limit `Delta` of delta, all
 three public and fixed before the first round. **Theorem 1.** Let rounds be chosen one after another, each after
-seeing all results before it, and let round `k` be a mechanism whose laws on two neighbours are
-`(1 - delta_k) P_k + delta_k P_k'` and `(1 - delta_k) Q_k + delta_k Q_k'` with `D_a(P_k || Q_k) <= d_k`. If on every
-course of events `sum d_k <= D` and `sum delta_k <= Delta`, all results together are `(epsilon, delta)`-DP whenever
-`D_a <= D` alone implies `(epsilon, delta - Delta)`-DP. So rho counts `a rho`, and a pair `(e, d)` counts
+seeing all results before it, and let round `k` have laws on two neighbours that are nowhere below `h_k P_k` and
+`h_k Q_k`, for an `h_k` of its results with a mean of at least `1 - delta_k`, where `D_a(P_k || Q_k) <= d_k`. If on
+every course of events `sum d_k <= D` and `sum delta_k <= Delta`, all results together are `(epsilon, delta)`-DP
+whenever `D_a <= D` alone implies `(epsilon, delta - Delta)`-DP. So rho counts `a rho`, and a pair `(e, d)` counts
 `min(e, a e^2 / 2)` and `d` (`equipoise.accounting.charge_at`).
 
 **Accounts where the worst round counts** have no order. **Theorem 2.** Where what is protected lives in one round,
@@ -80,11 +80,19 @@ def at_order(field: str, cap: Cap, order: float = 0) -> Cap:
     """
     if order and not ORDERS[0] <= order <= ORDERS[-1]:
         raise InvalidArgument(field, f"must lie between {ORDERS[0]} and {ORDERS[-1]:.0f}")
-    counted = Cap(cap.epsilon, cap.delta, order or usual_order(cap))
-    if limits(counted).divergence < MIN_ROOM * cap.epsilon * RHO_UNIT:
-        tried = f"order {order:g}" if order else "any order"
-        raise InvalidArgument(field, f"converting at {tried} takes all of the cap")
-    return counted
+    counting = Cap(cap.epsilon, cap.delta, order or usual_order(cap))
+    if _leaves_room(counting):
+        return counting
+    usual = usual_order(cap)
+    if _leaves_room(Cap(cap.epsilon, cap.delta, usual)):
+        advice = f"the usual order for this cap is {usual:g}, which 0 stands for"
+        raise InvalidArgument(field, f"converting at order {order:g} takes all of the cap; {advice}")
+    raise InvalidArgument(field, "converting at any order takes all of the cap, which is too small")
+
+
+def _leaves_room(cap: Cap) -> bool:
+    """Whether an order's conversion leaves some of the cap's epsilon for divergences."""
+    return limits(cap).divergence >= MIN_ROOM * cap.epsilon * RHO_UNIT
 
 
 def usual_order(cap: Cap) -> float:

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 
-from equipoise.accounting import DELTA_UNIT
+from equipoise.accounting import (
+    DELTA_UNIT,
+    OUTWARD,
+    ApproximateDpEvent,
+    PrivacyEvent,
+    PureDpEvent,
+    ThresholdTests,
+    ZcdpEvent,
+)
 from equipoise.model.accounts import Budget
 from equipoise_server.conversion import largest_rho
 
@@ -29,6 +38,26 @@ def epsilon_within(rho: Fraction) -> Fraction:
     return Fraction(math.isqrt(int(2 * rho * 4**EPSILON_BITS)), 2**EPSILON_BITS)
 
 
-def sampler_delta(total_variation: Fraction, epsilon: float) -> Fraction:
-    """Delta that a total-variation slack costs, as it is met on both sides: (1 + e^epsilon) times it."""
-    return total_variation * math.ceil(1 + math.exp(epsilon))
+def sampler_delta(total_variation: Fraction, epsilon: float, parts: Iterable[PrivacyEvent]) -> Fraction:
+    """Delta that cutting samplers costs beside `parts`: `1 + e^s` times the total variation from the ideal laws.
+
+    `s` is the largest epsilon of a step whose samplers are cut (`docs/privacy-filter.md`, the lemma on truncation).
+    The budget's `epsilon` may be below that where its delta is not small beside it, as that converts much rho.
+    """
+    return total_variation * math.ceil(1 + math.exp(max([epsilon, *map(step_epsilon, parts)])))
+
+
+def step_epsilon(part: PrivacyEvent) -> float:
+    """At least the epsilon of every step that a part is charged for and whose samplers may be cut.
+
+    A step that is charged in zCDP has range `s` and costs `s^2 / 8`, or more. Mixtures are drawn exactly.
+    """
+    match part:
+        case ZcdpEvent():
+            return math.sqrt(8 * part.rho) * OUTWARD
+        case PureDpEvent() | ApproximateDpEvent():
+            return float(part.epsilon) * OUTWARD
+        case ThresholdTests():
+            return float(part.test_epsilon) * OUTWARD
+        case _:
+            return 0.0

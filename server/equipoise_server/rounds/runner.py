@@ -5,12 +5,10 @@ A crash of the server means: what a worker had not completed is of no use, and `
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
 
 import structlog
 from sqlalchemy.exc import IntegrityError
@@ -72,15 +70,11 @@ class Runner:
             if self._closed or self._active(job.round_id):
                 return
             run_id = self._results.begin(job.round_id)
-            receiver, sender = multiprocessing.Pipe(duplex=False)
-            process = start(serve_job, sender, job, f"round-{job.round_id}", BEHIND_CALLS)
-            # Only the worker may hold the sending end, so that its death ends the stream of messages.
-            sender.close()
+            process = start(serve_job, job, f"round-{job.round_id}", BEHIND_CALLS)
             run = _Run(process, replace(NOTHING, phase="start"), time.monotonic())
             self._runs[job.round_id] = run
-        threading.Thread(
-            target=self._listen, args=(run_id, run, receiver), name=f"listen-{job.round_id}", daemon=True
-        ).start()
+        name = f"listen-{job.round_id}"
+        threading.Thread(target=self._listen, args=(run_id, run), name=name, daemon=True).start()
 
     def active(self, round_id: str) -> bool:
         """Whether a worker is at work on the round or has finished it."""
@@ -110,7 +104,7 @@ class Runner:
         with self._lock:
             run = self._runs.pop(round_id, None)
         if run is not None:
-            _end(run.process)
+            run.process.end()
         self._claims.give_back(round_id)
 
     def keep_only(self, running: Collection[str]) -> None:
@@ -128,15 +122,15 @@ class Runner:
             runs = list(self._runs.values())
             self._runs.clear()
         for run in runs:
-            _end(run.process)
+            run.process.end()
         self._claims.close()
 
     def _active(self, round_id: str) -> bool:
         run = self._runs.get(round_id)
         return run is not None and (not run.ended or run.progress.complete)
 
-    def _listen(self, run_id: str, run: _Run, receiver: Connection) -> None:
-        receive: Callable[[], Message] = receiver.recv
+    def _listen(self, run_id: str, run: _Run) -> None:
+        receive: Callable[[], Message] = run.process.pipe.recv
         try:
             while True:
                 message = receive()
@@ -152,7 +146,7 @@ class Runner:
             run.problem = f"the results could not be stored: {getattr(error, 'message', 'no such run')}"
             run.process.kill()
         finally:
-            receiver.close()
+            run.process.pipe.close()
         exit_code = run.process.join()
         with self._lock:
             run.ended = True
@@ -185,8 +179,3 @@ def _take(run: _Run, message: Message) -> None:
             run.progress = Progress("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
         case Failed(kind, problem):
             run.kind, run.problem = kind, problem
-
-
-def _end(process: WorkerProcess) -> None:
-    process.kill()
-    process.join()

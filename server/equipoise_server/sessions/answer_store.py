@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, func, select
 
 from equipoise.model.times import from_microseconds, to_microseconds
-from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.storage.tables import asked, attached, rounds, sessions
 
 ROWS_AT_ONCE = 32  # a row may hold a megabyte of cells
@@ -26,8 +25,13 @@ _COUNTED = sessions.update().where(sessions.c.round_id == bindparam("session")).
 
 
 @dataclass(frozen=True)
-class Answered:
-    """A statement with all that is stored of its answer; `due` is when it may be told."""
+class StoredAnswer:
+    """A statement with all that is stored of its answer, before it is told; `due` is when it may be told.
+
+    `sequence` counts the analyst's statements from 1; `slot` is the place in the session's one order. `chunk`:
+    `equipoise.wire.results.answers_to_chunk`; `envelope`: the signed receipt of everything up to it,
+    `equipoise.records.receipts`.
+    """
 
     analyst: str
     sequence: int
@@ -37,11 +41,6 @@ class Answered:
     chunk: bytes
     envelope: bytes
     chain: bytes
-
-    @property
-    def record(self) -> AnsweredRecord:
-        """What its analyst is told."""
-        return AnsweredRecord(self.sequence, self.slot, self.chunk, self.envelope)
 
 
 def salt_in_force(connection: Connection, session_id: str, analyst: str) -> bytes | None:
@@ -65,7 +64,7 @@ def standing(connection: Connection, session_id: str) -> tuple[str, int]:
     return row.state, row.answered
 
 
-def insert(connection: Connection, session_id: str, before: int, answers: Sequence[Answered]) -> None:
+def insert(connection: Connection, session_id: str, before: int, answers: Sequence[StoredAnswer]) -> None:
     """Keep the next answers of a session, after `before` ones."""
     rows = [
         {
@@ -85,13 +84,15 @@ def insert(connection: Connection, session_id: str, before: int, answers: Sequen
     connection.execute(_COUNTED, {"session": session_id, "now": before + len(rows)})
 
 
-def last_of(connection: Connection, session_id: str, analyst: str, now: datetime | None = None) -> Answered | None:
+def last_of(
+    connection: Connection, session_id: str, analyst: str, now: datetime | None = None
+) -> StoredAnswer | None:
     """The analyst's newest answer; of those that are due, where a time is given."""
     query = select(asked).where(asked.c.round_id == session_id, asked.c.analyst == analyst)
     if now is not None:
         query = query.where(asked.c.due_time <= to_microseconds(now))
     row = connection.execute(query.order_by(asked.c.sequence.desc()).limit(1)).first()
-    return None if row is None else _answered(row)
+    return None if row is None else _answer(row)
 
 
 def size_of(connection: Connection, session_id: str, analyst: str) -> int:
@@ -101,27 +102,27 @@ def size_of(connection: Connection, session_id: str, analyst: str) -> int:
     return int(total or 0)
 
 
-def answer_to(connection: Connection, session_id: str, analyst: str, sequence: int) -> Answered | None:
+def answer_to(connection: Connection, session_id: str, analyst: str, sequence: int) -> StoredAnswer | None:
     """The answer to one statement of the analyst."""
     mine = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence == sequence)
     row = connection.execute(select(asked).where(mine)).first()
-    return None if row is None else _answered(row)
+    return None if row is None else _answer(row)
 
 
 def due_after(
     connection: Connection, session_id: str, analyst: str, after: int, limit: int, now: datetime
-) -> list[AnsweredRecord]:
+) -> list[StoredAnswer]:
     """The analyst's answers that are due, in order, after a sequence number."""
     mine = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence > after)
     due = asked.c.due_time <= to_microseconds(now)
     rows = connection.execute(select(asked).where(mine & due).order_by(asked.c.sequence).limit(limit))
-    return [_answered(row).record for row in rows]
+    return [_answer(row) for row in rows]
 
 
-def from_slot(connection: Connection, session_id: str, slot: int) -> list[Answered]:
+def from_slot(connection: Connection, session_id: str, slot: int) -> list[StoredAnswer]:
     """The next answers in the one order, some of them; none where there are no more."""
     query = select(asked).where(asked.c.round_id == session_id, asked.c.slot >= slot)
-    return [_answered(row) for row in connection.execute(query.order_by(asked.c.slot).limit(ROWS_AT_ONCE))]
+    return [_answer(row) for row in connection.execute(query.order_by(asked.c.slot).limit(ROWS_AT_ONCE))]
 
 
 def slots_given(connection: Connection, session_id: str) -> int:
@@ -130,8 +131,8 @@ def slots_given(connection: Connection, session_id: str) -> int:
     return 0 if last is None else int(last) + 1
 
 
-def _answered(row: Row[Any]) -> Answered:
-    return Answered(
+def _answer(row: Row[Any]) -> StoredAnswer:
+    return StoredAnswer(
         row.analyst,
         row.sequence,
         row.slot,

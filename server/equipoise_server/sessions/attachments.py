@@ -9,8 +9,9 @@ from equipoise.errors import WrongState
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.state_machine import closed
 from equipoise_server.sessions import answer_store
-from equipoise_server.sessions.records import AnsweredRecord
-from equipoise_server.sessions.session_loop import CLOSED, SessionLoop
+from equipoise_server.sessions.answer_journal import CLOSED
+from equipoise_server.sessions.answer_store import StoredAnswer
+from equipoise_server.sessions.session_loop import SessionLoop
 
 
 class Attachment:
@@ -27,39 +28,39 @@ class Attachment:
         analyst: str,
         answered: int,
         salt: bytes,
-        conductor: SessionLoop | None,
+        loop: SessionLoop | None,
         close_time: datetime | None,
     ) -> None:
         self.answered = answered
         self.salt = salt
-        self.open = conductor is not None and not closed(close_time, context.clock())
-        self._base = context
+        self.open = loop is not None and not closed(close_time, context.clock())
+        self._context = context
         self._id = session_id
         self._analyst = analyst
-        self._conductor = conductor
-        if conductor is None:
+        self._loop = loop
+        if loop is None:
             self.ended: Future[None] = Future()
             self.ended.set_result(None)
         else:
-            self.ended = conductor.attach(analyst)
+            self.ended = loop.attach(analyst)
 
-    def stored(self, after: int, limit: int) -> list[AnsweredRecord]:
+    def stored(self, after: int, limit: int) -> list[StoredAnswer]:
         """At most `limit` answers after a sequence number, in order, as far as they are due."""
-        with self._base.store.read() as connection:
-            return answer_store.due_after(connection, self._id, self._analyst, after, limit, self._base.clock())
+        with self._context.store.read() as connection:
+            return answer_store.due_after(connection, self._id, self._analyst, after, limit, self._context.clock())
 
-    def ask(self, sequence: int, statement: bytes) -> Future[AnsweredRecord]:
+    def ask(self, sequence: int, statement: bytes) -> Future[StoredAnswer]:
         """Ask a statement, after checking it; the future ends when the answer is stored and due.
 
         Raises `InvalidArgument` naming `statement...`, `BudgetExhausted` beyond the share, `WrongState` where
         nothing is taken any more, `AlreadyExists` where this sequence number has another statement, `OutOfRange`
         beyond the next one, `Unavailable`, `DataLoss`.
         """
-        if self._conductor is None:
+        if self._loop is None:
             raise WrongState(CLOSED)
-        return self._conductor.ask(self._analyst, self.ended, sequence, statement)
+        return self._loop.ask(self._analyst, self.ended, sequence, statement)
 
     def detach(self) -> None:
         """Let go of the stream. What was not taken yet is forgotten. Does not block."""
-        if self._conductor is not None:
-            self._conductor.detach(self._analyst, self.ended)
+        if self._loop is not None:
+            self._loop.detach(self._analyst, self.ended)

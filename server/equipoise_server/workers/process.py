@@ -1,11 +1,15 @@
-"""How a worker process starts: forked from a process that has loaded the workers' program once.
+"""How a worker process starts, forked from a process that has loaded the workers' program once; and how it speaks.
 
-    process = start(serve_job, pipe, job, name, BEHIND_CALLS)
+    process = start(serve_job, job, name, BEHIND_CALLS)
+    message = process.pipe.recv()
 
 Loading takes seconds of a processor. The server cannot fork itself, since it has threads and holds keys and the
 store's connections; so multiprocessing starts one further process, a fresh interpreter that is given nothing of the
 server's but its environment and standard error, loads the program, and forks a worker whenever it is asked to. It
 runs nothing else, and ends when the server and all workers have ended.
+
+A worker and its server speak over one pipe, in values of the worker's kind. `Failed` may come instead of any of
+them, and is the last one.
 """
 
 from __future__ import annotations
@@ -48,9 +52,10 @@ def load_program() -> None:
 
 
 class WorkerProcess:
-    """A worker process, as its server sees it. Safe to use from threads."""
+    """A worker process, as its server sees it. Safe to use from threads, but for `pipe`, the server's end."""
 
-    def __init__(self, process: ForkServerProcess) -> None:
+    def __init__(self, process: ForkServerProcess, pipe: Connection) -> None:
+        self.pipe = pipe
         self._process = process
         # multiprocessing reads the exit code from a pipe: of two threads that read at once one would miss it.
         self._lock = threading.Lock()
@@ -81,6 +86,11 @@ class WorkerProcess:
         elif self.is_alive():
             self._process.kill()
 
+    def end(self) -> None:
+        """Kill it, and wait for its end."""
+        self.kill()
+        self.join()
+
     def join(self) -> int | None:
         """Wait for its end.
 
@@ -93,14 +103,11 @@ class WorkerProcess:
             return self._process.exitcode
 
 
-def start(
-    serve: Callable[[Connection, Work], None], pipe: Connection, work: Work, name: str, behind: int
-) -> WorkerProcess:
-    """Start a process that calls `serve(pipe, work)`.
+def start(serve: Callable[[Connection, Work], None], work: Work, name: str, behind: int) -> WorkerProcess:
+    """Start a process that calls `serve(pipe, work)` with its end of a new pipe.
 
     Args:
-        serve: A function of a module.
-        pipe: The worker's end.
+        serve: A function of a module. What it raises is told as `Failed`.
         work: What is pickled for it.
         name: For operators.
         behind: How much nicer than the server the process is.
@@ -110,12 +117,16 @@ def start(
     """
     niceness = min(NICEST, os.getpriority(os.PRIO_PROCESS, 0) + behind)
     called = pickle.dumps((serve, work))
-    process = _context.Process(target=_begin, args=(pipe, called, niceness), name=name, daemon=True)
-    try:
-        process.start()
-    except (EOFError, OSError):  # the process that forks is ending; the next start begins another one
-        raise Unavailable(NO_WORKER) from None
-    return WorkerProcess(process)
+    pipe, other = multiprocessing.Pipe()
+    # Only the worker may hold the other end afterwards, so that its death ends the conversation.
+    with other:
+        process = _context.Process(target=_begin, args=(other, called, niceness), name=name, daemon=True)
+        try:
+            process.start()
+        except (EOFError, OSError):  # the process that forks is ending; the next start begins another one
+            pipe.close()
+            raise Unavailable(NO_WORKER) from None
+    return WorkerProcess(process, pipe)
 
 
 def _begin(pipe: Connection, called: bytes, niceness: int) -> None:
@@ -128,12 +139,23 @@ def _begin(pipe: Connection, called: bytes, niceness: int) -> None:
     with suppress(OSError):
         AUTOGROUP.write_text(str(niceness))
     serve, work = pickle.loads(called)
-    serve(pipe, work)
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    converse(serve, pipe, work)
+
+
+def converse(serve: Callable[[Connection, Work], None], pipe: Connection, work: Work) -> None:
+    """Call `serve(pipe, work)`, tell what it raises, and close the pipe. Says nothing where nobody listens."""
+    # Where the server has died or let go of the pipe, a traceback on standard error would be no use to anybody.
+    with pipe, suppress(BrokenPipeError, ConnectionResetError):
+        try:
+            serve(pipe, work)
+        except Exception as error:
+            pipe.send(failure(error))
 
 
 @dataclass(frozen=True)
 class Failed:
-    """Told instead of `Finished`. `problem`, which may count records, is for operators; `kind` for the log."""
+    """Told last where a worker cannot go on. `problem` may count records and is for operators, `kind` for logs."""
 
     kind: str
     problem: str

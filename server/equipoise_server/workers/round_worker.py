@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
@@ -16,7 +14,7 @@ from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.computation.streams import Digests, StreamDigest, StreamPart, stream_parts
 from equipoise_server.mechanisms.interface import Progress
 from equipoise_server.memory import peak_memory_bytes
-from equipoise_server.workers.process import Failed, end_with_parent, failure
+from equipoise_server.workers.process import Failed
 
 REPORT_SECONDS = 0.2  # progress is told at most this often within a phase
 
@@ -43,26 +41,15 @@ Message = Advance | StreamPart | Finished | Failed
 
 
 def serve_job(pipe: Connection, job: Job) -> None:
-    """The worker process's main function: compute, and tell the server over `pipe`."""
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    # Where the server has died nobody listens; a traceback on its standard error would be no use to anybody.
-    with pipe, suppress(BrokenPipeError):
-        pipe.send(_computed(pipe, job))
-
-
-def _computed(pipe: Connection, job: Job) -> Finished | Failed:
-    """Sends everything that is computed; gives the last word on it."""
-    try:
-        progress = _throttled(pipe)
-        outcome = compute_round(job, progress)
-        digests = Digests(job.round_id)
-        # A full pipe holds the worker until the server has stored what was sent before.
-        for part in stream_parts(job.round_id, outcome, progress):
-            digests.take(part)
-            pipe.send(part)
-        return Finished(outcome.synopsis, digests.streams(outcome), peak_memory_bytes())
-    except Exception as error:
-        return failure(error)
+    """The worker process's main function: compute, and tell the server all of it over `pipe`."""
+    progress = _throttled(pipe)
+    outcome = compute_round(job, progress)
+    digests = Digests(job.round_id)
+    # A full pipe holds the worker until the server has stored what was sent before.
+    for part in stream_parts(job.round_id, outcome, progress):
+        digests.take(part)
+        pipe.send(part)
+    pipe.send(Finished(outcome.synopsis, digests.streams(outcome), peak_memory_bytes()))
 
 
 def _throttled(pipe: Connection) -> Progress:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Sequence
 
 import structlog
@@ -23,10 +22,7 @@ class SessionProcess:
 
     def __init__(self, job: SessionJob) -> None:
         self._session_id = job.session_id
-        self._pipe, other = multiprocessing.Pipe()
-        self._process = start(serve_session, other, job, f"session-{job.session_id}", AMONG_CALLS)
-        # Only the worker may hold the other end, so that its death ends the conversation.
-        other.close()
+        self._process = start(serve_session, job, f"session-{job.session_id}", AMONG_CALLS)
 
     @property
     def process_id(self) -> int | None:
@@ -39,8 +35,8 @@ class SessionProcess:
         Raises `DataLoss` where data are not those that were registered, `Unavailable` where the worker has ended.
         """
         try:
-            self._pipe.send(questions)
-            reply: Reply = self._pipe.recv()
+            self._process.pipe.send(questions)
+            reply: Reply = self._process.pipe.recv()
         except (EOFError, OSError):
             exit_code = self._process.join()
             log.warning("session_worker_ended", session_id=self._session_id, exit_code=exit_code)
@@ -53,10 +49,9 @@ class SessionProcess:
 
     def end(self) -> None:
         """Kill the process. Whoever waits for an answer gets `Unavailable`."""
-        self._process.kill()
-        self._process.join()
+        self._process.end()
 
     def close(self) -> None:
         """End it, and let go of the pipe: only by the thread that asks."""
         self.end()
-        self._pipe.close()
+        self._process.pipe.close()

@@ -10,18 +10,18 @@ from equipoise_server.sessions.session_loop import SessionLoop
 
 ACCEPTED = "accepted"
 
-accepted = SessionLoop._accepted
+accepted = SessionLoop._accept
 
 
 def tell_what_is_accepted(state: Path) -> None:
     """Whose statements wait for their turn: the clock must not move before they do."""
 
     def told(
-        self: SessionLoop, asker: AnalystProgress, sequence: int, statement: bytes, compiled: CompiledStatement
+        self: SessionLoop, progress: AnalystProgress, sequence: int, statement: bytes, compiled: CompiledStatement
     ) -> PendingStatement:
-        waits = accepted(self, asker, sequence, statement, compiled)
+        waits = accepted(self, progress, sequence, statement, compiled)
         with (state / ACCEPTED).open("a") as file:
-            file.write(f"{asker.share.analyst}\n")
+            file.write(f"{progress.share.analyst}\n")
         return waits
 
-    SessionLoop._accepted = told  # type: ignore[method-assign]
+    SessionLoop._accept = told  # type: ignore[method-assign]

@@ -11,14 +11,24 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 from harness.waiting_worker import Given, wait_for_ever
 
 from equipoise.errors import Unavailable
-from equipoise_server.workers import process as starting
-from equipoise_server.workers.process import WorkerProcess
+from equipoise_server.workers.process import (
+    AMONG_CALLS,
+    AUTOGROUP,
+    BEHIND_CALLS,
+    PROGRAM,
+    Failed,
+    WorkerProcess,
+    converse,
+    load_program,
+    start,
+)
 
 SECONDS = 120
 TESTS = Path(__file__).parents[2]
@@ -26,33 +36,27 @@ TESTS = Path(__file__).parents[2]
 
 @pytest.fixture
 def started() -> Iterator[tuple[WorkerProcess, Given]]:
-    receiver, sender = multiprocessing.Pipe(duplex=False)
-    process = starting.start(wait_for_ever, sender, None, "worker", starting.BEHIND_CALLS)
-    sender.close()
+    process = start(wait_for_ever, None, "worker", BEHIND_CALLS)
     try:
-        given: Given = receiver.recv()
+        given: Given = process.pipe.recv()
         yield process, given
     finally:
-        process.kill()
-        process.join()
-        receiver.close()
+        process.end()
+        process.pipe.close()
 
 
 def test_a_worker_has_the_program_and_nothing_else_of_the_server(tmp_path: Path) -> None:
-    starting.load_program()
+    load_program()
     secret = tmp_path / "secret"
     with secret.open("w") as file:
         os.set_inheritable(file.fileno(), True)
-        receiver, sender = multiprocessing.Pipe(duplex=False)
-        process = starting.start(wait_for_ever, sender, None, "worker", starting.AMONG_CALLS)
-        sender.close()
-        given: Given = receiver.recv()
-        process.kill()
-        process.join()
-        receiver.close()
+        process = start(wait_for_ever, None, "worker", AMONG_CALLS)
+        given: Given = process.pipe.recv()
+        process.end()
+        process.pipe.close()
     assert given.process_id == process.pid
     assert given.forked_from != os.getpid()
-    assert set(starting.PROGRAM) <= given.loaded  # before it was asked for
+    assert set(PROGRAM) <= given.loaded  # before it was asked for
     assert "pytest" not in given.loaded
     assert "/dev/null" in given.files
     assert str(secret) not in given.files
@@ -99,20 +103,17 @@ def test_workers_start_again_where_the_process_they_are_forked_from_was_ended(
 ) -> None:
     process, given = started
     os.kill(given.forked_from, signal.SIGKILL)
-    other = receiver = None
+    other = None
     end = time.monotonic() + SECONDS
     while other is None:
-        receiver, sender = multiprocessing.Pipe(duplex=False)
         with suppress(Unavailable):  # while it is ending
-            other = starting.start(wait_for_ever, sender, None, "worker", starting.BEHIND_CALLS)
-        sender.close()
+            other = start(wait_for_ever, None, "worker", BEHIND_CALLS)
         assert time.monotonic() < end
-    assert receiver is not None
-    again: Given = receiver.recv()
+    again: Given = other.pipe.recv()
     assert again.forked_from != given.forked_from
     other.kill()
     assert other.join() == -signal.SIGKILL
-    receiver.close()
+    other.pipe.close()
     # The one that was there before is still known, and ended.
     assert process.is_alive()
     process.kill()
@@ -121,23 +122,20 @@ def test_workers_start_again_where_the_process_they_are_forked_from_was_ended(
 
 
 def test_calls_go_before_a_worker() -> None:
-    receiver, sender = multiprocessing.Pipe(duplex=False)
-    process = starting.start(wait_for_ever, sender, None, "worker", starting.BEHIND_CALLS)
-    sender.close()
+    process = start(wait_for_ever, None, "worker", BEHIND_CALLS)
     try:
-        assert receiver.recv().process_id == process.pid
+        assert process.pipe.recv().process_id == process.pid
         assert process.pid is not None
         # 19 is the lowest there is.
-        lowered = min(19, os.getpriority(os.PRIO_PROCESS, 0) + starting.BEHIND_CALLS)
+        lowered = min(19, os.getpriority(os.PRIO_PROCESS, 0) + BEHIND_CALLS)
         assert os.getpriority(os.PRIO_PROCESS, process.pid) == lowered
         # In a session of its own, which is as nice where sessions are weighed against one another.
         assert os.getsid(process.pid) == process.pid
-        if starting.AUTOGROUP.exists():
+        if AUTOGROUP.exists():
             assert Path(f"/proc/{process.pid}/autogroup").read_text().endswith(f" nice {lowered}\n")
     finally:
-        process.kill()
-        process.join()
-        receiver.close()
+        process.end()
+        process.pipe.close()
 
 
 def alive(process_id: int) -> bool:
@@ -147,3 +145,19 @@ def alive(process_id: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def meet_an_end(_: Connection, __: None) -> None:
+    """What reading a file that was cut off raises, in the same words as a pipe whose other end was closed."""
+    raise EOFError("vermilion")
+
+
+def test_whatever_a_worker_meets_is_told_and_is_the_last_that_is() -> None:
+    pipe, other = multiprocessing.Pipe()
+    converse(meet_an_end, other, None)
+    told = pipe.recv()
+    assert isinstance(told, Failed)
+    assert told.kind.startswith("EOFError at ")
+    assert "vermilion" not in repr(told)
+    with pipe, pytest.raises(EOFError):
+        pipe.recv()

@@ -15,7 +15,7 @@ from harness.round_job import round_job
 
 from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.workers import round_worker as worker
-from equipoise_server.workers.process import Failed
+from equipoise_server.workers.process import Failed, converse
 from equipoise_server.workers.round_worker import Advance
 
 
@@ -58,7 +58,7 @@ def told(job: Job) -> list[object]:
     """What a worker tells its server of a job."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
     with receiver:
-        worker.serve_job(sender, job)
+        converse(worker.serve_job, sender, job)
         found = []
         with suppress(EOFError):
             while True:
@@ -87,5 +87,5 @@ def test_counts_of_a_table_are_for_operators_and_not_for_the_log(job: Job) -> No
 def test_a_worker_whose_server_has_died_says_nothing(job: Job, capfd: pytest.CaptureFixture[str]) -> None:
     receiver, sender = multiprocessing.Pipe(duplex=False)
     receiver.close()
-    worker.serve_job(sender, job)
+    converse(worker.serve_job, sender, job)
     assert capfd.readouterr() == ("", "")

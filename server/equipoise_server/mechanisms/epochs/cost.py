@@ -120,8 +120,9 @@ def data_parts(setting: PublicParameters, session: Session, parameters: EpochPar
     budget, noise = setting.data_budget, parameters.noise
     positives = min(session.statements, parameters.epochs * parameters.cap)
     truncated = session.statements * parameters.test_noise.truncation_delta()
-    slack = ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, budget.epsilon))
     alone = [PureDpEvent("tests", parameters.test_epsilon, session.statements), noise.part(positives)]
+    # Tests are cut alike however they are counted.
+    slack = ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, budget.epsilon, alone))
     delta = usable_delta(budget)
     curve = accounting.threshold_tests_curve(float(parameters.test_epsilon), positives, float(noise.rho(1)))
     # A step up, for an auditor's arithmetic.
@@ -148,9 +149,9 @@ def analyst_parts(setting: PublicParameters, session: Session, parameters: Epoch
     beyond = accounting.repair_places_delta(
         parameters.ending_epsilon, parameters.cap - parameters.target, budget.epsilon
     )
-    slack = sampler_delta(truncated, budget.epsilon) + parameters.epochs * Fraction(beyond)
-    return [
+    parts: list[PrivacyEvent] = [
         ApproximateDpEvent("epoch ends", parameters.ending_epsilon, Fraction(0)),
         ZcdpEvent("records", drawing_rho(1, parameters.step), drawn),
-        ApproximateDpEvent("samplers and caps", Fraction(0), slack),
     ]
+    slack = sampler_delta(truncated, budget.epsilon, parts) + parameters.epochs * Fraction(beyond)
+    return [*parts, ApproximateDpEvent("samplers and caps", Fraction(0), slack)]

@@ -144,7 +144,7 @@ def data_parts(parameters: EquilibriumParameters, size: Size, setting: PublicPar
     elif repairs is not None:
         repairing, more = statement_repair_plan.repair_data_cost(repairs, size)
         parts, truncated = [*parts, *repairing], truncated + more
-    slack = sampler_delta(truncated, setting.data_budget.epsilon)
+    slack = sampler_delta(truncated, setting.data_budget.epsilon, parts)
     return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack)]
 
 
@@ -170,7 +170,6 @@ def analyst_parts(
         places = parameters.repair.places
         truncated += analyst_repair_plan.places_truncation(places, size)
         beyond, hiding = analyst_repair_plan.places_delta(places, setting), places.epsilon
-    slack = sampler_delta(truncated, setting.analyst_budget.epsilon)
     game: PrivacyEvent
     hidden: PrivacyEvent
     if parameters.game.play == "mixed":
@@ -189,7 +188,9 @@ def analyst_parts(
             Fraction(mixture_delta(mixture, float(epsilon))),
         )
         hidden = ApproximateDpEvent("repair places", hiding, Fraction(0))
-    return [game, *([hidden] if hiding else []), ApproximateDpEvent("samplers", Fraction(0), slack + beyond)]
+    parts = [game, *([hidden] if hiding else [])]
+    slack = sampler_delta(truncated, setting.analyst_budget.epsilon, parts)
+    return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack + beyond)]
 
 
 def game_sampling_slack(game: GameParameters) -> Fraction:

@@ -50,7 +50,7 @@ def plan_histogram(name: str, setting: PublicParameters) -> Plan:
         raise BudgetExhausted("data_budget: so much noise on each cell could not be summed exactly; allow more")
     bound, parameters, part = min(found, key=lambda each: each[0])
     law = noise_distribution(parameters.noise, MAX_MOVED)
-    slack = sampler_delta(truncation(law, setting), setting.data_budget.epsilon)
+    slack = sampler_delta(truncation(law, setting), setting.data_budget.epsilon, [part])
     parts = [part, ApproximateDpEvent("samplers", Fraction(0), slack)]
     data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
     check_costs(setting, data_cost, analyst_cost)
@@ -77,7 +77,7 @@ def promise_of(
         law = noise_distribution(noise, MAX_MOVED)
     except BudgetExhausted:
         return None
-    if law.quantile(BEYOND) > cell_limit(setting):
+    if law.quantile(BEYOND) >= cell_limit(setting):
         return None
     kept = Fraction(setting.beta) - truncation(law, setting)
     parameters = HistogramParameters(noise, kept / setting.queries)
@@ -88,7 +88,9 @@ def promise_of(
 def truncation(law: NoiseDistribution, setting: PublicParameters) -> Fraction:
     """The total variation of all cells' noise from the ideal law: that of its sampler, and what is cut.
 
-    Noise is cut before a cell's records are added, so this is not post-processing and must be charged.
+    Noise is cut before a cell's records are added, so this is not post-processing and must be charged. It is cut at
+    least one further out than `BEYOND` is reached, which is all that a record moves: so what is cut of either
+    neighbour's law is at most as probable as `BEYOND` on each side under the other one's, also in Gaussian noise.
     """
     return setting.universe_size * (law.truncation_delta() + 2 * BEYOND)
 

@@ -41,7 +41,7 @@ def plan_noise(name: str, calibrate: Calibration, setting: PublicParameters) -> 
     noise, part = calibrate(setting.data_budget)
     law = noise_distribution(noise, l1_sensitivity)
     truncated = setting.queries * law.truncation_delta()
-    slack = sampler_delta(truncated, setting.data_budget.epsilon)
+    slack = sampler_delta(truncated, setting.data_budget.epsilon, [part])
     parts = [part, ApproximateDpEvent("samplers", Fraction(0), slack)]
     analyst_cost = Cost() if setting.protects_analysts else None
     data_cost = charge_of(parts)

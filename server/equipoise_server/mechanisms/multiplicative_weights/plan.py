@@ -108,12 +108,13 @@ def data_parts(setting: PublicParameters, parameters: WeightsParameters) -> list
     analysts, rounds = len(setting.shares), parameters.rounds
     truncated = analysts * parameters.certify_noise.truncation_delta()
     selection = accounting.exponential_mechanism_rho(parameters.select_epsilon, 1)
-    return [
+    parts = [
         ZcdpEvent("selections", selection, analysts * rounds),
         parameters.noise.part(analysts * rounds),
         PureDpEvent("certificates", parameters.certify_epsilon, analysts),
-        ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, setting.data_budget.epsilon)),
     ]
+    slack = sampler_delta(truncated, setting.data_budget.epsilon, parts)
+    return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack)]
 
 
 def check_options(options: Mapping[str, object]) -> int:

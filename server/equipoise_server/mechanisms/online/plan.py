@@ -235,11 +235,12 @@ def data_parts(setting: PublicParameters, parameters: OnlineParameters) -> list[
         + session_length(setting, slotted=False) * vector.test_noise.truncation_delta()
         + setting.queries * parameters.noise.law(MAX_MOVED).truncation_delta()
     )
-    return [
+    parts = [
         PureDpEvent("detection", parameters.test_epsilon, parameters.updates),
         parameters.noise.part(parameters.updates),
-        ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, setting.data_budget.epsilon)),
     ]
+    slack = sampler_delta(truncated, setting.data_budget.epsilon, parts)
+    return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack)]
 
 
 def check_options(options: Mapping[str, object]) -> None:

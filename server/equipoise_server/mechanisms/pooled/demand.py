@@ -82,11 +82,11 @@ def demand_parts(demand: Demand, sets: int, epsilon: float) -> list[PrivacyEvent
     if noise is None:
         return []
     truncated = sets * noise.law(demand.l1_sensitivity).truncation_delta()
-    slack = ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, epsilon))
+    part: PrivacyEvent = ZcdpEvent("demand", noise.rho(1))
     if isinstance(noise, LaplaceNoise):
         # As a pair, not as the rho it implies: one round's epsilon is what such noise is chosen for.
-        return [ApproximateDpEvent("demand", noise.epsilon, Fraction(0)), slack]
-    return [ZcdpEvent("demand", noise.rho(1)), slack]
+        part = ApproximateDpEvent("demand", noise.epsilon, Fraction(0))
+    return [part, ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, epsilon, [part]))]
 
 
 def votes_of(workload: CompiledWorkload, unit: str, sets: Sequence[Axes]) -> NDArray[np.int64]:

@@ -80,12 +80,10 @@ def repair_analyst_parts(setting: PublicParameters, repairs: Repair) -> list[Pri
         return []
     places = repairs.places
     truncated = analyst_repair_plan.places_truncation(places, Size.of(setting))
-    slack = sampler_delta(truncated, setting.analyst_budget.epsilon)
+    hidden = PureDpEvent("repair places", places.epsilon)
+    slack = sampler_delta(truncated, setting.analyst_budget.epsilon, [hidden])
     beyond = analyst_repair_plan.places_delta(places, setting)
-    return [
-        PureDpEvent("repair places", places.epsilon),
-        ApproximateDpEvent("repair places", Fraction(0), slack + beyond),
-    ]
+    return [hidden, ApproximateDpEvent("repair places", Fraction(0), slack + beyond)]
 
 
 def repair_outside(

@@ -134,7 +134,7 @@ def data_parts(parameters: PooledParameters, setting: PublicParameters) -> list[
     if parameters.repair is None:
         return parts
     repairing, truncated = repair_data_parts(setting, parameters.repair)
-    slack = sampler_delta(truncated, setting.data_budget.epsilon)
+    slack = sampler_delta(truncated, setting.data_budget.epsilon, repairing)
     return [*parts, *repairing, ApproximateDpEvent("samplers", Fraction(0), slack)]
 
 

@@ -51,7 +51,7 @@ def plan_small_database(name: str, setting: PublicParameters) -> Plan:
     # A unit for the rounding of answers, and far more than doubles can err for the bound itself.
     bound = min(1 << GRID_BITS, math.ceil(errors[size] * (1 + 1e-9) * 2**GRID_BITS) + 1)
     parameters = SmallDatabaseParameters(size, epsilon, bound)
-    slack = sampler_delta(analysts * LOST, setting.data_budget.epsilon)
+    slack = sampler_delta(analysts * LOST, setting.data_budget.epsilon, [part])
     parts = [part, ApproximateDpEvent("samplers", Fraction(0), slack)]
     data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
     check_costs(setting, data_cost, analyst_cost)

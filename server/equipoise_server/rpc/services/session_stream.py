@@ -19,8 +19,8 @@ from equipoise.errors import InvalidArgument, Unavailable, WrongState
 from equipoise.v1 import analyst_pb2
 from equipoise_server.rpc.interceptors.token_bucket import Bucket
 from equipoise_server.rpc.threads import Threads
+from equipoise_server.sessions.answer_store import StoredAnswer
 from equipoise_server.sessions.attachments import Attachment
-from equipoise_server.sessions.records import AnsweredRecord
 from equipoise_server.sessions.service import NO_LONGER_KEPT, Sessions
 
 ANSWERS_AT_ONCE = 4  # read from the store together: each may be a megabyte
@@ -95,7 +95,7 @@ class _Stream:
         self._requests = requests
         self._room = asyncio.Semaphore(asking.limits.at_once)
         # What was asked, in order; at the end None, or what was wrong with the next statement.
-        self._events: asyncio.Queue[Future[AnsweredRecord] | Exception | None] = asyncio.Queue()
+        self._events: asyncio.Queue[Future[StoredAnswer] | Exception | None] = asyncio.Queue()
         # Ends with what cuts the stream off wherever it waits.
         self._cut: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self._tasks: list[asyncio.Future[Any]] = [asyncio.create_task(self._stop())]
@@ -181,7 +181,7 @@ class _Stream:
         except Exception as error:
             self._events.put_nowait(error)
 
-    async def _next(self, seconds: float) -> Future[AnsweredRecord] | Exception | None:
+    async def _next(self, seconds: float) -> Future[StoredAnswer] | Exception | None:
         getting = asyncio.ensure_future(self._events.get())
         try:
             return await self._first(getting, seconds)
@@ -216,9 +216,9 @@ class _Stream:
             self._cut.set_result(error)
 
 
-def _answered(record: AnsweredRecord) -> analyst_pb2.AskQueriesResponse:
+def _answered(answer: StoredAnswer) -> analyst_pb2.AskQueriesResponse:
     answered = analyst_pb2.AskQueriesResponse.Answered(
-        sequence=record.sequence, slot=record.slot, chunk=record.chunk, envelope=record.envelope
+        sequence=answer.sequence, slot=answer.slot, chunk=answer.chunk, envelope=answer.envelope
     )
     return analyst_pb2.AskQueriesResponse(answered=answered)
 

@@ -1,0 +1,171 @@
+"""The answers of one open session in the store: written before they are told, and the same when computed again.
+
+An answer is told when it is stored and when the guard counts it. So after a crash at any point, a statement was
+either never answered, and is asked again, or has one answer for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from equipoise.errors import AlreadyExists, DataLoss, Unavailable, WrongState
+from equipoise.model.rounds import RoundState
+from equipoise.model.times import to_microseconds
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
+from equipoise.wire.results import answers_from_chunk, answers_to_chunk
+from equipoise_server.computation.session import Question
+from equipoise_server.ledger.guard_comparison import answers_given
+from equipoise_server.mechanisms.interface import Answers
+from equipoise_server.rounds.context import Context
+from equipoise_server.sessions import answer_store
+from equipoise_server.sessions.answer_store import StoredAnswer
+from equipoise_server.sessions.open_session import OpenSession
+from equipoise_server.sessions.pending_statements import OTHER_STATEMENT, AnalystProgress, PendingStatement
+from equipoise_server.storage.operations import committing
+from equipoise_server.workers.session_process import NOT_NOW, SessionProcess
+
+CLOSED = "the session no longer answers"
+DAMAGED = "the session's stored answers are damaged"
+
+
+class AnswerJournal:
+    """What is stored of a session. Callers' threads may read; only the thread of its loop appends.
+
+    `remember` tells the guard how many answers the store has given. `first_slot` is the first one after those that
+    were answered before.
+    """
+
+    def __init__(self, session: OpenSession, context: Context, remember: Callable[[int], None]) -> None:
+        self._session = session
+        self._id = session.record.id
+        self._context = context
+        self._remember = remember
+        with context.store.read() as connection:
+            _, self._answered = answer_store.standing(connection, self._id)
+            self.first_slot = answer_store.slots_given(connection, self._id)
+
+    def progress(self, analyst: str) -> AnalystProgress:
+        """An analyst's progress as the store knows it. Raises `DataLoss` where it never attached."""
+        progress = self._unused(analyst)
+        with self._context.store.read() as connection:
+            last = answer_store.last_of(connection, self._id, analyst)
+            size = answer_store.size_of(connection, self._id, analyst)
+        if last is not None:
+            chunk = answers_from_chunk(last.chunk)
+            progress.advance(last, chunk.first_query + len(chunk.values))
+            progress.size = size
+        return progress
+
+    def answer_to(self, analyst: str, sequence: int, statement: bytes) -> StoredAnswer:
+        """The stored answer. Raises `AlreadyExists` where it answers another statement, `DataLoss` without one."""
+        with self._context.store.read() as connection:
+            found = answer_store.answer_to(connection, self._id, analyst, sequence)
+        if found is None:
+            raise DataLoss(DAMAGED)
+        if found.statement != statement:
+            raise AlreadyExists(OTHER_STATEMENT)
+        return found
+
+    def compute_again(self, process: SessionProcess) -> None:
+        """Ask the worker once more all that was answered. Raises `DataLoss` unless the answers are the same."""
+        progress: dict[str, AnalystProgress] = {}
+        answered = slots = 0
+        while page := self._page(slots):
+            found = process.answers([Question(stored.slot, stored.statement) for stored in page])
+            if len(found) != len(page):
+                raise DataLoss(DAMAGED)
+            for stored, computed in zip(page, found, strict=True):
+                own = progress.get(stored.analyst) or self._unused(stored.analyst)
+                progress[stored.analyst] = own
+                again = self._next(own, stored.slot, stored.statement, stored.due, computed)
+                if (again.sequence, again.chunk, again.chain) != (stored.sequence, stored.chunk, stored.chain):
+                    raise DataLoss(DAMAGED)
+                own.advance(again, len(computed.values))
+            answered += len(page)
+            slots = page[-1].slot + 1
+        if answered != self._answered:
+            raise DataLoss(DAMAGED)
+
+    def append(
+        self,
+        taken: Sequence[tuple[int, PendingStatement]],
+        found: Sequence[Answers],
+        progress: Mapping[str, AnalystProgress],
+    ) -> list[StoredAnswer]:
+        """Store the next answers with their receipts; they may be told once this has returned.
+
+        Args:
+            taken: The statements, each with its slot, in ascending slots.
+            found: The answer to each.
+            progress: Of the analysts who asked them, before these answers; left as it is.
+
+        Raises:
+            WrongState: The session was sealed or aborted.
+            Unavailable: Another server has answered it, or the guard cannot count the answers.
+        """
+        with committing(self._context.store, "answers") as connection:
+            due = self._session.schedule.due(self._context.clock())
+            self._check_open(connection)
+            stored: list[StoredAnswer] = []
+            after = {analyst: replace(own) for analyst, own in progress.items()}
+            for (slot, pending), computed in zip(taken, found, strict=True):
+                own = after[pending.analyst]
+                answer = self._next(own, slot, pending.statement, due, computed)
+                stored.append(self._receipted(connection, answer))
+                own.advance(answer, pending.cells)
+            answer_store.insert(connection, self._id, self._answered, stored)
+            given = answers_given(connection)
+        # Told only when the guard counts them: a copy of the store without them would be asked once more.
+        self._remember(given)
+        self._answered += len(stored)
+        return stored
+
+    def _unused(self, analyst: str) -> AnalystProgress:
+        """An analyst that has asked nothing."""
+        shares = self._session.record.terms.shares
+        place = next(i for i, share in enumerate(shares) if share.analyst == analyst)
+        with self._context.store.read() as connection:
+            salt = answer_store.salt_in_force(connection, self._id, analyst)
+        if salt is None:
+            raise DataLoss(DAMAGED)
+        start = chain_start(self._context.deployment, self._id, analyst, salt)
+        return AnalystProgress(shares[place], place, 0, 0, start)
+
+    def _page(self, slot: int) -> list[StoredAnswer]:
+        with self._context.store.read() as connection:
+            return answer_store.from_slot(connection, self._id, slot)
+
+    def _next(
+        self, progress: AnalystProgress, slot: int, statement: bytes, due: datetime, computed: Answers
+    ) -> StoredAnswer:
+        """The analyst's next answer, without its receipt."""
+        columns = (computed.values, computed.methods, computed.bounds)
+        sequence = progress.stored + 1
+        chunk = answers_to_chunk(self._id, sequence, progress.cells, *columns)
+        chain = chain_step(progress.chain, sequence, slot, statement, *columns)
+        return StoredAnswer(progress.share.analyst, sequence, slot, due, statement, chunk, b"", chain)
+
+    def _receipted(self, connection: Connection, answer: StoredAnswer) -> StoredAnswer:
+        """The answer with its receipt, whose time says no more than when it is due."""
+        payload = SessionReceiptPayload(
+            self._context.deployment,
+            self._id,
+            answer.analyst,
+            answer.sequence,
+            answer.chain,
+            to_microseconds(answer.due),
+        )
+        envelope = self._context.signer.receipt(connection, SESSION_RECEIPT_TYPE, payload.to_bytes())
+        return replace(answer, envelope=envelope)
+
+    def _check_open(self, connection: Connection) -> None:
+        state, answered = answer_store.standing(connection, self._id)
+        if state != RoundState.OPEN.value:
+            raise WrongState(CLOSED)
+        if answered != self._answered:
+            # By another server, which took this one for dead.
+            raise Unavailable(NOT_NOW)

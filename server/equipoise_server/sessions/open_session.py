@@ -1,0 +1,94 @@
+"""An open session as it is answered: its public facts, how its statements are taken, and the job of its worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+
+from equipoise.errors import InvalidArgument, TooLarge, Unavailable
+from equipoise.model.rounds import Ending
+from equipoise.queries.schema import Schema
+from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise.wire.results import ANSWERS_TO_STATEMENT
+from equipoise.wire.session_workload import compile_statement
+from equipoise_server.computation.session import SessionJob
+from equipoise_server.mechanisms.registry import session_mechanism
+from equipoise_server.rounds.context import Context
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.round_job import read_seed
+from equipoise_server.rounds.store.rounds import read_dataset
+from equipoise_server.rounds.store.step_records import registered_digest
+from equipoise_server.rounds.terms.checks import setting_of
+from equipoise_server.sessions.turns import AnswerSchedule, Immediate, TurnBased
+from equipoise_server.workers.session_process import NOT_NOW
+
+MAX_STATEMENT = 1 << 16  # bytes: many of them wait at once
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class OpenSession:
+    """What a session is, whatever was asked in it."""
+
+    record: RoundRecord
+    schema: Schema
+    job: SessionJob
+    schedule: AnswerSchedule
+
+    def compile(self, statement: bytes) -> CompiledStatement:
+        """What a statement asks for. Raises `TooLarge`, and `InvalidArgument` naming `statement...`."""
+        if len(statement) > MAX_STATEMENT:
+            raise TooLarge(f"the statement is larger than {MAX_STATEMENT:,} bytes")
+        compiled = compile_statement(statement, self.schema)
+        if compiled.query_count > ANSWERS_TO_STATEMENT:
+            raise InvalidArgument(
+                "statement",
+                f"has {compiled.query_count:,} cells, but at most {ANSWERS_TO_STATEMENT:,} are answered",
+            )
+        session_mechanism(self.record.plan.mechanism).check_statement(self.record.plan, compiled)
+        return compiled
+
+
+def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
+    """What answers a session. Raises `Unavailable` where the table is gone, `DataLoss` where no seed opens."""
+    session = record.terms.session
+    assert session is not None
+    try:
+        with context.store.read() as connection:
+            dataset = read_dataset(connection, record.terms.dataset)
+            seed = read_seed(connection, record, context.storage_key)
+            digest = registered_digest(connection, dataset.name)
+        table = context.tables.table(dataset.source)
+    except InvalidArgument as error:
+        log.error("session_not_started", session_id=record.id, problem=error.message)
+        raise Unavailable(NOT_NOW) from None
+    job = SessionJob(
+        session_id=record.id,
+        table=table,
+        schema=dataset.schema.to_json(),
+        setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema.sizes),
+        plan=record.plan,
+        seed=seed,
+        data_digest=digest,
+        stops=session.ending is Ending.STOP,
+    )
+    return OpenSession(record, dataset.schema, job, schedule_of(record))
+
+
+def by_turns(record: RoundRecord) -> bool:
+    """Whether a session answers by turns."""
+    return record.terms.session is not None and record.terms.session.turn_seconds > 0
+
+
+def schedule_of(record: RoundRecord) -> AnswerSchedule:
+    """How a session's statements are taken."""
+    session, close_time = record.terms.session, record.terms.close_time
+    assert session is not None
+    if not session.turn_seconds:
+        return Immediate(session.length)
+    assert close_time is not None
+    turn = timedelta(seconds=session.turn_seconds)
+    return TurnBased(record.open_time, turn, (close_time - record.open_time) // turn, len(record.terms.shares))

@@ -1,0 +1,161 @@
+"""The open sessions that this server answers: which have a loop and a worker here, and which may have one."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import structlog
+from sqlalchemy import Connection, select
+
+from equipoise.errors import DataLoss, EquipoiseError, Unavailable
+from equipoise.model.rounds import RoundState
+from equipoise_server.ledger.rollback_guard import Guard
+from equipoise_server.rounds.context import Context
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.store.rounds import IS_SESSION, read_round, session_from_json
+from equipoise_server.sessions.answer_journal import AnswerJournal
+from equipoise_server.sessions.open_session import by_turns, read_open_session
+from equipoise_server.sessions.session_loop import SessionLoop
+from equipoise_server.storage.tables import rounds
+from equipoise_server.workers.session_process import NOT_NOW
+
+RETRY_SECONDS = 30.0
+STOPPING = "the server is stopping"
+MAX_WORKERS = 16  # each holds the counts of its dataset's universe
+OTHER_SERVER = "the session is answered by another server"
+
+log = structlog.get_logger(__name__)
+
+
+class SessionLoops:
+    """A loop for each session that this server has claimed. Safe to use from several threads.
+
+    Sessions by turns have a worker from their opening on, so that how soon an answer comes says nothing of others;
+    those that answer at once have one from when somebody first attaches.
+    """
+
+    def __init__(self, context: Context, guard: Guard, max_workers: int = MAX_WORKERS) -> None:
+        self._context = context
+        self._guard = guard
+        self._max_workers = max_workers
+        self._claims = context.store.claims()
+        self._lock = threading.Lock()
+        self._loops: dict[str, SessionLoop] = {}
+        self._not_before: dict[str, float] = {}  # when a worker that ended may be started again, by itself
+        self._turns: dict[str, int] = {}  # of the sessions that were open when that was last looked at
+        self._stopped = False
+
+    def loop(self, record: RoundRecord) -> SessionLoop:
+        """The session's loop, started where it has none. Raises `Unavailable`, `DataLoss`."""
+        with self._lock:
+            known = self._loops.get(record.id)
+            if known is not None and isinstance(known.problem, DataLoss):
+                raise DataLoss(known.problem.message)
+            if known is not None and not known.ended:
+                return known
+            if self._stopped:
+                raise Unavailable(STOPPING)
+            if not by_turns(record):
+                self._make_room()
+            if not self._claims.take(_claim(record.id)):
+                raise Unavailable(OTHER_SERVER)
+            # Whoever has opened it, or answered in it, may have died before the guard knew.
+            self._guard.advance(self._context.store)
+            session = read_open_session(self._context, record)
+            journal = AnswerJournal(session, self._context, self._guard.count)
+            self._loops[record.id] = started = SessionLoop(session, journal, self._context.clock)
+            return started
+
+    def has_room_for_turns(self) -> bool:
+        """Whether one more session by turns can be opened. Other sessions take none of their room."""
+        with self._context.store.read() as connection:
+            return sum(seconds > 0 for seconds in self._going(connection).values()) < self._max_workers
+
+    def look_after(self) -> None:
+        """Start and end workers as the store says; to be called about twice a second. Raises `Unavailable`."""
+        with self._context.store.read() as connection:
+            going = self._going(connection)
+        lost = self._claims.lost()
+        with self._lock:
+            over = [session_id for session_id in self._loops if session_id not in going]
+            gone = [session_id for session_id in self._loops if _claim(session_id) in lost]
+        for session_id in over:
+            self._end(session_id, None)
+        for session_id in gone:
+            self._end(session_id, Unavailable(OTHER_SERVER))
+        for session_id, turn_seconds in going.items():
+            if turn_seconds:
+                self._start_by_turns(session_id)
+
+    def stop(self) -> None:
+        """End every worker. Sessions stay as they are in the store."""
+        with self._lock:
+            self._stopped = True
+            running = list(self._loops)
+        for session_id in running:
+            self._end(session_id, Unavailable(STOPPING))
+        self._claims.close()
+
+    def process_id(self, session_id: str) -> int | None:
+        """The process id of the session's worker, where this server has one."""
+        with self._lock:
+            known = self._loops.get(session_id)
+            return None if known is None or known.ended else known.process_id
+
+    def _start_by_turns(self, session_id: str) -> None:
+        """Start the worker of a session by turns, again from time to time where it cannot be started."""
+        with self._lock:
+            known = self._loops.get(session_id)
+            waits = time.monotonic() < self._not_before.get(session_id, 0.0)
+            if waits or (known is not None and not known.ended):
+                return
+            if not self._claims.take(_claim(session_id)):
+                return  # another server's, as long as that lives
+            self._not_before[session_id] = time.monotonic() + RETRY_SECONDS
+        try:
+            with self._context.store.read() as connection:
+                record = read_round(connection, session_id)
+            self.loop(record)
+        except EquipoiseError as error:
+            log.error("session_not_started", session_id=session_id, problem=error.message)
+
+    def _going(self, connection: Connection) -> dict[str, int]:
+        """The open sessions, and how long their turns take. Terms may be long, so each one's are read once."""
+        query = select(rounds.c.id).where(rounds.c.state == RoundState.OPEN.value, IS_SESSION)
+        known, going = self._turns, {}
+        for session_id in connection.execute(query).scalars():
+            if (seconds := known.get(session_id)) is None:
+                terms = connection.execute(select(rounds.c.terms).where(rounds.c.id == session_id)).scalar_one()
+                session = session_from_json(terms)
+                seconds = 0 if session is None else session.turn_seconds
+            going[session_id] = seconds
+        self._turns = going
+        return going
+
+    def _make_room(self) -> None:
+        """See that one more worker that answers at once may be started: one that nobody uses may go."""
+        at_once = {
+            session_id: loop for session_id, loop in self._loops.items() if not (loop.ended or loop.by_turns)
+        }
+        if len(at_once) < self._max_workers:
+            return
+        for session_id, loop in at_once.items():
+            if loop.idle:
+                del self._loops[session_id]
+                loop.end(Unavailable(NOT_NOW))
+                self._claims.give_back(_claim(session_id))
+                return
+        raise Unavailable(NOT_NOW)
+
+    def _end(self, session_id: str, problem: EquipoiseError | None) -> None:
+        with self._lock:
+            loop = self._loops.pop(session_id, None)
+        if loop is not None:
+            loop.end(problem)
+            self._claims.give_back(_claim(session_id))
+
+
+def _claim(session_id: str) -> str:
+    """Under which it is claimed: by another name than its run, which another part of the server claims."""
+    return f"session {session_id}"
