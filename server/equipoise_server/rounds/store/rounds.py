@@ -11,7 +11,7 @@ from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import from_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.records.canonical import canonical_json
-from equipoise.records.public_facts import TERMS, RecordedPlan, RecordedTerms
+from equipoise.records.public_facts import SHARE, TERMS, RecordedPlan, RecordedTerms
 from equipoise_server.computation.seed import PLAN
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
