@@ -228,6 +228,7 @@ MUTANTS: list[tuple[Callable[[IndependentNoise], bool], Switch]] = [
 ]
 
 
+@pytest.mark.thin(3)
 @both
 @pytest.mark.parametrize(("check", "switch"), MUTANTS, ids=[switch.__name__ for _, switch in MUTANTS])
 def test_the_mutant_is_caught(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from equipoise.commands.printing import Columns, counted, print_facts
-from equipoise.model.accounts import Account, AccountCharge, Budget, JournalEntry
+from equipoise.model.accounts import Account, Budget, JournalEntry
 from equipoise.model.datasets import Dataset
 from equipoise.model.rounds import Plan, Round, RoundDetail, RoundState, Share, Terms
 
@@ -199,18 +199,13 @@ def print_plan(plan: Plan, requested: str) -> None:
                 "costs the analysts",
                 "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
             ),
-            *(("counts on", _charged(each)) for each in plan.charges),
+            *(("counts on", each.all_in_words) for each in plan.charges),
             ("promised error", error),
             ("uncertified at most", f"{plan.max_uncertified:,}"),
             ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
             ("parameters", plan.parameters),
         ]
     )
-
-
-def _charged(charge: AccountCharge) -> str:
-    """What a round counts on an account, of its limits, and as a pair of the cap."""
-    return f"{charge.account}: {charge.in_words}; alone {pair(charge.budget)} of the cap's {pair(charge.cap)}"
 
 
 def next_step(detail: RoundDetail) -> str:

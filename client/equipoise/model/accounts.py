@@ -67,6 +67,12 @@ class AccountCharge(Counted):
     budget: Budget
     refusal: str = ""
 
+    @property
+    def all_in_words(self) -> str:
+        """What the round counts on the account, of its limits, and what it alone means as a pair of the cap."""
+        alone, cap = (f"({each.epsilon:.4g}, {each.delta:.3g})" for each in (self.budget, self.cap))
+        return f"{self.account}: {self.in_words}; alone {alone} of the cap's {cap}"
+
 
 @dataclass(frozen=True)
 class JournalEntry:

@@ -32,6 +32,8 @@ from equipoise_server.transparency.keys import Purpose, in_force
 from equipoise_server.transparency.record_writer import record
 from equipoise_server.transparency.sequencing import Sequencer
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 

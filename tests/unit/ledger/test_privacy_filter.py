@@ -42,6 +42,8 @@ from equipoise_server.ledger import charges
 from equipoise_server.ledger.caps import Cap, Composition, at_order, limits
 from equipoise_server.storage.store import Store
 
+pytestmark = pytest.mark.slow
+
 DELTA = 1e-6
 NAMES = ("data/t", "analyst/t/analyst/ann")
 ROOM = Fraction(9999, 10_000)  # of all rho, so that no rounding makes the last round too large
