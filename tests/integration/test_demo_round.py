@@ -33,7 +33,7 @@ from equipoise_lab.demo.workloads import query_count, workload_of
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import source_at
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
@@ -56,7 +56,7 @@ class Demo:
 
     @cached_property
     def counts(self) -> Counts:
-        return load_counts(self.table, SCHEMA)
+        return source_at(self.table).counts(SCHEMA)
 
 
 @pytest.fixture(scope="module")

@@ -77,5 +77,5 @@ class Auditor(ServerClient):
     def sealed_seeds(self, round_id: str) -> list[SealedSeed]:
         """A round's seed, sealed to each auditor's key that was in force. That it was read enters the log first."""
         request = auditor_pb2.GetSealedSeedRequest(round_id=round_id)
-        found = self._connection.call(request, auditor_pb2.GetSealedSeedResponse).seeds
-        return [sealed_seed_from_message(seed) for seed in found]
+        seeds = self._connection.call(request, auditor_pb2.GetSealedSeedResponse).seeds
+        return [sealed_seed_from_message(seed) for seed in seeds]

@@ -78,12 +78,12 @@ class Connection:
     def call(self, request: Message, response: type[Response]) -> Response:
         """One request, one response. Sent again while the server cannot be reached."""
         invoke = self._channel.unary_unary(_method(response), _serialize, response.FromString)
-        return self._again(lambda: invoke(request, timeout=self._deadline))
+        return self._retry(lambda: invoke(request, timeout=self._deadline))
 
     def upload(self, requests: Callable[[], Iterable[Message]], response: type[Response]) -> Response:
         """A stream of requests, made anew for every attempt, and one response."""
         invoke = self._channel.stream_unary(_method(response), _serialize, response.FromString)
-        return self._again(lambda: invoke(iter(requests()), timeout=self._deadline))
+        return self._retry(lambda: invoke(iter(requests()), timeout=self._deadline))
 
     def pages(self, request: Callable[[str], Message], response: type[Response]) -> Iterator[Response]:
         """The responses of a List method: `request` is made for the token at which the page before ended."""
@@ -124,7 +124,7 @@ class Connection:
         invoke = self._channel.stream_stream(_method(response), _serialize, response.FromString)
         return Conversation(invoke, opening, self._pause_or_raise)
 
-    def _again(self, attempt: Callable[[], Result]) -> Result:
+    def _retry(self, attempt: Callable[[], Result]) -> Result:
         failures = 0
         while True:
             try:
@@ -136,11 +136,11 @@ class Connection:
 
     def _pause_or_raise(self, error: grpc.RpcError, failures: int, attempts: int) -> int:
         ours = self._translated(error)
-        told = ours.retry_seconds if isinstance(ours, TooFast) else 0.0
-        again = isinstance(ours, Unavailable) or 0 < told <= self._deadline
+        wait = ours.retry_seconds if isinstance(ours, TooFast) else 0.0
+        again = isinstance(ours, Unavailable) or 0 < wait <= self._deadline
         if not again or _ended_here(error) or failures + 1 >= attempts:
             raise ours from None
-        time.sleep(max(told, min(FIRST_PAUSE_SECONDS * 2**failures, MAX_PAUSE_SECONDS)))
+        time.sleep(max(wait, min(FIRST_PAUSE_SECONDS * 2**failures, MAX_PAUSE_SECONDS)))
         return failures + 1
 
     def _translated(self, error: grpc.RpcError) -> EquipoiseError:

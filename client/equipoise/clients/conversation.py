@@ -48,7 +48,7 @@ class Conversation(Generic[Response]):
         """The next message; None where the server has ended the stream. Raises what it refused it for."""
         while True:
             try:
-                call = self._call or self._begun()
+                call = self._call or self._start()
                 message = next(call, None)
             except grpc.RpcError as error:
                 self.close()
@@ -77,7 +77,7 @@ class Conversation(Generic[Response]):
             self._call.cancel()
             self._call = None
 
-    def _begun(self) -> _Call:
+    def _start(self) -> _Call:
         self._outgoing = SimpleQueue()
         self._outgoing.put(self._opening())
         self._received = 0

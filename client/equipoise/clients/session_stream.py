@@ -101,27 +101,29 @@ class Asking:
             if number < 0:
                 raise InvalidArgument(name, "is too small a number")
         kept = None if self.keepsakes is None else self.keepsakes.session_receipt(self.session_id)
-        held = None if kept is None else read_session_receipt(kept)
-        return _Dialogue(self, held, iter(statements)).answers(connection)
+        newest = None if kept is None else read_session_receipt(kept)
+        return _Dialogue(self, newest, iter(statements)).answers(connection)
 
 
 class _Dialogue:
     """What is on its way, and what is known of the chain of receipts."""
 
-    def __init__(self, asking: Asking, held: SessionReceiptPayload | None, statements: Iterator[Statement]) -> None:
+    def __init__(
+        self, asking: Asking, newest: SessionReceiptPayload | None, statements: Iterator[Statement]
+    ) -> None:
         self._asking = asking
-        self._held = held
+        self._held = newest
         self._statements = statements
         self._salt = secrets.token_bytes(SALT_BYTES)
         self._first = asking.after  # so many statements come before the first one given
-        self._received = (0 if held is None else held.sequence) if asking.after is None else asking.after
+        self._received = (0 if newest is None else newest.sequence) if asking.after is None else asking.after
         self._on_way: deque[tuple[Statement, bytes]] = deque()  # taken, and not answered yet
         self._sent = 0  # the last statement that needs no sending any more
         self._skipped = 0  # so many stored answers are not sent by themselves, but once they are asked for again
         self._sent_anew = False
         self._stored: int | None = None  # how many were answered before
-        self._chain = held.chain if held is not None and held.sequence == self._received else None
-        self._analyst = "" if held is None else held.analyst
+        self._chain = newest.chain if newest is not None and newest.sequence == self._received else None
+        self._analyst = "" if newest is None else newest.analyst
         self._newest: bytes | None = None  # the last receipt, where it is not kept yet
         self._kept_time = 0.0
 

@@ -49,11 +49,11 @@ def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: As
     docs/mechanisms/equilibrium.md has ten lines that add them up again.
     """
     with Operator.from_profile(profile) as operator:
-        found = exported(account, operator.account_history(account))
+        document = exported(account, operator.account_history(account))
     if as_json:
-        print_json(found)
+        print_json(document)
     else:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(document, indent=1))
 
 
 @budget_app.command("set-cap")
@@ -70,8 +70,8 @@ def set_cap(
     A cap below what is spent or reserved already is refused, and so is one too small for the rounds that are open.
     """
     with Operator.from_profile(profile) as operator:
-        found = operator.set_cap(account, Budget(epsilon, delta), request_id)
+        changed = operator.set_cap(account, Budget(epsilon, delta), request_id)
     if as_json:
-        print_json(found)
+        print_json(changed)
     else:
-        print_rows(ACCOUNTS, [found])
+        print_rows(ACCOUNTS, [changed])

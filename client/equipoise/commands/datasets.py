@@ -58,7 +58,7 @@ def register(
     Rows that the schema does not allow are counted by attribute, and the table is refused.
     """
     with Operator.from_profile(profile) as operator:
-        found = operator.register_dataset(
+        registered = operator.register_dataset(
             name,
             source,
             Schema.from_json(read_text(schema)),
@@ -70,10 +70,10 @@ def register(
             new_budgets=new_budgets,
         )
     if as_json:
-        print_json(found)
+        print_json(registered)
     else:
-        size = found.schema.universe_size
-        print_line(f"Registered {found.name}: {found.records:,} records in a universe of {size:,}.")
+        size = registered.schema.universe_size
+        print_line(f"Registered {registered.name}: {registered.records:,} records in a universe of {size:,}.")
 
 
 @dataset_app.command("retire")
@@ -85,11 +85,11 @@ def retire(
 ) -> None:
     """Allow no new rounds on a table. Rounds that are open go on; results and budgets stay as they are."""
     with Operator.from_profile(profile) as operator:
-        found = operator.retire_dataset(name, request_id)
+        retired = operator.retire_dataset(name, request_id)
     if as_json:
-        print_json(found)
+        print_json(retired)
     else:
-        print_line(f"Retired {found.name}.")
+        print_line(f"Retired {retired.name}.")
 
 
 @dataset_app.command("list")

@@ -65,8 +65,8 @@ def close_session(
 def list_sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List all sessions, newest first."""
     with Operator.from_profile(profile) as operator:
-        found = [each for each in operator.rounds() if each.round.terms.session is not None]
-    print_list("sessions", found, SESSIONS, as_json)
+        sessions = [each for each in operator.rounds() if each.round.terms.session is not None]
+    print_list("sessions", sessions, SESSIONS, as_json)
 
 
 @session_app.command("show")

@@ -42,7 +42,7 @@ class RunProgress:
             console=err,
         )
         self._task = self._bar.add_task("waiting", total=None, left="")
-        self._said = ""
+        self._last_step = ""
 
     def __enter__(self) -> RunProgress:
         self._bar.start()
@@ -64,6 +64,6 @@ class RunProgress:
 
     def say(self, step: str) -> None:
         """Prints what the round waits for above the bar, once, and whole: it is a command to copy."""
-        if step not in ("", self._said):
+        if step not in ("", self._last_step):
             self._bar.console.print(step, soft_wrap=True, markup=False, highlight=False)
-        self._said = step
+        self._last_step = step

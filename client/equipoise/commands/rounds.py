@@ -128,13 +128,13 @@ def abort(
 def show_plan(terms: Terms, profile: Path, as_json: bool) -> None:
     """Show what a round, or a session, of these terms would cost and promise, and whether it is admitted now."""
     with Operator.from_profile(profile) as operator:
-        found = operator.plan(terms)
+        planned = operator.plan(terms)
     if as_json:
-        print_json(found)
+        print_json(planned)
     else:
-        print_plan(found, terms.mechanism)
-        print_facts([("admitted now", f"no: {found.refusal}" if found.refusal else "yes, by every account")])
-    if found.refusal:
+        print_plan(planned, terms.mechanism)
+        print_facts([("admitted now", f"no: {planned.refusal}" if planned.refusal else "yes, by every account")])
+    if planned.refusal:
         raise typer.Exit(1)
 
 
