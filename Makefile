@@ -13,13 +13,14 @@ help:  ## what can be made
 demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real server on loopback
 	@$(BIN)/equipoise-server demo $(DEMO)
 
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+# One more than there are cores, as many tests wait for a server.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(shell expr $$(nproc) + 1) --dist worksteal
 
 test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## a part of every kind of test, none of which may fail: 6 minutes on two idle cores
 	$(PYTEST) --tier quick $(TESTS)
 
 test-unit: $(VENV)/test.stamp $(VENV)/demo.stamp  ## of the unit tests alone, without a server: a minute
-	$(PYTEST) --tier quick tests/unit tests/vectors
+	$(PYTEST) --tier quick -m "not slow" tests/unit tests/vectors
 
 test-all: $(VENV)/test.stamp $(VENV)/demo.stamp  ## every test, on both stores: a quarter of an hour
 	$(PYTEST) $(TESTS)

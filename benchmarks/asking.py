@@ -32,7 +32,7 @@ from equipoise.model.rounds import SessionTerms, Share, Terms
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Statement
 from equipoise_lab.demo.process import free_address, serving
-from equipoise_server.admin.state_directory import create_state
+from equipoise_server.admin.new_state import create_state
 
 WINDOWS = (1, 64)
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -26,7 +26,7 @@ from equipoise_lab.simulation.measure import mean_errors
 from equipoise_lab.simulation.request import Request
 from equipoise_lab.simulation.simulate import Report, simulate
 from equipoise_lab.simulation.task import Task, deal, read_statements
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import source_at
 
 EPSILONS = (math.inf, 8.0, 4.0, 2.0, 1.0)
 ANALYSTS = 10
@@ -46,7 +46,7 @@ def main() -> None:
     arguments.add_argument("--repeat", type=int, default=2)
     options = arguments.parse_args()
     schema = Schema.from_json(options.schema.read_text(encoding="utf-8"))
-    data = load_counts(options.table, schema)
+    data = source_at(options.table).counts(schema)
     print("| " + " | ".join(COLUMNS) + " |")
     print("|" + "---|" * len(COLUMNS))
     for name, statements in workloads(schema, options.predicates, options.many):

@@ -35,7 +35,6 @@ from equipoise_server.computation.round import Job
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.computation.streams import Digests, StreamPart
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_counts
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds import datasets, opening, submissions, transitions
 from equipoise_server.rounds.round_job import read_job
@@ -165,7 +164,7 @@ def processor_seconds() -> float:
 
 def seconds_of_worker(job: Job, parts: Sequence[StreamPart]) -> float:
     """What the worker does for the records, done again."""
-    data = load_counts(job.table, Schema.from_json(job.schema))
+    data = job.source.counts(Schema.from_json(job.schema))
     begin = time.thread_time()
     digest = data_digest(data)
     bound_seed(job.seed, job.audit_nonce, digest, job.setting, job.plan)

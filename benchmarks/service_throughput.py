@@ -34,7 +34,7 @@ from equipoise.model.rounds import Share, Terms
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal
 from equipoise_lab.demo.process import free_address, serving
-from equipoise_server.admin.state_directory import create_state
+from equipoise_server.admin.new_state import create_state
 
 SCHEMA = Schema(tuple(Attribute(f"a{i}", ("0", "1")) for i in range(17)))
 TABLE_ATTRIBUTES = 16  # of a wide table: 65,536 cells

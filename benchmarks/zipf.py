@@ -29,7 +29,7 @@ from equipoise_lab.simulation.session_task import SessionTask, compiled
 from equipoise_lab.simulation.task import seed_bytes
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import source_at
 from equipoise_server.randomness.stream import KeyedStream
 
 SIZES = {"a": 16, "b": 8, "c": 8, "d": 8, "e": 4, "f": 2}
@@ -54,7 +54,7 @@ def main() -> None:
         data: Counts = DenseCounts(made_histogram(schema, options.records), schema.sizes)
     else:
         schema = Schema.from_json(options.schema.read_text(encoding="utf-8"))
-        data = load_counts(options.table, schema)
+        data = source_at(options.table).counts(schema)
     stream = zipf_stream(schema, options.statements, seed_bytes(1))
     different, records = len(set(stream)), data.records
     print(f"{len(stream):,} statements, {different:,} of them different, about {records:,} records")

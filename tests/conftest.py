@@ -3,6 +3,7 @@
 Every folder is of one kind: `unit`, `integration`, `statistical` or `hostile`, which `-m` selects. Of each kind,
 `--tier quick` runs a part in minutes: every test on SQLite, unless it is marked `full`; of one marked `thin(n)` one
 in n of its cases; on PostgreSQL what is marked `both_stores`. `--tier rest` runs exactly what quick leaves out.
+`make test-unit` leaves out what is marked `slow`, too.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{kind}: given by the folder")
     config.addinivalue_line("markers", "full: costs too much for the quick tier, in which others keep its promise")
     config.addinivalue_line("markers", "thin(n): of its cases the quick tier runs one in n")
+    config.addinivalue_line("markers", "slow: seconds of computing, which `make test-unit` leaves out")
     config.addinivalue_line("markers", "both_stores: in the quick tier on PostgreSQL, too")
 
 

@@ -100,6 +100,8 @@ PROBES = (
                     "load_(histogram|counts|table)",
                     "(CSV|PARQUET)_SUFFIXES",
                     "(Csv|Parquet|File|DuckDb|Table)Source",
+                    "(Csv|Parquet|Table)File",
+                    ".*datasets\\.(files|duckdb_table)",
                     "duckdb(\\..*)?",
                 ),
             ),

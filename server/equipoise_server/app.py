@@ -13,6 +13,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -20,34 +21,18 @@ import structlog
 from grpc import aio
 from sqlalchemy import select
 
-from equipoise.errors import EquipoiseError, InvalidArgument
-from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2
-from equipoise_server.admin.state_directory import Deployment, create_state, open_deployment
+from equipoise.errors import InvalidArgument
+from equipoise_server.admin.state_directory import Deployment, open_deployment
 from equipoise_server.clock import Clock, system_clock
-from equipoise_server.config import CONFIG_FILE, Config
-from equipoise_server.identity.admission import Admission
+from equipoise_server.config import Config
+from equipoise_server.config_file import CONFIG_FILE
 from equipoise_server.identity.authority import certificate_to_pem
-from equipoise_server.identity.registry import Registry
 from equipoise_server.logs import log_to_stderr
 from equipoise_server.memory import share_heaps
-from equipoise_server.rounds.lifecycle import Lifecycle
-from equipoise_server.rounds.schedule import Schedule
 from equipoise_server.rounds.services import RoundServices, round_services
-from equipoise_server.rpc.configured import asking_limits, call_limits, options
 from equipoise_server.rpc.health import health_served
-from equipoise_server.rpc.interceptors.authentication import authentication, check_role
-from equipoise_server.rpc.interceptors.call_limits import call_limit
-from equipoise_server.rpc.interceptors.error_translation import hide_errors
-from equipoise_server.rpc.interceptors.interceptor import GuardInterceptor
 from equipoise_server.rpc.interceptors.metrics import Metrics
-from equipoise_server.rpc.interceptors.refused_certificates import Refusals
-from equipoise_server.rpc.methods import Serving, bind
-from equipoise_server.rpc.services.analyst import AnalystMethods
-from equipoise_server.rpc.services.auditor import AuditorMethods
-from equipoise_server.rpc.services.operator import OperatorMethods
-from equipoise_server.rpc.services.session_stream import Asking
-from equipoise_server.rpc.services.synopsis_stream import Synopses
-from equipoise_server.rpc.services.uploads import Uploads
+from equipoise_server.rpc.server import SERVICES, make_server
 from equipoise_server.rpc.threads import SharedThreads, Threads
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.crash_points import Hook, told
@@ -55,21 +40,10 @@ from equipoise_server.storage.store import Store
 from equipoise_server.transparency.log import check_log
 from equipoise_server.transparency.seed_encryption import SeedSource, system_seeds
 from equipoise_server.transparency.sequencing import Sequencer
-from equipoise_server.transparency.views import LogViews
-
-__all__ = ["create_state", "serve"]
+from equipoise_server.upkeep import keep_schedule, take_over, tell_of_expiry
 
 THREADS = 8  # for what is not done for one caller: the schedule, the state of the store
 AUTHENTICATING_THREADS = 8  # for finding out who calls
-TAKE_OVER_SECONDS = 2  # how often a server looks for rounds whose server has died
-SCHEDULE_SECONDS = 0.5  # how late a round may be sealed; workloads are refused from the closing time itself on
-DAY_SECONDS = 86_400
-SERVICES = (
-    analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"],
-    operator_pb2.DESCRIPTOR.services_by_name["OperatorService"],
-    auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"],
-)
-
 _log = structlog.get_logger("equipoise.app")
 
 
@@ -103,8 +77,16 @@ async def serve(
                 _sessions(deployment, rounds) as sessions,
                 _watched(deployment, store, stopping) as metrics,
             ):
-                server = _server(
-                    deployment, store, rounds, sessions, clock, stopping, threads, authenticating, metrics
+                server = make_server(
+                    deployment.config,
+                    deployment.authority,
+                    partial(_log_keys, deployment, store),
+                    rounds,
+                    sessions,
+                    stopping,
+                    threads,
+                    authenticating,
+                    metrics,
                 )
                 await asyncio.to_thread(_check_log, deployment, store)
                 port = _bind(server, deployment)
@@ -112,13 +94,13 @@ async def serve(
                 # call meets a round that has not been looked after.
                 await asyncio.to_thread(rounds.lifecycle.recover)
                 await server.start()
-                schedule = asyncio.create_task(_keep_schedule(rounds.schedule, sessions, stopping))
-                expiry = asyncio.create_task(_tell_of_expiry(deployment, clock))
+                schedule = asyncio.create_task(keep_schedule(rounds.schedule, sessions, stopping))
+                expiry = asyncio.create_task(tell_of_expiry(deployment, clock))
                 _log.info("serving", listen=deployment.config.listen, port=port)
                 if ready is not None:
                     ready(port)
                 try:
-                    await _taking_over(rounds.lifecycle, stopping)
+                    await take_over(rounds.lifecycle, stopping)
                     await schedule
                 finally:
                     schedule.cancel()
@@ -135,6 +117,11 @@ def _check_log(deployment: Deployment, store: Store) -> None:
     with store.read() as connection:
         deployment.signer.check(connection)
         check_log(connection)
+
+
+def _log_keys(deployment: Deployment, store: Store) -> str:
+    with store.read() as connection:
+        return deployment.signer.lines(connection)
 
 
 @asynccontextmanager
@@ -208,101 +195,6 @@ async def _sessions(deployment: Deployment, rounds: RoundServices) -> AsyncItera
     finally:
         # Those that are open stay so, and are answered again from where they are at the next start.
         await asyncio.to_thread(sessions.loops.stop)
-
-
-async def _taking_over(lifecycle: Lifecycle, stopping: asyncio.Event) -> None:
-    """Runs the rounds of servers that have died, until this one is told to stop."""
-    while not stopping.is_set():
-        try:
-            await asyncio.wait_for(stopping.wait(), TAKE_OVER_SECONDS)
-        except TimeoutError:
-            try:
-                await asyncio.to_thread(lifecycle.take_over)
-            except EquipoiseError as error:
-                _log.warning("not_taken_over", problem=error.message)
-            except Exception as error:
-                # A machine without room for a worker, for one: analysts are served, and it is tried again.
-                _log.error("not_taken_over", kind=type(error).__name__)
-
-
-async def _keep_schedule(schedule: Schedule, sessions: Sessions, stopping: asyncio.Event) -> None:
-    """Looks for what is due until the server is told to stop. What fails stays due, and is tried again."""
-    while not stopping.is_set():
-        try:
-            await asyncio.to_thread(schedule.keep)
-            await asyncio.to_thread(sessions.loops.look_after)
-        except EquipoiseError as error:
-            _log.error("schedule_not_kept", problem=error.message)
-        except Exception as error:
-            # Whatever it is, the other rounds must not wait for ever. Its text may hold what nobody may read here.
-            _log.error("schedule_not_kept", kind=type(error).__name__)
-        try:
-            await asyncio.wait_for(stopping.wait(), SCHEDULE_SECONDS)
-        except TimeoutError:
-            continue
-
-
-async def _tell_of_expiry(deployment: Deployment, clock: Clock) -> None:
-    """Every day: without a valid certificate of the server, clients no longer connect."""
-    while True:
-        for problem in deployment.expiring(clock()):
-            _log.warning("certificate_expires", problem=problem)
-        await asyncio.sleep(DAY_SECONDS)
-
-
-def _server(
-    deployment: Deployment,
-    store: Store,
-    rounds: RoundServices,
-    sessions: Sessions,
-    clock: Clock,
-    stopping: asyncio.Event,
-    threads: Threads,
-    authenticating: SharedThreads,
-    metrics: Metrics,
-) -> aio.Server:
-    config = deployment.config
-    admission = Admission(Registry(rounds.operations), deployment.authority, config.certificate_days)
-    registry = admission.registry
-    guards = (
-        hide_errors,
-        metrics.guard(),
-        authentication(
-            registry,
-            config.deployment,
-            clock,
-            authenticating,
-            Refusals(config.refusals_per_second, config.burst_seconds),
-        ),
-        # Before the role: calls that are refused for it cost the server, and lines of the log, as others do.
-        call_limit(call_limits(config)),
-        check_role,
-    )
-    server = aio.server(interceptors=[GuardInterceptor(guard) for guard in guards], options=options(config))
-    uploads = Uploads(config.workload_limit_bytes, config.upload_total_bytes, registry.count, threads.reading)
-
-    def log_keys() -> str:
-        with store.read() as connection:
-            return deployment.signer.lines(connection)
-
-    asking = Asking(sessions, threads, stopping, asking_limits(config))
-    analyst, operator, auditor = SERVICES
-    services = {
-        analyst: AnalystMethods(
-            rounds.datasets,
-            rounds.submissions,
-            rounds.analyst_views,
-            asking,
-            Synopses(rounds.analyst_views, rounds.datasets, store),
-            uploads,
-            threads,
-            stopping,
-        ),
-        operator: OperatorMethods(rounds, sessions, admission, log_keys, threads, stopping),
-        auditor: AuditorMethods(rounds.views, rounds.budgets, rounds.seeds, LogViews(store)),
-    }
-    server.add_generic_rpc_handlers(tuple(bind(services, Serving(threads, config.stall_seconds))))
-    return server
 
 
 def _bind(server: aio.Server, deployment: Deployment) -> int:

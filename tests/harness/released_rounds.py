@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from equipoise.model.accounts import Budget
 from equipoise.wire.workloads import workload_to_bytes
-from equipoise_server.admin.state_directory import create_state
+from equipoise_server.admin.new_state import create_state
+from equipoise_server.datasets.source import source_at
 from equipoise_server.identity.keyfiles import write_private
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.replay.replay import Replay, Replayed
@@ -72,7 +73,7 @@ class Released:
             return Replay(
                 StoredRound(store, round_id),
                 lambda commitment: unsealed(store, round_id, self.key, commitment),
-                lambda dataset: self.state / "data" / dataset.source,
+                lambda dataset: source_at(self.state / "data" / dataset.source),
                 lambda *_: None,
             ).run()
 

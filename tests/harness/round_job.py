@@ -15,15 +15,17 @@ from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.computation.round import Job
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.source import source_at
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 
+TABLE = "table.csv"
 SCHEMA = Schema((Attribute("colour", ("red", "green")),))
 
 
 def round_job(directory: Path) -> Job:
     """A job in which ann asks three counts of a table of 100 records, and bob nothing."""
-    table = directory / "table.csv"
+    table = directory / TABLE
     table.write_text("colour\n" + "red\n" * 70 + "green\n" * 30)
     setting = PublicParameters(
         records=100,
@@ -38,7 +40,7 @@ def round_job(directory: Path) -> Job:
     red = attribute("colour") == "red"
     return Job(
         round_id="r",
-        table=table,
+        source=source_at(table),
         schema=SCHEMA.to_json(),
         setting=setting,
         plan=mechanism("equilibrium").plan(setting),

@@ -20,7 +20,7 @@ from equipoise.queries.statements import Marginal, Statement
 from equipoise.records.record import stream_digest
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.computation.streams import StreamDigest
-from equipoise_server.config import CONFIG_FILE, load_config
+from equipoise_server.config_file import CONFIG_FILE, load_config
 from equipoise_server.conversion import epsilon_at
 from equipoise_server.ledger.accounts import Account, account
 from equipoise_server.ledger.rollback_guard import Guard

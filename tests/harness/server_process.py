@@ -22,9 +22,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from grpc import aio
 
 from equipoise.v1 import operator_pb2, operator_pb2_grpc
-from equipoise_server.admin.state_directory import create_state
+from equipoise_server.admin.new_state import create_state
 from equipoise_server.clock import Clock, system_clock
-from equipoise_server.config import CONFIG_FILE
+from equipoise_server.config_file import CONFIG_FILE
 
 SEED = bytes(range(32))
 START_SECONDS = 60

@@ -23,7 +23,7 @@ from equipoise.v1 import analyst_pb2_grpc, operator_pb2, types_pb2
 from equipoise.v1.operator_pb2_grpc import OperatorServiceStub
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.admin.state_directory import open_deployment
-from equipoise_server.config import load_config
+from equipoise_server.config_file import load_config
 from equipoise_server.ledger import accounts
 from equipoise_server.ledger.caps import Cap, Composition, at_order, fits, limits
 from equipoise_server.ledger.replay import check_accounts

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from harness.server_process import SEED, make_state, running
 
-from equipoise.clients.analyst import SERVICE
 from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
@@ -34,7 +33,7 @@ from equipoise_lab.demo.workloads import query_count, workload_of
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import source_at
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
@@ -57,7 +56,7 @@ class Demo:
 
     @cached_property
     def counts(self) -> Counts:
-        return load_counts(self.table, SCHEMA)
+        return source_at(self.table).counts(SCHEMA)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +95,7 @@ def raw_stream(profile: Path, round_id: str) -> list[bytes]:
     try:
         request = analyst_pb2.StreamResultsRequest(round_id=round_id)
         kind = analyst_pb2.StreamResultsResponse
-        return [response.chunk for response in connection.stream(f"{SERVICE}/StreamResults", lambda: request, kind)]
+        return [response.chunk for response in connection.stream(lambda: request, kind)]
     finally:
         connection.close()
 

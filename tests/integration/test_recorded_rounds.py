@@ -31,7 +31,7 @@ from equipoise.records.record import (
 )
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import source_at
 from equipoise_server.ledger import charges
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.recovery import RESTORED, write_off_losses
@@ -86,7 +86,7 @@ def recorded(bench: Bench) -> dict[Kind, list[dict[str, Any]]]:
 
 
 def digest_of_table(bench: Bench) -> str:
-    return data_digest(load_counts(bench.directory / "data" / "shop.csv", SCHEMA)).hex()
+    return data_digest(source_at(bench.directory / "data" / "shop.csv").counts(SCHEMA)).hex()
 
 
 def test_a_released_round_can_be_followed_from_its_end_to_its_table(bench: Bench) -> None:

@@ -33,7 +33,7 @@ from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import source_at
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.terms.checks import setting_of
 
@@ -51,7 +51,7 @@ def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
 def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> None:
     record = bench.released()
     setting = setting_of(TERMS, RECORDS, SCHEMA.universe_size, SCHEMA.sizes)
-    data = load_counts(bench.directory / "data" / "shop.csv", SCHEMA)
+    data = source_at(bench.directory / "data" / "shop.csv").counts(SCHEMA)
     seed = bound_seed(SEED, None, data_digest(data), setting, record.plan)
     workloads = {"ann": compile_workload(ANN, SCHEMA), "bob": compile_workload(BOB, SCHEMA)}
     expected = mechanism("equilibrium").run(setting, record.plan, data, workloads, seed, lambda *_: None)
@@ -498,4 +498,7 @@ def test_a_round_that_protects_whole_analysts(bench: Bench) -> None:
     charged = bench.charged()
     assert charged["analyst/shop/analyst/ann"] == charged["analyst/shop/analyst/bob"]
     assert charged["analyst/shop/analyst/bob"][0] > 0
+    # Each statement is protected by that, too.
+    assert charged["analyst/shop/query/ann"] == charged["analyst/shop/query/bob"]
+    assert charged["analyst/shop/query/bob"][0] > 0
     assert charged[DATA][0] > 0

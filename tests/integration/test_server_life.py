@@ -33,6 +33,7 @@ def test_check_says_what_is_there_also_while_serving(tmp_path: Path) -> None:
     assert json.loads(checked.stdout)["identities"] == 2
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_watches_at_once_and_the_server_cleanly(tmp_path: Path, number: int) -> None:
     # Calls could go on by themselves for longer than anybody here waits.

@@ -25,7 +25,7 @@ from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import source_at
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.store.rounds import read_round
@@ -51,7 +51,7 @@ def expected_streams(state: Path, round_id: str) -> dict[str, list[bytes]]:
         check_accounts(connection)
     store.close()
     setting = setting_of(record.terms, record.records, record.universe_size, SCHEMA.sizes)
-    data = load_counts(state / "data" / "shop.csv", SCHEMA)
+    data = source_at(state / "data" / "shop.csv").counts(SCHEMA)
     outcome = mechanism(record.plan.mechanism).run(
         setting,
         record.plan,

@@ -26,10 +26,9 @@ from equipoise.queries.statements import Statement
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler
-from equipoise_server.computation import data
 from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.computation.streams import stream_parts
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.files import TableFile
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.services import round_services
@@ -125,7 +124,7 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
                     service.submissions.submit(name, opened, f"{name} {side}", workload, SALT)
                 service.lifecycle.seal(opened, f"seal {side}")
                 service.lifecycle.run(opened, f"run {side}")
-        with patch.object(data, "load_counts", lru_cache(load_counts)):
+        with patch.object(TableFile, "counts", lru_cache(TableFile.counts)):
             yield jobs[0], jobs[1]
     finally:
         service.lifecycle.close()

@@ -60,7 +60,7 @@ def charges_come_before_data(place: Path) -> bool:
     bench, committed = Bench(place, f"sqlite:///{place / 'equipoise.db'}"), list[float]()
 
     def start(_: Runner, job: Job) -> None:
-        assert job.table.exists()
+        assert job.source.exists()
         committed.append(bench.charged()["data/shop"][1])
 
     try:

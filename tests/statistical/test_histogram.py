@@ -146,6 +146,7 @@ def scaled_noise(patches: pytest.MonkeyPatch) -> None:
     with_law(patches, lambda moved: moved, Fraction(9, 10))
 
 
+@pytest.mark.thin(3)
 @both
 @pytest.mark.parametrize("switch", [column_norm, scaled_noise])
 def test_the_mutant_is_caught(

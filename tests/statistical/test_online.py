@@ -100,6 +100,7 @@ def test_the_law_is_that_of_the_shipped_run(audit_size: AuditSize) -> None:
     assert GaussianNoise.method in {way[0] for way in seen}
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("name", "check", "switch"), MUTANTS, ids=[name for name, _, _ in MUTANTS])
 def test_the_mutant_is_caught(name: str, check: Check, switch: Switch, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check(), name

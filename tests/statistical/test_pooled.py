@@ -237,6 +237,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_the_mutant_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant = MUTANTS[name]

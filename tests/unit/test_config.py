@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.config import Config, load_config, make_config, render
+from equipoise_server.config import Config
+from equipoise_server.config_file import load_config, make_config, render
 
 
 def write(state: Path, text: str) -> Path:

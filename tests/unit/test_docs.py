@@ -136,12 +136,17 @@ def test_every_link_leads_to_a_page_and_a_heading(page: str, target: str) -> Non
     assert not anchor or anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "mechanisms").glob("*.md")), ids=lambda page: page.name)
-def test_the_pages_of_mechanisms_name_files_that_exist(page: Path) -> None:
-    modules = {path.name for folder in ("server", "tests") for path in (ROOT / folder).rglob("*.py")}
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_pages_name_files_that_exist(page: Path) -> None:
+    folders = ("client", "server", "tests", "benchmarks", "tools")
+    modules = {path.name for folder in folders for path in (ROOT / folder).rglob("*.py")}
     named = re.findall(r"`([\w/{},]+\.py)`", page.read_text(encoding="utf-8"))
     for each in named:
         assert (ROOT / each).exists() or each.rpartition("/")[2] in modules or "{" in each, each
+    for folder in re.findall(
+        r"`((?:server|client|tests|docs|mechanisms)/[\w/]+)/?`", page.read_text(encoding="utf-8")
+    ):
+        assert any((ROOT / base / folder).exists() for base in (".", "server/equipoise_server")), folder
     for inside in re.findall(r"`[\w/]*\{([\w,]+)\}\.py", page.read_text(encoding="utf-8")):
         assert {f"{name}.py" for name in inside.split(",")} <= modules, inside
 

@@ -23,6 +23,8 @@ from equipoise.commands.operator import operator_app
 from equipoise.commands.program import LazyCommand, LazyGroup
 from equipoise_server.cli import SERVER_PACKAGES
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 HEAVY = {
     "alembic",

@@ -64,10 +64,10 @@ def check_totals(accounts: Mapping[str, Account]) -> None:
     for name, account in accounts.items():
         said = account.committed_epsilon
         for parts, lost in _sums(account):
-            found = _epsilon(library, parts, lost, account)
-            if found > said * (1 + TOLERANCE) + TOLERANCE:
+            epsilon = _epsilon(library, parts, lost, account)
+            if epsilon > said * (1 + TOLERANCE) + TOLERANCE:
                 raise VerificationFailed(
-                    f"{name}: dp_accounting comes to epsilon {found:.6g}, and the account to {said:.6g}"
+                    f"{name}: dp_accounting comes to epsilon {epsilon:.6g}, and the account to {said:.6g}"
                 )
 
 
@@ -146,8 +146,8 @@ def _divergence(part: PrivacyEvent, order: float) -> tuple[float, Fraction]:
         case Mixture():
             return _mixture(part, order), Fraction(0)
         case ThresholdTests():
-            found, pair = _threshold_tests(part, order), float(part.epsilon)
-            return (found, Fraction(0)) if found <= pair else (pair, part.delta)
+            divergence, pair = _threshold_tests(part, order), float(part.epsilon)
+            return (divergence, Fraction(0)) if divergence <= pair else (pair, part.delta)
         case RenyiEvent():
             return float(part.bound), Fraction(0)
     return float(part.epsilon), part.delta  # type: ignore[union-attr]

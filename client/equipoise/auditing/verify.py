@@ -171,8 +171,8 @@ class _Verification:
             self.audit.remarks.append(f"of {removed} items, of analysts who were deleted, only the hashes are left")
 
     def _signatures(self) -> None:
-        found = check_signatures(self.archive.checkpoint, self.trusted, self.audit.steps)
-        self.audit.checkpoint, self.audit.known = found
+        checked = check_signatures(self.archive.checkpoint, self.trusted, self.audit.steps)
+        self.audit.checkpoint, self.audit.known = checked
 
     def _root(self) -> None:
         check_root(self._checkpoint(), self.archive.leaves)

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from types import MappingProxyType
 
 from equipoise.accounting import Cost
+
+# For which units a round counts on an analyst's accounts, by its own unit. A statement that is changed changes what
+# its analyst asks, so a round that protects all of that protects each statement. The converse does not hold.
+COUNTED_FOR = MappingProxyType({"query": ("query",), "analyst": ("analyst", "query")})
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,12 @@ class AccountCharge(Counted):
     cap: Budget
     budget: Budget
     refusal: str = ""
+
+    @property
+    def all_in_words(self) -> str:
+        """What the round counts on the account, of its limits, and what it alone means as a pair of the cap."""
+        alone, cap = (f"({each.epsilon:.4g}, {each.delta:.3g})" for each in (self.budget, self.cap))
+        return f"{self.account}: {self.in_words}; alone {alone} of the cap's {cap}"
 
 
 @dataclass(frozen=True)

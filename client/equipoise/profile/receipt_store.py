@@ -44,11 +44,11 @@ class ReceiptStore:
         receipt, or not newer.
         """
         path = self._file(RECEIPTS, round_id)
-        held = _read(path)
+        kept = _read(path)
         time = _receipt(envelope).accept_time
-        if held is None or _receipt(held).accept_time < time:
+        if kept is None or _receipt(kept).accept_time < time:
             write_whole(path, envelope)
-        elif held != envelope and (not repeated or _receipt(held).accept_time == time):
+        elif kept != envelope and (not repeated or _receipt(kept).accept_time == time):
             raise VerificationFailed(
                 f"the receipt is not newer than the one in {path}: the custodian could show that one as your last"
             )
@@ -64,9 +64,9 @@ class ReceiptStore:
         answer that has one with another chain already: then the custodian has answered twice, and differently.
         """
         path = self._file(SESSION_RECEIPTS, session_id)
-        held = _read(path)
+        kept = _read(path)
         answered = read_session_receipt(envelope)
-        before = None if held is None else read_session_receipt(held)
+        before = None if kept is None else read_session_receipt(kept)
         if before is None or before.sequence < answered.sequence:
             write_whole(path, envelope)
         elif before.sequence == answered.sequence and before.chain != answered.chain:

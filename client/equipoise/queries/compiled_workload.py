@@ -256,12 +256,12 @@ class CompiledWorkload:
     @cached_property
     def _marginal_queries(self) -> dict[Axes, NDArray[np.int64]]:
         """The queries of all marginals over the same axes, ascending: int64[marginals, a dimension an axis]."""
-        found: dict[Axes, list[NDArray[np.int64]]] = {}
+        queries_of: dict[Axes, list[NDArray[np.int64]]] = {}
         for marginal in self.marginals:
             span, axes = self._range(marginal), tuple(sorted(marginal.axes))
             queries = np.arange(span.start, span.stop).reshape(self._shape(marginal.axes))
-            found.setdefault(axes, []).append(queries.transpose(_positions(marginal.axes, axes)))
-        return {axes: np.stack(each) for axes, each in found.items()}
+            queries_of.setdefault(axes, []).append(queries.transpose(_positions(marginal.axes, axes)))
+        return {axes: np.stack(each) for axes, each in queries_of.items()}
 
     @cached_property
     def _marginal_strides(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -80,7 +80,7 @@ class PredicateCompiler:
         for i, name in enumerate(names):
             axis = self.axis(name, f"{path}[{i}]")
             if axis in axes:
-                raise InvalidArgument(f"{path}[{i}]", f"{name!r} stands there twice")
+                raise InvalidArgument(f"{path}[{i}]", f"{name!r} is listed twice")
             axes.append(axis)
         return tuple(axes)
 

@@ -109,7 +109,7 @@ class WorkloadBuilder:
 
     def _numbers_of(self, box: Sequence[tuple[int, int]]) -> list[int]:
         """The number of each of the box's vectors, among all vectors over its axis."""
-        found = []
+        statement_numbers = []
         for axis, mask in box:
             numbers = self._numbers[axis]
             number = numbers.get(mask)
@@ -118,8 +118,8 @@ class WorkloadBuilder:
                 self._vector_bits += self._sizes[axis]
                 if self._vector_bits > MAX_VECTOR_BITS:
                     raise InvalidArgument("statements", "hold too many conditions; send them in several workloads")
-            found.append(number)
-        return found
+            statement_numbers.append(number)
+        return statement_numbers
 
 
 def check_weight(boxes: Boxes, path: str) -> None:
@@ -137,7 +137,7 @@ def concatenate(workloads: Sequence[CompiledWorkload]) -> CompiledWorkload:
         strict=True,
     )
     shifts = np.concatenate([[0], np.cumsum([each.query_count for each in workloads])])
-    found: dict[Axes, list[Terms]] = {}
+    groups_of: dict[Axes, list[Terms]] = {}
     restricted: dict[tuple[Axes, Axes], list[RestrictedTables]] = {}
     marginals: list[MarginalRange] = []
     for i, each in enumerate(workloads):
@@ -145,7 +145,7 @@ def concatenate(workloads: Sequence[CompiledWorkload]) -> CompiledWorkload:
         marginals.extend(MarginalRange(shift + part.first_query, part.axes) for part in each.marginals)
         for group in each.groups:
             numbers = _renumbered(group.vectors, group.axes, renumberings, i)
-            found.setdefault(group.axes, []).append(
+            groups_of.setdefault(group.axes, []).append(
                 Terms(group.axes, group.queries + shift, group.coefficients, numbers)
             )
         for table in each.restricted:
@@ -159,7 +159,7 @@ def concatenate(workloads: Sequence[CompiledWorkload]) -> CompiledWorkload:
         np.concatenate([np.zeros(1, dtype=np.int64), *offsets]),
         np.concatenate([each.statement_sensitivities for each in workloads]),
         tuple(marginals),
-        tuple(_one_group(groups) for groups in found.values()),
+        tuple(_one_group(groups) for groups in groups_of.values()),
         vectors,
         tuple(
             replace(

@@ -124,8 +124,8 @@ def either(tag: str, kinds: Mapping[str, tuple[type, Codec[Any]]]) -> Codec[Any]
     named = one_of(*kinds)
 
     def decode(value: Any, what: str) -> Any:
-        told = named.decode(OBJECT.decode(value, what).get(tag), f"{what}: {tag}")
-        return kinds[told][1].decode(value, what)
+        name = named.decode(OBJECT.decode(value, what).get(tag), f"{what}: {tag}")
+        return kinds[name][1].decode(value, what)
 
     return Codec(lambda value: tags[type(value)].encode(value), decode)
 
@@ -183,8 +183,8 @@ def one_of(*allowed: str) -> Codec[str]:
 
 def name_of(names: type[Name]) -> Codec[Name]:
     """The codec of an enumeration of names: its value, a string."""
-    told = one_of(*names)
-    return Codec(lambda name: name.value, lambda value, what: names(told.decode(value, what)))
+    text = one_of(*names)
+    return Codec(lambda name: name.value, lambda value, what: names(text.decode(value, what)))
 
 
 def hex_of(length: int) -> Codec[bytes]:

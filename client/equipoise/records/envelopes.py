@@ -65,14 +65,14 @@ def sign(payload_type: str, payload: bytes, keys: Iterable[SigningKey]) -> bytes
 
 
 def open_envelope(
-    envelope: bytes, payload_type: str, trusted: Sequence[VerifierKey], told: Sequence[VerifierKey] = ()
+    envelope: bytes, payload_type: str, trusted: Sequence[VerifierKey], listed_keys: Sequence[VerifierKey] = ()
 ) -> bytes:
     """The payload of an envelope of this type that is signed as `equipoise.records.signed_notes.open_note` asks.
 
     Raises `VerificationFailed` for anything else, also for bytes that `sign` does not write.
     """
     payload, signatures = _parts(envelope, payload_type)
-    verify_signatures(signed_bytes(payload_type, payload), signatures, trusted, told, _WHAT)
+    verify_signatures(signed_bytes(payload_type, payload), signatures, trusted, listed_keys, _WHAT)
     return payload
 
 

@@ -132,21 +132,23 @@ def sign_note(text: str, keys: Iterable[SigningKey]) -> bytes:
     return f"{text}\n{''.join(lines)}".encode()
 
 
-def open_note(note: bytes, trusted: Sequence[VerifierKey], told: Sequence[VerifierKey] = ()) -> str:
-    """The text of a note signed by a trusted key; every other signature must be by a trusted key or one of `told`.
+def open_note(note: bytes, trusted: Sequence[VerifierKey], listed_keys: Sequence[VerifierKey] = ()) -> str:
+    """Returns the text of a note signed by a trusted key; other signatures must be by a trusted or listed key.
 
     Raises `VerificationFailed` for anything else: no trusted signature, one that does not verify or by an unknown
     key, two by one key, or bytes that `sign_note` does not write.
     """
     text, signatures = _read_note(note)
-    verify_signatures(text.encode(), signatures, trusted, told, "the signed note")
+    verify_signatures(text.encode(), signatures, trusted, listed_keys, "the signed note")
     return text
 
 
-def open_checkpoint(note: bytes, trusted: Sequence[VerifierKey], told: Sequence[VerifierKey] = ()) -> Checkpoint:
+def open_checkpoint(
+    note: bytes, trusted: Sequence[VerifierKey], listed_keys: Sequence[VerifierKey] = ()
+) -> Checkpoint:
     """The checkpoint in a note as `open_note` takes it; its origin must be the name of every key that signed it."""
     text, signatures = _read_note(note)
-    verify_signatures(text.encode(), signatures, trusted, told, "the checkpoint")
+    verify_signatures(text.encode(), signatures, trusted, listed_keys, "the checkpoint")
     checkpoint = Checkpoint.from_text(text)
     if any(each.name != checkpoint.origin for each in signatures):
         raise VerificationFailed("a checkpoint's origin is not the name of the keys that signed it")
@@ -165,10 +167,10 @@ def verify_signatures(
     message: bytes,
     signatures: Sequence[Signature],
     trusted: Sequence[VerifierKey],
-    told: Sequence[VerifierKey],
+    listed_keys: Sequence[VerifierKey],
     what: str,
 ) -> None:
-    """Checks that each signature of the message is by a trusted or a told key, each by another, one by a trusted.
+    """Checks that each signature of the message is by a trusted or a listed key, each by another, one by a trusted.
 
     The id is too short to name one key among hostile ones: whose signature it is, only the signature decides.
     """
@@ -176,7 +178,7 @@ def verify_signatures(
         raise VerificationFailed(f"{what} is signed twice by one key")
     is_trusted = False
     for each in signatures:
-        named = [key for key in (*trusted, *told) if (key.name, key.id) == (each.name, each.id)]
+        named = [key for key in (*trusted, *listed_keys) if (key.name, key.id) == (each.name, each.id)]
         if not named:
             raise VerificationFailed(f"{what} is signed by the unknown key {each.name}+{each.id.hex()}")
         signers = [key for key in named if key.verifies(each.signature, message)]

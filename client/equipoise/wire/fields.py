@@ -37,12 +37,12 @@ def checked_number(value: object, path: str, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidArgument(path + name, "is not a number")
     try:
-        found = float(value)
+        number = float(value)
     except OverflowError:
-        found = math.nan
-    if math.isnan(found):
+        number = math.nan
+    if math.isnan(number):
         raise InvalidArgument(path + name, "is not a number, or too large for one")
-    return found
+    return number
 
 
 def refuse_unknown_fields(message: Message, path: str) -> None:

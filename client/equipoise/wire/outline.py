@@ -42,7 +42,7 @@ def outline(data: bytes, most_statements: int | None) -> Outline:
     Raises `InvalidArgument` for what is not encoded rightly and for a statement that is too large,
     `BudgetExhausted` for more than `most_statements`.
     """
-    found, at, versions = Outline(), 0, 0
+    outlined, at, versions = Outline(), 0, 0
     while at < len(data):
         tag, at = _number(data, at, _LONGEST_LENGTH)
         if tag == _STATEMENT:
@@ -50,30 +50,30 @@ def outline(data: bytes, most_statements: int | None) -> Outline:
             at = start + length
             if at > len(data):
                 raise not_a_workload()
-            if len(found.statements) == most_statements:
+            if len(outlined.statements) == most_statements:
                 raise BudgetExhausted(f"the workload has more statements than the {most_statements} of your share")
             if length > MAX_STATEMENT_BYTES:
-                path = f"statements[{len(found.statements)}]"
+                path = f"statements[{len(outlined.statements)}]"
                 raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
-            found.statements.append((start, at))
+            outlined.statements.append((start, at))
         elif tag == _SLOTS:
             length, start = _number(data, at, _LONGEST_LENGTH)
             at = start + length
             if at > len(data):
                 raise not_a_workload()
-            found.slots = _numbers(data[start:at], len(found.statements))
+            outlined.slots = _numbers(data[start:at], len(outlined.statements))
         elif tag == _VERSION:
             version, at = _number(data, at, _LONGEST_NUMBER)
-            found.version = version & 0xFFFF_FFFF  # as parsers read a uint32
+            outlined.version = version & 0xFFFF_FFFF  # as parsers read a uint32
             versions += 1
             if versions > _MOST_VERSIONS:
                 raise not_a_workload()
         elif 0 < tag >> 3 < 1 << 29 and tag & 7 in _ENCODINGS:
-            found.unknown_field = tag >> 3
+            outlined.unknown_field = tag >> 3
             break
         else:
             raise not_a_workload()
-    return found
+    return outlined
 
 
 def not_a_workload() -> InvalidArgument:
@@ -101,9 +101,9 @@ def asked_from_bytes(data: bytes, most_statements: int | None = None) -> tuple[t
 
     Raises `InvalidArgument` for everything else, `BudgetExhausted` for more than `most_statements`.
     """
-    found = outline(data, most_statements)
-    statements = tuple(data[start:stop] for start, stop in found.statements)
-    slots = tuple(found.slots or ())
+    outlined = outline(data, most_statements)
+    statements = tuple(data[start:stop] for start, stop in outlined.statements)
+    slots = tuple(outlined.slots or ())
     if not statements or len(slots) != len(statements) or not _ascending(slots):
         raise InvalidArgument("slots", "must be one for each statement, in ascending order")
     if asked_to_bytes(statements, slots) != data:

@@ -71,19 +71,19 @@ def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tupl
     Statements take many times their bytes once they are read, so they are counted and measured before, and read
     one at a time: raises `BudgetExhausted` for more than `most_statements`.
     """
-    found = outline(data, most_statements)
-    if found.version != VERSION:
-        raise InvalidArgument("version", f"is {found.version}, but must be {VERSION}")
-    if found.unknown_field is not None:
-        raise InvalidArgument("workload", f"has an unknown field with number {found.unknown_field}")
-    if found.slots is not None:
+    outlined = outline(data, most_statements)
+    if outlined.version != VERSION:
+        raise InvalidArgument("version", f"is {outlined.version}, but must be {VERSION}")
+    if outlined.unknown_field is not None:
+        raise InvalidArgument("workload", f"has an unknown field with number {outlined.unknown_field}")
+    if outlined.slots is not None:
         raise InvalidArgument("slots", "belong to sessions; a workload that is submitted has none")
-    if not found.statements:
+    if not outlined.statements:
         raise InvalidArgument("statements", "are empty; a workload asks for something")
     # Large workloads ask many things more than once: those are read once, and then compiled once, too.
     read: dict[bytes, Statement] = {}
     statements = []
-    for i, (start, stop) in enumerate(found.statements):
+    for i, (start, stop) in enumerate(outlined.statements):
         piece = data[start:stop]
         statement = read.get(piece)
         if statement is None:

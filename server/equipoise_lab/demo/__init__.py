@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from equipoise.clients.operator import Operator
-from equipoise.commands.printing import RunProgress
+from equipoise.commands.progress import RunProgress
 from equipoise.errors import InvalidArgument
 from equipoise.queries.statements_file import statements_to_json
 from equipoise_lab.demo.measure import measure
@@ -20,7 +20,7 @@ from equipoise_lab.demo.proof import collect, prove
 from equipoise_lab.demo.report import as_json, print_report
 from equipoise_lab.demo.table import AIRLINES, PACKAGE, unpack_table
 from equipoise_lab.demo.workloads import workload_of
-from equipoise_server.admin.state_directory import create_state
+from equipoise_server.admin.new_state import create_state
 
 RELEASE_GRID_SECONDS = 1  # a minute, as servers have it unless told otherwise, would be a minute of waiting here
 

@@ -23,7 +23,7 @@ from equipoise_lab.demo.play import DATA_BUDGET, Played, Workloads
 from equipoise_lab.demo.table import SCHEMA
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import source_at
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_uniform_guess
 from equipoise_server.mechanisms.interface import PublicParameters
 
@@ -64,7 +64,7 @@ class Measured:
 
 def measure(played: Played, workloads: Workloads, table: Path) -> Measured:
     """Compares every answer with the table."""
-    data = load_counts(table, SCHEMA)
+    data = source_at(table).counts(SCHEMA)
     compiled = {airline: compile_workload(asked, SCHEMA) for airline, asked in workloads.items()}
     together = concatenate(list(compiled.values()))
     truth = data.count(together) / data.records

@@ -24,7 +24,8 @@ from equipoise.records.bundle import Bundle
 from equipoise.verification.checks import Check, CheckFailed, VerifierInputs
 from equipoise.verification.checks import verify as verify_bundle
 from equipoise_lab.demo.play import TABLE_FILE, Workloads
-from equipoise_server.config import load_config
+from equipoise_server.config_file import load_config
+from equipoise_server.datasets.source import source_at
 from equipoise_server.replay.replay import Replay
 from equipoise_server.replay.seed import unsealed
 from equipoise_server.replay.stored import StoredRound
@@ -85,7 +86,7 @@ def prove(place: Path, workloads: Workloads, round_id: str) -> Proven:
     config = load_config(place / "state")
     with read_only(config.store_url(place / "state")) as store:
         private = read_seed_key(auditor / SEED_KEY)
-        table = config.data_path(place / "state") / TABLE_FILE
+        table = source_at(config.data_path(place / "state") / TABLE_FILE)
         replayed = Replay(
             StoredRound(store, round_id),
             lambda commitment: unsealed(store, round_id, private, commitment),

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from equipoise.model.accounts import Budget
+from equipoise_lab.planning.acceptance import Acceptance
 from equipoise_lab.planning.request import in_words
 from equipoise_lab.simulation.simulate import analyst_pair
 from equipoise_server.conversion import epsilon_for
@@ -26,7 +27,7 @@ COLUMNS = ("alpha", "promise", "no bound", "eps_A", "time", "memory")
 MAX_PARAMETERS = 400  # characters shown to people; JSON has all
 
 
-def as_json(setting: PublicParameters, comparison: Comparison) -> dict[str, object]:
+def as_json(setting: PublicParameters, comparison: Comparison, accepted: Acceptance) -> dict[str, object]:
     """The object that `--json` prints. Errors are fractions of the records; what is infinite or nothing is null."""
     return {
         "records": setting.records,
@@ -44,6 +45,11 @@ def as_json(setting: PublicParameters, comparison: Comparison) -> dict[str, obje
         "mechanisms": [_fields(each, setting) for each in comparison.candidates],
         "choice": None if comparison.chosen is None else comparison.chosen.mechanism,
         "rule": RULE,
+        "accounts": [
+            asdict(charge) | {"rounds": rounds}
+            for charge, rounds in zip(accepted.charges, accepted.rounds, strict=True)
+        ],
+        "refusal": accepted.refusal or None,
     }
 
 
@@ -75,7 +81,9 @@ def data_pair(plan: Plan, setting: PublicParameters) -> Budget:
     return Budget(epsilon_for(plan.data_cost, setting.data_budget.delta), setting.data_budget.delta)
 
 
-def print_comparison(console: Console, setting: PublicParameters, comparison: Comparison) -> None:
+def print_comparison(
+    console: Console, setting: PublicParameters, comparison: Comparison, accepted: Acceptance
+) -> None:
     """A row for each mechanism that can serve, a line for each that cannot, and the choice."""
     shown = Table(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("mechanism", no_wrap=True)
@@ -87,8 +95,15 @@ def print_comparison(console: Console, setting: PublicParameters, comparison: Co
             shown.add_row(marked + each.mechanism, *_cells(each, each.plan, setting))
     if shown.row_count:
         console.print(shown)
-    for name, text in _lines(setting, comparison):
+    for name, text in (*_lines(setting, comparison), *_accepted(accepted)):
         console.print(f"{name:<13}{text}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _accepted(accepted: Acceptance) -> Iterator[tuple[str, str]]:
+    for charge, rounds in zip(accepted.charges, accepted.rounds, strict=True):
+        often = "any number of such rounds fits" if rounds is None else f"such rounds that fit: {rounds:,}"
+        yield "counts on", f"{charge.all_in_words}; {often}"
+    yield "accepted", f"no: {accepted.refusal}" if accepted.refusal else "yes, by servers with such a table"
 
 
 def _cells(each: Candidate, plan: Plan, setting: PublicParameters) -> Iterator[str]:

@@ -91,6 +91,20 @@ class PlanRequest:
         ),
     ] = None
     forced: Forced = None
+    data_cap: Annotated[
+        str | None,
+        typer.Option(
+            help="Show what the round counts on a data account of this cap, and how many such rounds fit on it.",
+            metavar="EPSILON/DELTA[/ORDER]",
+        ),
+    ] = None
+    analyst_cap: Annotated[
+        str | None,
+        typer.Option(
+            help="The same for an analyst's account; an order is of unit = analyst.",
+            metavar="EPSILON/DELTA[/ORDER]",
+        ),
+    ] = None
 
     @property
     def session(self) -> SessionMechanism | None:

@@ -18,7 +18,7 @@ from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement, compile_statement
 from equipoise_lab.simulation.task import in_option, read_statements, read_text
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import source_at
 from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.mechanisms.low_sensitivity.database_question import database_of
 
@@ -87,7 +87,7 @@ def load_session_task(table: Path, schema_file: Path, workloads: Sequence[str]) 
             for place, each in enumerate(workloads, start=1)
         },
     )
-    data = in_option("--table", lambda: load_counts(table, schema))
+    data = in_option("--table", lambda: source_at(table).counts(schema))
     return SessionTask(schema, data, statements)
 
 

@@ -20,7 +20,7 @@ from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_lab.simulation.demand import draw_demand
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import source_at
 
 MARGINALS = "marginals:"
 DEFAULT_ANALYSTS = 10
@@ -80,7 +80,7 @@ def load_task(table: Path, schema_file: Path, workload: str, analysts: Analysts)
     """Reads everything. Raises `InvalidArgument` naming the option that is wrong."""
     schema = in_option("--schema", lambda: Schema.from_json(read_text(schema_file)))
     statements = in_option("--workload", lambda: read_statements(workload, schema))
-    data = in_option("--table", lambda: load_counts(table, schema))
+    data = in_option("--table", lambda: source_at(table).counts(schema))
     if analysts.tables_each is None:
         dealt = deal(statements, analysts.count)
         own = in_option(

@@ -12,7 +12,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import Clock, system_clock
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import source_at
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.storage.tables import datasets, identities, rounds
 from equipoise_server.transparency.log import check_log
@@ -69,9 +69,10 @@ def count_table(table: Path, schema_file: Path) -> TableCounts:
     except UnicodeDecodeError:
         raise InvalidArgument(str(schema_file), "is not UTF-8 text") from None
     schema = Schema.from_json(text)
-    if not table.is_file():
+    source = source_at(table)
+    if not source.exists():
         raise InvalidArgument(str(table), "there is no such file")
-    data = load_counts(table, schema)
+    data = source.counts(schema)
     tables = {
         axis: counts.tolist() for (axis,), counts in data.marginals((axis,) for axis in range(len(schema.sizes)))
     }

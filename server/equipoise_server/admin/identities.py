@@ -19,7 +19,7 @@ from equipoise.model.identities import Identity, Role
 from equipoise.profile.enrolment import Bundle, default_request_id
 from equipoise_server.admin.state_directory import Deployment, default_target, open_deployment
 from equipoise_server.clock import Clock, system_clock
-from equipoise_server.config import load_config
+from equipoise_server.config_file import load_config
 from equipoise_server.identity.admission import HOLDER, Admission
 from equipoise_server.identity.authority import (
     Authority,

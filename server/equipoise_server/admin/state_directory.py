@@ -6,6 +6,7 @@
                         the log, log-ID.key (0600)
     equipoise.db        the store
     guard               how far the budget journal and the log had come: an older copy of the store is refused
+    guard.digests       which entries the guard has seen: a copy that went another way is told from an older one
     data/               the private tables, unless configured elsewhere
     profiles/           the first operator's and the first auditor's way in, one directory each; the auditor's has
                         the key that seeds are sealed to
@@ -16,8 +17,6 @@ writes `equipoise.db` can raise budgets; whoever writes `guard` can hide that an
 
 from __future__ import annotations
 
-import secrets
-import shutil
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -26,43 +25,29 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from sqlalchemy import select
 
 from equipoise.errors import InvalidArgument
-from equipoise.model.identities import Role
-from equipoise.profile.enrolment import Bundle, begin, default_request_id, install
-from equipoise.profile.profile import SEED_KEY
 from equipoise.records.evidence import log_origin
-from equipoise_server.clock import Clock, system_clock
-from equipoise_server.config import CONFIG_FILE, Config, load_config, make_config, render
-from equipoise_server.identity.admission import HOLDER, Admission
+from equipoise_server.clock import Clock
+from equipoise_server.config import Config
+from equipoise_server.config_file import CONFIG_FILE, load_config, make_config
+from equipoise_server.identity.admission import Admission
 from equipoise_server.identity.authority import (
     CERTIFICATE_FILE,
     Authority,
-    certificate_to_pem,
     key_to_pem,
     load_certificate,
     load_key,
-    new_key,
 )
 from equipoise_server.identity.keyfiles import (
-    STORAGE_KEY_BYTES,
-    make_private_directory,
     read_storage_key,
-    write_private,
-    write_storage_key,
 )
 from equipoise_server.identity.registry import Registry
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
-from equipoise_server.storage.durable import sync_directory, sync_tree
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import Store, held, held_alone, open_store
-from equipoise_server.storage.tables import identities
-from equipoise_server.transparency.keys import PublicKey, Purpose, start_log
-from equipoise_server.transparency.signing import Signer, private_pem
+from equipoise_server.transparency.signing import Signer
 
-LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 SOON = timedelta(days=30)
 RENEW = "equipoise-server certificate renew"
 
@@ -99,7 +84,7 @@ class Deployment:
     @property
     def signer(self) -> Signer:
         """The log's private keys."""
-        return _signer(self.state, self.config)
+        return log_signer(self.state, self.config)
 
     def admission(self, store: Store, clock: Clock) -> Admission:
         """Who gets in, on this deployment's store."""
@@ -117,45 +102,6 @@ class Deployment:
     def held_alone(self) -> AbstractContextManager[None]:
         """Keeps every server off the store. Raises `InvalidArgument` where one has it."""
         return held_alone(self.config.store_url(self.state))
-
-
-def create_state(
-    state: Path,
-    host_names: Sequence[str] = LOCAL_NAMES,
-    *,
-    listen: str = "127.0.0.1:7443",
-    store: str = "sqlite:///equipoise.db",
-    release_grid_seconds: int = 60,
-    clock: Clock = system_clock,
-) -> Config:
-    """Makes a state directory with keys, certificates, an empty store and two profiles.
-
-    `host_names` are the names and IP addresses by which clients reach the server; they are what its certificate
-    is good for. Everything is made beside `state` and moved there at the end, so that a crash leaves no half of
-    it; only a database elsewhere would have to be made anew. Raises `InvalidArgument` if `state` exists and is not
-    an empty directory, and if the store belongs to a deployment already.
-    """
-    state = state.absolute()
-    if state.exists() and not (state.is_dir() and not any(state.iterdir())):
-        raise InvalidArgument("state", f"{state} exists already and is not an empty directory")
-    deployment = secrets.token_hex(8)
-    config = make_config(
-        deployment=deployment, listen=listen, store=store, release_grid_seconds=release_grid_seconds
-    )
-    partial = state.with_name(f".{state.name}.{deployment}")
-    try:
-        make_private_directory(partial)
-        _fill(partial, config, host_names, clock())
-        if state.exists():
-            state.rmdir()
-        # Durable before anybody relies on it: without its keys, a store is of no use.
-        sync_tree(partial)
-        partial.rename(state)
-        sync_directory(state.parent)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    return config
 
 
 def open_deployment(state: Path, now: datetime, listen: str | None = None) -> Deployment:
@@ -202,66 +148,12 @@ def _check_time(path: Path, certificate: x509.Certificate, now: datetime, remedy
         raise InvalidArgument(str(path), f"is not valid before {first:%Y-%m-%d %H:%M} UTC; is the clock right?")
 
 
-def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime) -> None:
-    authority = Authority.create(config.deployment, now)
-    authority.save(state / "ca")
-    keys = state / "keys"
-    make_private_directory(keys)
-    signer = _signer(state, config)
-    server_key = new_key()
-    server_certificate = authority.issue_server(host_names, server_key.public_key(), now)
-    write_private(keys / "server.key", key_to_pem(server_key))
-    (keys / "server.pem").write_bytes(certificate_to_pem(server_certificate))
-    write_storage_key(keys / "storage.key", secrets.token_bytes(STORAGE_KEY_BYTES))
-    make_private_directory(config.data_path(state))
-    (state / CONFIG_FILE).write_text(render(config), encoding="utf-8")
-    store = open_store(config.store_url(state))
-    try:
-        _check_empty(store)
-        seed_key = X25519PrivateKey.generate()
-        first = [signer.make_key(now), PublicKey(Purpose.AUDITOR, seed_key.public_key().public_bytes_raw(), now)]
-        with store.write() as connection:
-            start_log(connection, first, now)
-            log_keys = signer.lines(connection)
-        guard = Guard(state / GUARD_FILE)
-        guard.set(store)
-        operations = Operations(store, lambda: now, lambda: guard.advance(store))
-        admission = Admission(Registry(operations), authority, config.certificate_days)
-        target = default_target(config, host_names)
-        for role in (Role.OPERATOR, Role.AUDITOR):
-            _admit_first(state, admission, role, target, log_keys)
-        write_private(state / "profiles" / Role.AUDITOR.value / SEED_KEY, private_pem(seed_key))
-    finally:
-        store.close()
-
-
-def _signer(state: Path, config: Config) -> Signer:
-    return Signer(state / "keys", log_origin(config.deployment))
-
-
-def _check_empty(store: Store) -> None:
-    with store.read() as connection:
-        if connection.execute(select(identities.c.name)).first() is not None:
-            raise InvalidArgument("store", "belongs to a deployment already; a new one needs an empty database")
-
-
-def _admit_first(
-    state: Path,
-    admission: Admission,
-    role: Role,
-    target: str,
-    log_keys: str,
-) -> None:
-    name = role.value
-    make_private_directory(state / "profiles")
-    profile = state / "profiles" / name
-    signing_request = begin(profile)
-    request_id = default_request_id("add", signing_request)
-    certificate = admission.admit(name, role, signing_request, request_id, HOLDER)
-    install(profile, Bundle(name, target, certificate, admission.authority.pem, log_keys))
-
-
 def default_target(config: Config, host_names: Sequence[str]) -> str:
     """Where clients are told to go: where the server listens, or its first name if it listens everywhere."""
     host, _, port = config.listen.rpartition(":")
     return f"{host_names[0]}:{port}" if host in ("0.0.0.0", "[::]", "*") else config.listen
+
+
+def log_signer(state: Path, config: Config) -> Signer:
+    """The log's private keys in a state directory."""
+    return Signer(state / "keys", log_origin(config.deployment))

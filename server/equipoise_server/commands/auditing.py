@@ -29,7 +29,8 @@ from equipoise_lab.options import (
 )
 from equipoise_lab.simulation.progress import RunsProgress
 from equipoise_server.commands.printing import DEFAULT_STATE, ERR, OUT, AsJson, State, print_json
-from equipoise_server.config import load_config
+from equipoise_server.config_file import load_config
+from equipoise_server.datasets.source import source_at
 from equipoise_server.replay.replay import Replay
 from equipoise_server.replay.report import as_json as replay_as_json
 from equipoise_server.replay.report import lines
@@ -88,7 +89,9 @@ def replay(
             return unsealed(store, round_id, private, commitment)
 
         stored = StoredRound(store, round_id)
-        found = Replay(stored, seed_of, lambda dataset: table or directory / dataset.source, progress(0)).run()
+        found = Replay(
+            stored, seed_of, lambda dataset: source_at(table or directory / dataset.source), progress(0)
+        ).run()
     if as_json:
         print_json(replay_as_json(found))
     else:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from equipoise_server.admin.checks import check_state
-from equipoise_server.admin.state_directory import LOCAL_NAMES, create_state
+from equipoise_server.admin.new_state import LOCAL_NAMES, create_state
 from equipoise_server.app import serve as serve_state
 from equipoise_server.commands.printing import DEFAULT_STATE, OUT, AsJson, State, print_json
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from equipoise.commands.options import with_fields
+from equipoise_lab.planning.acceptance import acceptance
 from equipoise_lab.planning.report import as_json as comparison_as_json
 from equipoise_lab.planning.report import print_comparison
 from equipoise_lab.planning.request import PlanRequest, compared
@@ -16,14 +17,17 @@ def plan(request: PlanRequest, as_json: AsJson = False) -> None:
     """Compare what every mechanism would promise, cost and take for a round, and show which one auto chooses.
 
     Needs no table and no server: a plan depends on public numbers only. Takes a few seconds, whatever the size.
-    Exits with 1 where no mechanism can serve such a round.
+    Exits with 1 where no mechanism can serve such a round, or no server would accept it: its universe is too large
+    to be registered, its analysts are not protected though it is a round, or it does not fit on an empty account of
+    --data-cap or --analyst-cap.
     """
     setting = request.setting()
     with ERR.status("planning") as status:
         found = compared(request, setting, lambda name: status.update(f"planning {name}"))
+    accepted = acceptance(request, setting, found)
     if as_json:
-        print_json(comparison_as_json(setting, found))
+        print_json(comparison_as_json(setting, found, accepted))
     else:
-        print_comparison(OUT, setting, found)
-    if found.chosen is None:
+        print_comparison(OUT, setting, found, accepted)
+    if accepted.refusal:
         raise typer.Exit(1)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from equipoise.errors import DataLoss
 from equipoise.queries.schema import Schema
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import Source
 
 
 @dataclass(frozen=True)
@@ -20,12 +19,12 @@ class LoadedData:
     digest: bytes
 
 
-def load_data(table: Path, schema: Schema, records: int, registered: bytes) -> LoadedData:
+def load_data(source: Source, schema: Schema, records: int, registered: bytes) -> LoadedData:
     """Read the table, if it is the one that was registered, with its number of records and its digest.
 
     Raises `InvalidArgument` for a table that its schema refuses, `DataLoss` for another one.
     """
-    counts = load_counts(table, schema)
+    counts = source.counts(schema)
     if counts.records != records:
         raise DataLoss(f"the table has {counts.records} records, but {records} when it was registered")
     digest = data_digest(counts)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from equipoise.errors import DataLoss
 from equipoise.queries.schema import Schema
@@ -19,7 +18,8 @@ from equipoise_server.computation.data import load_data
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.computation.session import AnswerChain, check_live_answers
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters
+from equipoise_server.datasets.source import Source
+from equipoise_server.mechanisms.interface import OnStep, Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import SESSION_MECHANISMS, mechanism, session_mechanism
 
@@ -34,7 +34,7 @@ class Job:
     """
 
     round_id: str
-    table: Path
+    source: Source
     schema: str
     setting: PublicParameters
     plan: Plan
@@ -45,14 +45,14 @@ class Job:
     told: Mapping[str, AnswerChain] = field(default_factory=dict)
 
 
-def compute_round(job: Job, progress: Progress) -> Outcome:
+def compute_round(job: Job, progress: OnStep) -> Outcome:
     """Compute a round's answers and synopsis: a pure function of the job and of the table it names.
 
     Raises as `load_data` does, and `DataLoss` for a session in which other answers were given.
     """
     progress("load", 0, 1)
     schema = Schema.from_json(job.schema)
-    data = load_data(job.table, schema, job.setting.records, job.data_digest)
+    data = load_data(job.source, schema, job.setting.records, job.data_digest)
     progress("load", 1, 1)
     seed = bound_seed(job.seed, job.audit_nonce, data.digest, job.setting, job.plan)
     if job.plan.mechanism in SESSION_MECHANISMS:
@@ -70,7 +70,7 @@ def compute_round(job: Job, progress: Progress) -> Outcome:
     return replace(outcome, answers={analyst: outcome.answers[analyst] for analyst in job.workloads})
 
 
-def _session(job: Job, schema: Schema, data: Counts, seed: bytes, progress: Progress) -> Outcome:
+def _session(job: Job, schema: Schema, data: Counts, seed: bytes, progress: OnStep) -> Outcome:
     asked = {analyst: compile_asked(workload, schema) for analyst, workload in job.workloads.items()}
     played = session_mechanism(job.plan.mechanism)
     outcome = play(played, job.setting, job.plan, data, asked, seed, progress)

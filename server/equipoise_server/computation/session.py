@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from equipoise.errors import DataLoss
 from equipoise.queries.schema import Schema
@@ -18,6 +17,7 @@ from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.session_workload import compile_statement
 from equipoise_server.computation.data import load_data
 from equipoise_server.computation.seed import bound_seed
+from equipoise_server.datasets.source import Source
 from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import Session
 from equipoise_server.mechanisms.registry import session_mechanism
@@ -31,7 +31,7 @@ class SessionJob:
     """
 
     session_id: str
-    table: Path
+    source: Source
     schema: str
     setting: PublicParameters
     plan: Plan
@@ -58,7 +58,7 @@ class AnswerChain:
 
 def start_session(job: SessionJob, schema: Schema) -> Session:
     """A session that has answered nothing. Raises as `load_data` does."""
-    data = load_data(job.table, schema, job.setting.records, job.data_digest)
+    data = load_data(job.source, schema, job.setting.records, job.data_digest)
     # No auditor adds to the seed of a session, which answers as soon as it is open.
     seed = bound_seed(job.seed, None, data.digest, job.setting, job.plan)
     return session_mechanism(job.plan.mechanism).start(job.setting, job.plan, data.counts, seed)

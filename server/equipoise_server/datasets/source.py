@@ -1,192 +1,85 @@
-"""Reads a table with DuckDB, as counts of equal rows.
+"""Where tables come from: what a source of data does, and all kinds of them.
 
-Nothing of the table's or the schema's text enters a SQL statement: columns are renamed by position, labels and
-edges go in as parameters. DuckDB may open this one file and no other, writes nothing to disk, and loads no
-extensions. Its own messages quote lines of the file, which are private, so callers get fixed texts instead.
+Rounds, sessions, replays and simulations hand a `Source` on and never the file that may be behind it. A new kind is
+a class that does what `Source` says, and a place in `KINDS`.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-
-import duckdb
-import numpy as np
-from numpy.typing import NDArray
+from typing import Protocol
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema import Schema
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.datasets.universe import BELOW, MISSING, UNKNOWN, build_histogram, check_universe
-
-CSV_SUFFIXES = (".csv", ".csv.gz")
-PARQUET_SUFFIXES = (".parquet", ".pq")
-NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
+from equipoise_server.datasets.files import CsvFile, ParquetFile
 
 
-@dataclass(frozen=True)
-class _Relation:
-    """A table function call whose columns are c0, c1, ..., its parameters, and the columns' own names and types."""
+class Source(Protocol):
+    """One table of the custodian's, where it lies. Nothing is read before it is asked for.
 
-    sql: str
-    parameters: tuple[str, ...]
-    names: tuple[str, ...]
-    types: tuple[str, ...]
-
-
-def load_counts(path: Path, schema: Schema) -> Counts:
-    """Reads a CSV or Parquet file (by suffix) as counts over the schema's universe.
-
-    Columns that the schema does not name are ignored. In CSV, empty fields and `NA` are missing. Categories are
-    compared as text, also those of integer columns; nothing is trimmed. Raises `InvalidArgument`: "table" where
-    the file cannot be read or rows are refused (with counts for each attribute), "schema" where the universe is too
-    large.
+    It is immutable, and it is sent to the processes that read it.
     """
-    check_universe(schema)
-    if not path.is_file():
-        raise InvalidArgument("table", "there is no such file")
-    path = path.resolve()
-    if set("*?[") & set(str(path)):
-        # DuckDB would take it for a pattern, and offers no way to say that it is none.
-        raise InvalidArgument("table", "has one of the characters * ? [ in its path")
-    try:
-        with _connect(path) as connection:
-            relation = _relation(connection, path)
-            codes, counts = _grouped(connection, relation, schema)
-    except (duckdb.Error, UnicodeDecodeError, csv.Error, OSError, EOFError) as error:
-        raise InvalidArgument("table", _unreadable(error)) from None
-    if not len(counts):
-        raise InvalidArgument("table", "has no records")
-    return DenseCounts(build_histogram(schema, codes, counts), schema.sizes)
+
+    def exists(self) -> bool:
+        """Whether there is anything to read."""
+        ...
+
+    def counts(self, schema: Schema) -> Counts:
+        """Read the table as counts over the schema's universe.
+
+        Raises `InvalidArgument`: "table" where the table cannot be read or rows are refused (with counts for each
+        attribute, never with values), "schema" where the universe is too large.
+        """
+        ...
+
+    def same_table(self, other: object) -> bool:
+        """Whether both hold the same bytes; False where the other is gone, or of a kind that cannot be compared.
+
+        Raises `Unavailable` where it cannot be told now.
+        """
+        ...
 
 
-def _connect(path: Path) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(
-        ":memory:",
-        config={
-            "temp_directory": "",
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "preserve_insertion_order": "false",
-        },
-    )
-    connection.execute("SET allowed_paths = ?", [[str(path)]])
-    connection.execute("SET enable_external_access = false")
-    # A worker has no terminal of its own: a bar would go to the standard output of the server.
-    connection.execute("SET enable_progress_bar = false")
-    connection.execute("SET lock_configuration = true")
-    return connection
+class Kind(Protocol):
+    """A kind of sources: the ends of the names by which it is recognised, and how one is made of a path."""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]: ...
+
+    def __call__(self, path: Path) -> Source: ...
 
 
-def _relation(connection: duckdb.DuckDBPyConnection, path: Path) -> _Relation:
-    if path.name.lower().endswith(CSV_SUFFIXES):
-        return _csv(path)
-    if path.name.lower().endswith(PARQUET_SUFFIXES):
-        return _parquet(connection, path)
-    suffixes = ", ".join((*CSV_SUFFIXES, *PARQUET_SUFFIXES))
-    raise InvalidArgument("table", f"must be a file that ends in one of {suffixes}")
+KINDS: tuple[Kind, ...] = (CsvFile, ParquetFile)
 
 
-def _csv(path: Path) -> _Relation:
-    opened = gzip.open if path.name.lower().endswith(".gz") else open
-    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        names = next(csv.reader(file, strict=True), [])
-    if not names:
-        raise InvalidArgument("table", "has no header line")
-    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
-    # Without detection nothing depends on what the first lines happen to look like.
-    sql = (
-        f"read_csv(?, columns = {{{columns}}}, auto_detect = false, header = true, delim = ',', quote = '\"', "
-        "escape = '\"', nullstr = ['', 'NA'], hive_partitioning = false)"
-    )
-    return _Relation(sql, (str(path),), tuple(names), ("VARCHAR",) * len(names))
+def source_at(path: Path, field: str = "table") -> Source:
+    """The source at a path, of the kind that its name tells.
 
+    Args:
+        path: Where the source lies, or may lie: it need not exist.
+        field: What the caller calls the source.
 
-def _parquet(connection: duckdb.DuckDBPyConnection, path: Path) -> _Relation:
-    source = "read_parquet(?, hive_partitioning = false)"
-    described = connection.execute(f"DESCRIBE SELECT * FROM {source}", [str(path)]).fetchall()
-    elements = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [str(path)]).fetchall()
-    names = _top_level([(str(name), int(children or 0)) for name, children in elements])
-    columns = ", ".join(f"c{i}" for i in range(len(described)))
-    return _Relation(f"{source} AS t({columns})", (str(path),), names, tuple(str(row[1]) for row in described))
-
-
-def _top_level(elements: Sequence[tuple[str, int]]) -> tuple[str, ...]:
-    """The columns' names as the file has them, from its tree of elements in depth-first order.
-
-    DuckDB's own list renames a column that another one equals but for its case.
+    Raises:
+        InvalidArgument: The name tells no kind.
     """
-    names = []
-    pending = [elements[0][1]]
-    for name, children in elements[1:]:
-        if len(pending) == 1:
-            names.append(name)
-        pending[-1] -= 1
-        if children:
-            pending.append(children)
-        while len(pending) > 1 and not pending[-1]:
-            pending.pop()
-    return tuple(names)
+    for kind in KINDS:
+        if path.name.lower().endswith(kind.suffixes):
+            return kind(path)
+    suffixes = ", ".join(suffix for kind in KINDS for suffix in kind.suffixes)
+    raise InvalidArgument(field, f"must be a file that ends in one of {suffixes}")
 
 
-def _grouped(
-    connection: duckdb.DuckDBPyConnection, relation: _Relation, schema: Schema
-) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """The codes of each attribute in each group of equal rows, and the number of rows of each group."""
-    inner, joins, outer = [], [], []
-    for axis, attribute in enumerate(schema.attributes):
-        column = _column(relation, attribute)
-        if attribute.edges:
-            numeric = NUMERIC.fullmatch(relation.types[column])
-            text = f"c{column}" if numeric else f"CAST(c{column} AS VARCHAR)"
-            inner.append(f"c{column} IS NULL AS null{axis}, TRY_CAST({text} AS DOUBLE) AS v{axis}")
-            _create_map(connection, axis, "DOUBLE", attribute.edges)
-            joins.append(f"ASOF LEFT JOIN map{axis} ON v{axis} >= map{axis}.key")
-            outer.append(
-                f"CASE WHEN null{axis} OR isnan(v{axis}) THEN {MISSING} WHEN v{axis} IS NULL THEN {UNKNOWN} "
-                f"ELSE coalesce(map{axis}.code, {BELOW}) END AS code{axis}"
-            )
-        else:
-            inner.append(f"CAST(c{column} AS VARCHAR) AS v{axis}")
-            _create_map(connection, axis, "VARCHAR", attribute.categories)
-            joins.append(f"LEFT JOIN map{axis} ON v{axis} = map{axis}.key")
-            outer.append(
-                f"CASE WHEN v{axis} IS NULL THEN {MISSING} "
-                f"ELSE coalesce(map{axis}.code, {UNKNOWN}) END AS code{axis}"
-            )
-    rows = f"SELECT {', '.join(inner)} FROM {relation.sql}"
-    groups = connection.execute(
-        f"SELECT {', '.join(outer)}, count(*) AS rows FROM ({rows}) {' '.join(joins)} GROUP BY ALL",
-        list(relation.parameters),
-    ).fetchnumpy()
-    columns = [np.asarray(groups[f"code{axis}"], dtype=np.int64) for axis in range(len(schema.attributes))]
-    return columns, np.asarray(groups["rows"], dtype=np.int64)
+def source_in(directory: Path, name: str) -> Source:
+    """The source called `name` in a data directory.
 
-
-def _create_map(
-    connection: duckdb.DuckDBPyConnection, axis: int, kind: str, keys: Sequence[str] | Sequence[float]
-) -> None:
-    """A table from labels or edges to their positions."""
-    connection.execute(f"CREATE TEMP TABLE map{axis} (key {kind}, code BIGINT)")
-    connection.execute(
-        f"INSERT INTO map{axis} SELECT unnest(?::{kind}[]), unnest(range(?))", [list(keys), len(keys)]
-    )
-
-
-def _column(relation: _Relation, attribute: Attribute) -> int:
-    found = [i for i, name in enumerate(relation.names) if name == attribute.name]
-    if len(found) != 1:
-        problem = "no column" if not found else f"{len(found)} columns"
-        raise InvalidArgument("table", f"has {problem} named {attribute.name!r}")
-    return found[0]
-
-
-def _unreadable(error: Exception) -> str:
-    line = re.search(r"CSV Error on Line: (\d+)", str(error))
-    where = f" at line {int(line[1]):,}" if line else ""
-    return f"cannot be read{where}: it is damaged, or not the kind of file that its name says, in UTF-8"
+    Raises:
+        InvalidArgument: It lies outside of the directory, is absent, or its name tells no kind.
+    """
+    path = (directory / name).resolve()
+    if not name or not path.is_relative_to(directory.resolve()):
+        raise InvalidArgument("source", "must be a file inside the server's data directory")
+    source = source_at(path, "source")
+    if not source.exists():
+        raise InvalidArgument("source", "there is no such file in the server's data directory")
+    return source

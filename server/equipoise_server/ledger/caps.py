@@ -80,11 +80,19 @@ def at_order(field: str, cap: Cap, order: float = 0) -> Cap:
     """
     if order and not ORDERS[0] <= order <= ORDERS[-1]:
         raise InvalidArgument(field, f"must lie between {ORDERS[0]} and {ORDERS[-1]:.0f}")
-    counted = Cap(cap.epsilon, cap.delta, order or usual_order(cap))
-    if limits(counted).divergence < MIN_ROOM * cap.epsilon * RHO_UNIT:
-        tried = f"order {order:g}" if order else "any order"
-        raise InvalidArgument(field, f"converting at {tried} takes all of the cap")
-    return counted
+    counting = Cap(cap.epsilon, cap.delta, order or usual_order(cap))
+    if _leaves_room(counting):
+        return counting
+    usual = usual_order(cap)
+    if _leaves_room(Cap(cap.epsilon, cap.delta, usual)):
+        advice = f"the usual order for this cap is {usual:g}, which 0 stands for"
+        raise InvalidArgument(field, f"converting at order {order:g} takes all of the cap; {advice}")
+    raise InvalidArgument(field, "converting at any order takes all of the cap, which is too small")
+
+
+def _leaves_room(cap: Cap) -> bool:
+    """Whether an order's conversion leaves some of the cap's epsilon for divergences."""
+    return limits(cap).divergence >= MIN_ROOM * cap.epsilon * RHO_UNIT
 
 
 def usual_order(cap: Cap) -> float:

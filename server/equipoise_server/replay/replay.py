@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -24,7 +23,8 @@ from equipoise.records.public_facts import PLAN, SHARE, TERMS
 from equipoise.records.record import CELL_BYTES, synopsis_digest, workload_commitment
 from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.computation.streams import stream_parts
-from equipoise_server.mechanisms.interface import Outcome, Progress
+from equipoise_server.datasets.source import Source
+from equipoise_server.mechanisms.interface import OnStep, Outcome
 from equipoise_server.replay.answers import Ways, tolerance_of
 from equipoise_server.replay.differences import Difference, Differs, same
 from equipoise_server.replay.session import check_live_answers, check_slots
@@ -64,14 +64,14 @@ class Replayed:
 class Replay:
     """A round to be replayed, with what is not in the store.
 
-    `seed_of` gives the seed that opens the round's commitment, or raises `VerificationFailed`; `table_of` the file
-    of the dataset.
+    `seed_of` gives the seed that opens the round's commitment, or raises `VerificationFailed`; `source_of` the
+    table of the dataset.
     """
 
     stored: StoredRound
     seed_of: Callable[[bytes], bytes]
-    table_of: Callable[[DatasetRecord], Path]
-    progress: Progress
+    source_of: Callable[[DatasetRecord], Source]
+    progress: OnStep
     messages: Counter[str] = field(default_factory=Counter)  # that were compared, by analyst
 
     def run(self) -> Replayed:
@@ -210,7 +210,7 @@ class Replay:
         """What the round's worker was given."""
         return Job(
             round_id=self.stored.id,
-            table=self.table_of(self.stored.dataset),
+            source=self.source_of(self.stored.dataset),
             schema=self.stored.dataset.schema.to_json(),
             setting=self.stored.setting,
             plan=self.stored.round.plan,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from equipoise.model.times import to_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.records.public_facts import BUDGET
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import Source, source_in
 from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.accounts import data_account, lost_orders, open_account
 from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap
@@ -112,12 +111,12 @@ class Datasets:
             _counted_cap("data", data_cap, counting.data_order),
             _counted_cap("analyst", analyst_cap, counting.analyst_order),
         )
-        path = self.table(source)
-        counts = load_counts(path, schema)
+        found = self.source(source)
+        counts = found.counts(schema)
         if counts.records == 0:
             raise InvalidArgument("table", "has no records")
         digest = data_digest(counts)
-        table = NewTable(path, digest, self.directory)
+        table = NewTable(found, digest, self.directory)
         # Files are compared before it is this request's turn to write.
         with self.operations.store.read() as connection:
             table.datasets(connection)
@@ -155,15 +154,9 @@ class Datasets:
             found = [dataset_record(row) for row in connection.execute(query.limit(limit + 1))]
         return cut_page(found, limit, lambda record: record.name)
 
-    def table(self, source: str) -> Path:
-        """The file of a source. Raises `InvalidArgument` if it lies outside the data directory or is absent."""
-        path = (self.directory / source).resolve()
-        if not source or not path.is_relative_to(self.directory.resolve()):
-            raise InvalidArgument("source", "must be a file inside the server's data directory")
-        # Unlike Path.is_file, this is also false for names longer than any file's.
-        if not os.path.isfile(path):
-            raise InvalidArgument("source", "there is no such file in the server's data directory")
-        return path
+    def source(self, name: str) -> Source:
+        """The source of a dataset. Raises `InvalidArgument` if it lies outside the data directory or is absent."""
+        return source_in(self.directory, name)
 
 
 def _insert(

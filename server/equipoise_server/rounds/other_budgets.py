@@ -8,13 +8,13 @@ name alone, any table may be the lost one.
 
 from __future__ import annotations
 
-import filecmp
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlalchemy import Connection, select
 
-from equipoise.errors import InvalidArgument, Unavailable
+from equipoise.errors import InvalidArgument
+from equipoise_server.datasets.source import Source, source_at
 from equipoise_server.ledger.accounts import data_account, lost_data_accounts
 from equipoise_server.rounds.store.step_records import registered_digests
 from equipoise_server.storage.tables import datasets
@@ -27,9 +27,9 @@ JOURNALED = (
 
 @dataclass(frozen=True)
 class NewTable:
-    """A table to be registered. `digest` commits to its rows, `directory` has the files of all tables."""
+    """A table to be registered. `digest` commits to its rows, `directory` has the sources of all datasets."""
 
-    path: Path
+    source: Source
     digest: bytes
     directory: Path
     _compared: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
@@ -37,7 +37,7 @@ class NewTable:
     def datasets(self, connection: Connection) -> list[str]:
         """The datasets, also retired ones, that have this table, by their names. Raises `Unavailable`.
 
-        Files are compared once: when this is asked again, only those that were registered meanwhile.
+        Sources are compared once: when this is asked again, only those that were registered meanwhile.
         """
         query = select(datasets.c.name, datasets.c.source).order_by(datasets.c.name)
         digests = registered_digests(connection)
@@ -48,16 +48,9 @@ class NewTable:
         ]
 
     def _has_bytes_of(self, source: str) -> bool:
-        """Whether another dataset's file is this one, or has its bytes. One that is gone cannot be compared."""
+        """Whether another dataset's source is this one, or has its bytes. One that is gone cannot be compared."""
         if source not in self._compared:
-            other = self.directory / source
-            try:
-                same = other.is_file() and (
-                    self.path.samefile(other) or filecmp.cmp(self.path, other, shallow=False)
-                )
-            except OSError as error:
-                raise Unavailable(f"the tables of other datasets cannot be compared: {error.strerror}") from None
-            self._compared[source] = same
+            self._compared[source] = self.source.same_table(source_at(self.directory / source))
         return self._compared[source]
 
 

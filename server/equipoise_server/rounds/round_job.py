@@ -28,7 +28,7 @@ def read_job(connection: Connection, context: Context, round_id: str) -> Job | N
     dataset = read_dataset(connection, record.terms.dataset)
     return Job(
         round_id=round_id,
-        table=context.tables.table(dataset.source),
+        source=context.tables.source(dataset.source),
         schema=dataset.schema.to_json(),
         setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema.sizes),
         plan=record.plan,

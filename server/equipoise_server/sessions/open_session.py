@@ -61,13 +61,13 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
             dataset = read_dataset(connection, record.terms.dataset)
             seed = read_seed(connection, record, context.storage_key)
             digest = registered_digest(connection, dataset.name)
-        table = context.tables.table(dataset.source)
+        source = context.tables.source(dataset.source)
     except InvalidArgument as error:
         log.error("session_not_started", session_id=record.id, problem=error.message)
         raise Unavailable(NOT_NOW) from None
     job = SessionJob(
         session_id=record.id,
-        table=table,
+        source=source,
         schema=dataset.schema.to_json(),
         setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema.sizes),
         plan=record.plan,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from equipoise.errors import TooFast, Unavailable
-from equipoise_server.admin.state_directory import create_state
+from equipoise_server.admin.new_state import create_state
 
 SECONDS = 240
 KILLED = -9

@@ -25,6 +25,7 @@ from equipoise_server.admin.ledger_repair import verify
 from equipoise_server.admin.state_directory import Deployment, open_deployment
 from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.datasets.source import source_at
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import all_accounts
 from equipoise_server.ledger.caps import Composition, fits
@@ -177,7 +178,7 @@ def _job(deployment: Deployment, connection: Connection, row: Row[tuple[object, 
     assert row.sealed_seed == b""
     return Job(
         round_id=row.id,
-        table=deployment.state / "data" / dataset.source,
+        source=source_at(deployment.state / "data" / dataset.source),
         schema=dataset.schema.to_json(),
         setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema.sizes),
         plan=record.plan,

@@ -35,7 +35,7 @@ from equipoise.wire.datasets import dataset_from_message
 from equipoise.wire.identities import caller_from_message
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.submissions import receipt_from_message
-from equipoise_server.config import CONFIG_FILE, load_config, make_config, render
+from equipoise_server.config_file import CONFIG_FILE, load_config, make_config, render
 from equipoise_server.identity.authority import Authority, certificate_to_pem, key_to_pem, new_key
 from equipoise_server.identity.enrolment import requested_key
 
@@ -216,7 +216,7 @@ def test_what_a_server_sends_is_understood_or_lost(received: tuple[int, bytes]) 
 
 
 OPENED = '{"composition": "sum", "cap": {"epsilon": 1.0, "delta": 1e-06}, "order": 9.0}'
-CHARGED = '{"events": [{"event": "ZCDpEvent", "name": "a", "rho": "1/100", "times": 4}], "mechanism": "gaussian"}'
+CHARGED = '{"events":[{"event":"ZCDpEvent","name":"a","rho":"1/100","times":4}],"mechanism":"gaussian"}'
 CHARGE = Cost(divergence=360_000_000_000)
 
 

@@ -19,7 +19,7 @@ from harness.soak.soaking import ALLOWED, LIVES, Life, RestartedServer, Soak
 
 from equipoise_lab.demo.process import free_address
 from equipoise_server.admin.checks import check_state
-from equipoise_server.admin.state_directory import create_state
+from equipoise_server.admin.new_state import create_state
 
 
 @pytest.mark.full  # seconds show no growth

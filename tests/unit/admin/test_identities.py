@@ -11,7 +11,7 @@ from equipoise.errors import DataLoss
 from equipoise.model.identities import Role
 from equipoise.profile.enrolment import begin
 from equipoise_server.admin.identities import add_identity, list_identities, renew_identity, revoke_identity
-from equipoise_server.admin.state_directory import create_state
+from equipoise_server.admin.new_state import create_state
 
 
 def test_no_command_makes_up_for_a_revocation_that_a_restored_copy_does_not_have(

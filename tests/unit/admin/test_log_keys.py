@@ -22,7 +22,8 @@ from equipoise.records.signed_notes import VerifierKey, open_checkpoint
 from equipoise_server.admin.checks import check_state
 from equipoise_server.admin.ledger_repair import verify, write_off_state
 from equipoise_server.admin.log_keys import add_auditor_key, add_log_key, export_log, list_keys, retire_key
-from equipoise_server.admin.state_directory import create_state, open_deployment
+from equipoise_server.admin.new_state import create_state
+from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.cli import main
 from equipoise_server.storage.crash_points import CrashPoint, told
 from equipoise_server.storage.tree_heads import TreeHead, root_at
@@ -30,6 +31,8 @@ from equipoise_server.transparency import log
 from equipoise_server.transparency.keys import Purpose, in_force
 from equipoise_server.transparency.record_writer import record
 from equipoise_server.transparency.sequencing import Sequencer
+
+pytestmark = pytest.mark.slow
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

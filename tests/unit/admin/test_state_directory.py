@@ -16,7 +16,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.identities import Role
 from equipoise.profile.profile import LOG_KEYS, SEED_KEY, read_log_keys
 from equipoise_server.admin.identities import renew_server_certificate
-from equipoise_server.admin.state_directory import create_state, open_deployment
+from equipoise_server.admin.new_state import create_state
+from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.identity.authority import Authority, certificate_to_pem, server_names
 from equipoise_server.identity.names import certified_name
 from equipoise_server.storage.tables import records

@@ -17,7 +17,8 @@ from harness.small_custodian import DEPLOYMENT, Custodian
 
 from equipoise.clients import connection as connection_module
 from equipoise.clients.analyst import PIECE_BYTES, Client
-from equipoise.clients.connection import ATTEMPTS, Connection
+from equipoise.clients.connection import Connection
+from equipoise.clients.conversation import ATTEMPTS
 from equipoise.errors import (
     BY_REASON,
     DataLoss,
@@ -39,7 +40,7 @@ from equipoise.synopsis import write_csv
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.results import results_to_chunks
 from equipoise.wire.workloads import schema_to_message
-from equipoise_server.admin.state_directory import create_state
+from equipoise_server.admin.new_state import create_state
 
 ROUND = "r1"
 VALUES = np.arange(5000, dtype=np.int64)

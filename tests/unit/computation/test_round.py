@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.round_job import round_job
+from harness.round_job import TABLE, round_job
 
 from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.wire.results import chunk_from_bytes
@@ -62,13 +62,13 @@ def test_streams_are_sent_some_messages_at_a_time(job: Job) -> None:
     np.testing.assert_array_equal(np.concatenate([chunk.values for chunk in read]), columns["ann"].values)
 
 
-def test_another_number_of_records_is_refused(job: Job) -> None:
-    job.table.write_text("colour\n" + "red\n" * 99)
+def test_another_number_of_records_is_refused(job: Job, tmp_path: Path) -> None:
+    (tmp_path / TABLE).write_text("colour\n" + "red\n" * 99)
     with pytest.raises(DataLoss, match="99 records, but 100"):
         compute_round(job, lambda *_: None)
 
 
-def test_records_that_the_schema_refuses_stop_the_run(job: Job) -> None:
-    job.table.write_text("colour\n" + "red\n" * 99 + "blue\n")
+def test_records_that_the_schema_refuses_stop_the_run(job: Job, tmp_path: Path) -> None:
+    (tmp_path / TABLE).write_text("colour\n" + "red\n" * 99 + "blue\n")
     with pytest.raises(InvalidArgument, match="colour"):
         compute_round(job, lambda *_: None)

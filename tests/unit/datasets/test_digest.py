@@ -12,7 +12,7 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise_server.datasets import dense_counts
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.digest import data_digest
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import source_at
 
 SCHEMA = Schema((Attribute("x", ("a", "b", "c")),))
 
@@ -42,6 +42,6 @@ def test_the_order_of_the_rows_does_not_matter_but_one_changed_row_does(tmp_path
     for name, rows in tables.items():
         path = tmp_path / f"{name}.csv"
         path.write_text("\n".join(["x", *rows.split()]) + "\n")
-        digests[name] = data_digest(load_counts(path, SCHEMA))
+        digests[name] = data_digest(source_at(path).counts(SCHEMA))
     assert digests["one"] == digests["turned"]
     assert digests["one"] != digests["changed"]

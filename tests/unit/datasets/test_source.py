@@ -1,222 +1,86 @@
-"""Tables from CSV and Parquet: values as text, missing values, refusals, and hostile names."""
+"""Sources: which kind a path is, where it may lie, and that a new kind is a class and a place in a list."""
 
 from __future__ import annotations
 
-import gzip
-import json
-import math
+import pickle
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.schema import Attribute, Schema, bin_labels
-from equipoise_server.datasets.source import load_counts
+from equipoise.queries.schema import Attribute, Schema
+from equipoise_server.datasets import source
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.datasets.files import CsvFile, ParquetFile
+from equipoise_server.datasets.source import Source, source_at, source_in
 
-EDGES = (0.0, 0.1, 10.0)
-SCHEMA = Schema(
-    (
-        Attribute("code", ("1", "2", "01")),
-        Attribute("delay", (*bin_labels(EDGES), "none"), EDGES, missing="none", clamp=True),
-    )
-)
-
-
-def table(path: Path, text: str | bytes) -> Path:
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
-def labels(path: Path, name: str, *categories: str) -> list[int]:
-    """The counts of the categories of one column, with a last one for missing values."""
-    schema = Schema((Attribute(name, (*categories, "none"), missing="none"),))
-    return [int(count) for count in load_counts(path, schema).dense()]
-
-
-def test_a_csv_file_becomes_a_histogram(tmp_path: Path) -> None:
-    rows = "ignored,delay,code\nx,0,1\nx,0.1,1\nx,,2\nx,NA,2\nx,-7,01\nx,1e9,01\nx,0.0999,01\n"
-    data = load_counts(table(tmp_path / "t.csv", rows), SCHEMA)
-    assert data.records == 7
-    assert data.dense().reshape(SCHEMA.sizes).tolist() == [[1, 1, 0], [0, 0, 2], [2, 1, 0]]
-    assert data.dense().dtype == np.int64
-
-
-def test_a_parquet_file_becomes_the_same_histogram(tmp_path: Path) -> None:
-    columns = {
-        "delay": pa.array([0.0, 0.1, None, math.nan, -7.0, 1e9, 0.0999]),
-        "code": ["1", "1", "2", "2", "01", "01", "01"],
-    }
-    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
-    data = load_counts(tmp_path / "t.parquet", SCHEMA)
-    assert data.dense().reshape(SCHEMA.sizes).tolist() == [[1, 1, 0], [0, 0, 2], [2, 1, 0]]
-
-
-def test_csv_values_are_compared_as_text(tmp_path: Path) -> None:
-    path = table(tmp_path / "t.csv", 'a\n1\n01\n1.0\n 1\ntrue\n"1"\n2020-01-01\n')
-    assert labels(path, "a", "1", "01", "1.0", " 1", "true", "2020-01-01") == [2, 1, 1, 1, 1, 1, 0]
-
-
-def test_parquet_values_are_compared_as_text(tmp_path: Path) -> None:
-    pq.write_table(
-        pa.table({"a": pa.array([1, 2, None, 2], pa.int8()), "b": [True, False, True, True]}), tmp_path / "t.pq"
-    )
-    assert labels(tmp_path / "t.pq", "a", "1", "2") == [1, 2, 1]
-    assert labels(tmp_path / "t.pq", "b", "true", "false") == [3, 1, 0]
-
-
-def test_na_is_missing_in_csv_only(tmp_path: Path) -> None:
-    assert labels(table(tmp_path / "t.csv", 'a,b\nNA,x\n,x\n"",x\nNAN,x\n'), "a", "NAN") == [1, 3]
-    pq.write_table(pa.table({"a": ["NA", None, "NAN"]}), tmp_path / "t.parquet")
-    assert labels(tmp_path / "t.parquet", "a", "NA", "NAN") == [1, 1, 1]
-
-
-@pytest.mark.parametrize("kind", ["int64", "uint8", "float32", "double", "string", "decimal"])
-def test_bins_hold_numbers_of_every_type(tmp_path: Path, kind: str) -> None:
-    types = {"string": pa.string(), "decimal": pa.decimal128(30, 2)}
-    values = ["1", "5", "9"] if kind == "string" else [1, 5, 9]
-    pq.write_table(pa.table({"a": pa.array(values).cast(types.get(kind, kind))}), tmp_path / "t.parquet")
-    edges = (1.0, 5.0, 10.0)
-    schema = Schema((Attribute("a", bin_labels(edges), edges),))
-    assert load_counts(tmp_path / "t.parquet", schema).dense().tolist() == [1, 2]
-
-
-def test_what_is_no_number_is_refused_in_bins(tmp_path: Path) -> None:
-    path = table(tmp_path / "t.csv", "a\n1\none\ninf\n\n9\n")
-    schema = Schema((Attribute("a", ("[0, 9)",), (0.0, 9.0)),))
-    with pytest.raises(InvalidArgument) as caught:
-        load_counts(path, schema)
-    assert caught.value.problem == "attribute a: 1 null, 1 not a number, 2 out of range"
-    dates = pa.table({"a": pa.array([1, 2], pa.date32())})
-    pq.write_table(dates, tmp_path / "t.parquet")
-    with pytest.raises(InvalidArgument, match="2 not numbers"):
-        load_counts(tmp_path / "t.parquet", schema)
-
-
-HOSTILE = [
-    'a"; DROP TABLE map0; --',
-    "a' OR 1=1",
-    "c1",
-    "map0.key",
-    "*",
-    "?",
-    "$1",
-    "{x}",
-    "é\u4e2d",
-    "a,b",
-    "sum(1)",
-]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_names_and_labels_are_never_sql(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f'it\'s "{{one}}"; --{suffix}'
-    if suffix == ".csv":
-        quoted = ",".join(json.dumps(name, ensure_ascii=False).replace('\\"', '""') for name in HOSTILE)
-        table(path, f"{quoted}\n{quoted}\n")
-    else:
-        pq.write_table(pa.table({name: [name] for name in HOSTILE}), path)
-    schema = Schema(tuple(Attribute(name, ("other", name)) for name in HOSTILE))
-    histogram = load_counts(path, schema).dense()
-    assert histogram.sum() == histogram[-1] == 1
-
-
-def test_names_differ_by_case(tmp_path: Path) -> None:
-    assert labels(table(tmp_path / "t.csv", "a,A\nx,y\n"), "A", "x", "y") == [0, 1, 0]
-    pq.write_table(pa.table({"a": ["x"], "A": ["y"]}), tmp_path / "t.parquet")
-    assert labels(tmp_path / "t.parquet", "A", "x", "y") == [0, 1, 0]
-    with pytest.raises(InvalidArgument, match="no column named 'B'"):
-        labels(table(tmp_path / "t.csv", "a,b\nx,y\n"), "B", "x")
-
-
-def test_names_inside_nested_columns_do_not_count(tmp_path: Path) -> None:
-    nested = pa.array([{"a": "inner", "b": ["q"]}])
-    pq.write_table(pa.table({"s": nested, "a": ["outer"], "l": [["a"]], "z": ["end"]}), tmp_path / "t.parquet")
-    assert labels(tmp_path / "t.parquet", "a", "inner", "outer") == [0, 1, 0]
-    assert labels(tmp_path / "t.parquet", "z", "end") == [1, 0]
-
-
-def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match="2 columns named 'a'"):
-        labels(table(tmp_path / "t.csv", "a,a\nx,y\n"), "a", "x")
-    twice = pa.Table.from_arrays([pa.array(["x"]), pa.array(["y"])], names=["a", "a"])
-    pq.write_table(twice, tmp_path / "t.parquet")
-    with pytest.raises(InvalidArgument, match="2 columns named 'a'"):
-        labels(tmp_path / "t.parquet", "a", "x")
-
-
-def test_forms_of_csv(tmp_path: Path) -> None:
-    rows = '\ufeffa,b\r\n"x, ""y""",1\r\n"two\r\nlines",2\r\n#no comment,3'
-    path = table(tmp_path / "t.csv", rows)
-    schema = Schema(
-        (Attribute("b", ("1", "2", "3")), Attribute("a", ('x, "y"', "#no comment"), unknown="#no comment"))
-    )
-    assert load_counts(path, schema).dense().tolist() == [1, 0, 0, 1, 0, 1]
-    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
-    assert labels(tmp_path / "t.csv.gz", "b", "1", "2", "3") == [1, 1, 1, 0]
-
-
-def test_hive_folders_add_no_columns(tmp_path: Path) -> None:
-    folder = tmp_path / "day=monday"
-    folder.mkdir()
-    for path in (table(folder / "t.csv", "a\nx\n"), folder / "t.parquet"):
-        if path.suffix == ".parquet":
-            pq.write_table(pa.table({"a": ["x"]}), path)
-        with pytest.raises(InvalidArgument, match="no column named 'day'"):
-            labels(path, "day", "monday")
-
-
-SECRET = "Mallory"
+SCHEMA = Schema((Attribute("a", ("x", "y")),))
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\n\na\n1\n",
-        b"a,b\nMallory\n",
-        b"a,b\nMallory,2,3\n",
-        b'a,b\n"Mallory,2\n',
-        b"a,b\nMallory,caf\xe9\n",
-        b"caf\xe9,a\nMallory,1\n",
-        b"a,b\n",
-        b"a,b",
-        b"a\n" + b"Mallory" * 1_000_000,
-    ],
+    ("name", "kind"), [("t.csv", CsvFile), ("T.CSV.GZ", CsvFile), ("t.parquet", ParquetFile), ("t.pq", ParquetFile)]
 )
-def test_unreadable_files_are_refused_without_quoting_them(tmp_path: Path, content: bytes) -> None:
-    for name in ("t.csv", "t.parquet"):
-        with pytest.raises(InvalidArgument) as caught:
-            labels(table(tmp_path / name, content), "a", "x")
-        assert caught.value.field == "table"
-        assert SECRET not in str(caught.value)
-        assert caught.value.__cause__ is None
+def test_the_name_tells_the_kind(name: str, kind: type) -> None:
+    assert source_at(Path(name)) == kind(Path(name))
 
 
-def test_the_line_of_a_mistake_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match="at line 3"):
-        labels(table(tmp_path / "t.csv", "a,b\nx,1\nx,1,1\n"), "a", "x")
+@pytest.mark.parametrize("name", ["t", "t.txt", "csv", "t.csv.zip", ".."])
+def test_a_name_of_no_kind_is_refused_with_those_that_there_are(name: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"table: must be a file that ends in one of .csv, .csv.gz, .parquet"):
+        source_at(Path(name))
 
 
-@pytest.mark.parametrize(
-    "name", ["gone.csv", "folder.csv", "t.txt", "t*.csv", "t[1].csv", "t?.parquet", "nul\0.csv"]
-)
-def test_other_paths_are_refused(tmp_path: Path, name: str) -> None:
-    (tmp_path / "folder.csv").mkdir()
-    if name.startswith("t"):
-        table(tmp_path / name, "a\nx\n")
-    with pytest.raises(InvalidArgument, match="table"):
-        labels(tmp_path / name, "a", "x")
+def test_a_source_lies_in_the_data_directory(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    (data / "folder.csv").mkdir(parents=True)
+    for path in (data / "t.csv", tmp_path / "outside.csv"):
+        path.write_text("a\nx\n")
+    (data / "link.csv").symlink_to(tmp_path / "outside.csv")
+    assert source_in(data, "t.csv").counts(SCHEMA).dense().tolist() == [1, 0]
+    for name in ("", "../outside.csv", str(tmp_path / "outside.csv"), "link.csv"):
+        with pytest.raises(InvalidArgument, match="source: must be a file inside"):
+            source_in(data, name)
+    for name in ("nowhere.csv", "folder.csv", "n" * 5000 + ".csv"):
+        with pytest.raises(InvalidArgument, match="source: there is no such file"):
+            source_in(data, name)
 
 
-def test_urls_are_no_paths() -> None:
-    with pytest.raises(InvalidArgument, match="no such file"):
-        labels(Path("https://example.org/t.csv"), "a", "x")
+def test_the_same_table_is_the_same_file_or_has_the_same_bytes(tmp_path: Path) -> None:
+    for name, text in (("one.csv", "a\nx\n"), ("copy.csv", "a\nx\n"), ("other.csv", "a\ny\n")):
+        (tmp_path / name).write_text(text)
+    one, copy, other, gone = (source_at(tmp_path / f"{name}.csv") for name in ("one", "copy", "other", "gone"))
+    assert one.same_table(one)
+    assert one.same_table(copy)
+    assert not one.same_table(other)
+    assert not one.same_table(gone)
 
 
-def test_the_universe_is_checked_before_the_file_is_read() -> None:
-    digits = tuple(map(str, range(1000)))
-    with pytest.raises(InvalidArgument, match="schema: has a universe of 1,000,000,000 records"):
-        load_counts(Path("nowhere.csv"), Schema(tuple(Attribute(name, digits) for name in "abc")))
+def test_sources_travel_to_worker_processes(tmp_path: Path) -> None:
+    assert pickle.loads(pickle.dumps(source_at(tmp_path / "t.csv"))) == source_at(tmp_path / "t.csv")
+
+
+@dataclass(frozen=True)
+class Ones:
+    """A table of as many records of each kind as its name has letters."""
+
+    path: Path
+    suffixes = (".ones",)
+
+    def exists(self) -> bool:
+        return True
+
+    def counts(self, schema: Schema) -> Counts:
+        return DenseCounts(np.full(schema.universe_size, len(self.path.stem)), schema.sizes)
+
+    def same_table(self, other: object) -> bool:
+        return self == other
+
+
+def test_a_new_kind_is_a_class_and_a_place_in_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "KINDS", (*source.KINDS, Ones))
+    found: Source = source_in(tmp_path, "four.ones")
+    assert found.counts(SCHEMA).dense().tolist() == [4, 4]
+    assert not source_at(tmp_path / "t.csv").same_table(found)

@@ -28,6 +28,8 @@ from equipoise.auditing.ledger_export import exported
 from equipoise.model.accounts import JournalEntry
 from equipoise_server.ledger.caps import Cap, epsilon_under
 
+pytestmark = pytest.mark.slow
+
 MECHANISMS = Path(__file__).parents[3] / "docs" / "mechanisms" / "equilibrium.md"
 DELTA = 1e-6
 LOST = {"sum": Cost(delta=10**11, divergence=10**11), "worst": Cost(rho=10**10, epsilon=10**11, delta=10**11)}

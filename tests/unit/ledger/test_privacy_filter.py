@@ -50,6 +50,8 @@ from equipoise_server.ledger.accounts import account
 from equipoise_server.ledger.caps import Cap, Composition, at_order, limits
 from equipoise_server.storage.store import Store
 
+pytestmark = pytest.mark.slow
+
 DELTA = 1e-6
 HUGE = 100_000.0  # a Renyi order
 NAMES = ("data/t", "analyst/t/analyst/ann")

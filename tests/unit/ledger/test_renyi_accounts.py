@@ -194,6 +194,14 @@ def test_an_absurd_order_is_refused(order: float) -> None:
         at_order("data_order", Cap(1.0, 1e-6), order)
 
 
+@pytest.mark.parametrize(("cap", "usual"), [(Cap(3.0, 1e-11), 17), (Cap(1.0, 1e-6), 25), (Cap(10.0, 1e-6), 4)])
+def test_an_order_that_is_useless_for_the_cap_is_refused_with_the_usual_one(cap: Cap, usual: float) -> None:
+    told = rf"data_order: converting at order 2 takes .*; the usual order for this cap is {usual},"
+    with pytest.raises(InvalidArgument, match=told):
+        at_order("data_order", cap, 2)
+    assert at_order("data_order", cap, usual) == at_order("data_order", cap)
+
+
 def test_a_cap_too_small_for_any_order_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="data_order: converting at any order takes all of the cap"):
         at_order("data_order", checked_cap("cap", 1e-5, 1e-12), 0)

@@ -54,6 +54,8 @@ from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
+pytestmark = pytest.mark.slow
+
 ONE = 1 << GRID_BITS
 SCHEMA = Schema.from_json('{"a": 2, "b": 2}')
 HISTOGRAM = np.array([0, 400, 600, 0], dtype=np.int64)

@@ -85,7 +85,8 @@ def test_cells_too_noisy_to_be_summed_exactly_are_refused() -> None:
 
 def test_the_histogram_s_promise_knows_neither_how_many_ask_nor_what() -> None:
     """Its noise does not; a union bound over more queries grows with their logarithm."""
-    few, many = Histogram().plan(setting(TABLES[0])), Histogram().plan(setting(*TABLES * 100))
+    asking = [replace(share, analyst=f"analyst-{number}") for number, share in enumerate(TABLES * 100)]
+    few, many = Histogram().plan(setting(TABLES[0])), Histogram().plan(setting(*asking))
     noises = [HistogramParameters.from_json(plan.parameters).noise for plan in (few, many)]
     assert noises[0] == noises[1]
     assert many.error_bound < 1.5 * few.error_bound

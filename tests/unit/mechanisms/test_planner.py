@@ -33,6 +33,8 @@ from equipoise_server.mechanisms.planner import (
 )
 from equipoise_server.mechanisms.registry import MECHANISMS, mechanism
 
+pytestmark = pytest.mark.slow
+
 SIZES = (16, 7, 15, 5, 2, 2, 10)  # of a public census table
 RECORDS = 48_842
 PAID = Cost(rho=1)

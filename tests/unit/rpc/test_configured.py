@@ -10,7 +10,7 @@ import grpc
 import pytest
 from grpc import aio
 
-from equipoise_server.config import make_config
+from equipoise_server.config_file import make_config
 from equipoise_server.identity.policy import Rate
 from equipoise_server.rpc.configured import call_limits, options
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from harness.round_job import round_job
+from harness.round_job import TABLE, round_job
 
 from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.workers import round_worker as worker
@@ -76,8 +76,8 @@ def test_an_unexpected_error_is_told_without_its_text(job: Job) -> None:
     assert failed.problem == f"something unexpected happened: {failed.kind}"
 
 
-def test_counts_of_a_table_are_for_operators_and_not_for_the_log(job: Job) -> None:
-    job.table.write_text("colour\n" + "red\n" * 99)
+def test_counts_of_a_table_are_for_operators_and_not_for_the_log(job: Job, tmp_path: Path) -> None:
+    (tmp_path / TABLE).write_text("colour\n" + "red\n" * 99)
     (*_, failed) = told(job)
     assert isinstance(failed, Failed)
     assert failed.kind == "DataLoss"

@@ -52,11 +52,11 @@ class CompiledVariance(CompiledStatistic):
         first, highs, mixed, lows = (
             exact_sums(databases, databases.counts, each) for each in (places, high * high, high * low, low * low)
         )
-        found = []
+        variances = []
         for place, records in enumerate(databases.records.tolist()):
             second = (highs[place] << 2 * HALF_BITS) + (mixed[place] << HALF_BITS + 1) + lows[place]
-            found.append((records * second - first[place] ** 2) // (records**2 << GRID_BITS))
-        return np.array(found, dtype=np.int64)
+            variances.append((records * second - first[place] ** 2) // (records**2 << GRID_BITS))
+        return np.array(variances, dtype=np.int64)
 
 
 def _compile(variance: Variance, schema: Schema, path: str) -> CompiledVariance:

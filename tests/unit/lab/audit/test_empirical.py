@@ -25,6 +25,8 @@ from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
+pytestmark = pytest.mark.slow
+
 LEVEL = 1e-7
 SMALL = Instance("3x2", 40, 3, 1, "query", Budget(1.0, 0.01), Budget(4.0, 0.01), 0.1, {})
 

@@ -11,13 +11,13 @@ import pytest
 from equipoise.errors import InvalidArgument
 from equipoise_lab.demo import table
 from equipoise_lab.demo.table import RECORDS, SCHEMA, unpack_table
-from equipoise_server.datasets.source import load_counts
+from equipoise_server.datasets.source import source_at
 
 
 def test_every_flight_finds_its_cell(tmp_path: Path) -> None:
     path = tmp_path / "flights.csv"
     unpack_table(path)
-    data = load_counts(path, SCHEMA)
+    data = source_at(path).counts(SCHEMA)
     assert data.records == RECORDS
     by_delay = data.dense().reshape(SCHEMA.sizes).sum(axis=(0, 1, 2, 4))
     not_flown = SCHEMA.attribute("dep_delay").index("not flown")

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost
+from equipoise.model.accounts import counted_digits
 from equipoise_lab.planning.request import MAX_ANALYSTS, PlanRequest
 from equipoise_server.cli import main
+from equipoise_server.ledger.caps import Cap, at_order, fits, limits
 from equipoise_server.mechanisms.planner import compare
 from equipoise_server.mechanisms.registry import MECHANISMS
 
@@ -68,7 +71,9 @@ def test_json_holds_every_mechanism_and_the_choice_that_auto_makes(capsys: pytes
 
 def test_people_read_a_table_with_the_choice_marked(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, universe="72", eps_analyst="inf")
-    assert code == 0
+    # No server opens a round that leaves its analysts unprotected.
+    assert code == 1
+    assert "accepted     no: --eps-analyst: must be finite for a round, which protects its analysts" in out
     for part in (
         "alpha",
         "equilibrium",
@@ -115,9 +120,72 @@ def test_none_that_can_is_told_and_exits_with_1(capsys: pytest.CaptureFixture[st
     assert "no mechanism can serve" in out
 
 
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (
+            {"universe": "2^27"},
+            "--universe: no server registers a table with more than 67,108,864 possible records",
+        ),
+        ({"eps_analyst": "inf"}, "--eps-analyst: must be finite for a round, which protects its analysts"),
+        (
+            {"eps_analyst": "inf", "mechanism": "online_private", "eps_data": "4"},
+            "--eps-analyst: must be finite for a session by turns, which protects its analysts",
+        ),
+        ({"data_cap": "0.9/1e-6"}, "data: no budget left for this round: it exceeds the limit of divergence."),
+        (
+            {"analyst_cap": "0.9/1e-6", "mechanism": "equilibrium"},
+            "each analyst: no budget for this round: only the worst round counts",
+        ),
+    ],
+)
+def test_a_plan_that_no_server_accepts_is_shown_and_exits_with_1(
+    capsys: pytest.CaptureFixture[str], changes: dict[str, str], named: str
+) -> None:
+    """The comparison is whole, with its choice; what no server or no empty account would take is said besides."""
+    code, out, err = run(capsys, "--json", **changes)
+    assert code == 1
+    assert not err.strip()
+    found = json.loads(out.splitlines()[-1])
+    assert found["choice"]
+    assert found["refusal"].startswith(named)
+    code, out, _ = run(capsys, **changes)
+    assert code == 1
+    assert f"accepted     no: {named}" in out
+
+
+def test_a_plan_shows_what_it_counts_of_both_limits_and_how_often_it_fits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """So many rounds fit on an empty account, by the ledger's own rule, and not one more."""
+    given = {"mechanism": "gaussian", "data_cap": "3/1e-6", "analyst_cap": "2/1e-6/20", "unit": "analyst"}
+    found = planned(capsys, **given)
+    data, analyst = found["accounts"]
+    assert found["refusal"] is None
+    cap = at_order("cap", Cap(3.0, 1e-6))
+    limit = limits(cap)
+    assert (data["order"], analyst["order"]) == (cap.order, 20)
+    assert (data["max_divergence"], data["max_delta"]) == (limit.divergence / RHO_UNIT, 5e-7)
+    each = Cost(divergence=round(data["divergence"] * RHO_UNIT), delta=round(data["delta"] * DELTA_UNIT))
+    often = data["rounds"]
+    assert often > 1
+    for times, fitting in ((often, True), (often + 1, False)):
+        assert fits(Cost(divergence=times * each.divergence, delta=times * each.delta), cap, limit) is fitting
+    assert (analyst["divergence"], analyst["rounds"]) == (0, None)
+    code, out, _ = run(capsys, **given)
+    assert code == 0
+    assert f"counts on    data: divergence {counted_digits(data['divergence'])} of " in out
+    assert f"such rounds that fit: {often}" in out
+    assert "accepted     yes" in out
+
+
 @pytest.mark.full
 def test_the_largest_sizes_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
-    found = planned(capsys, universe="2^40", queries="10^9", analysts=str(MAX_ANALYSTS), records="10^6")
+    sizes = {"universe": "2^40", "queries": "10^9", "analysts": str(MAX_ANALYSTS), "records": "10^6"}
+    code, out, _ = run(capsys, "--json", **sizes)
+    found = json.loads(out.splitlines()[-1])
+    assert code == 1
+    assert "no server registers a table" in found["refusal"]
     assert found["queries"] == 10**9
     assert found["choice"] is not None
     for each in found["mechanisms"]:
@@ -174,6 +242,11 @@ def test_a_declared_support_lowers_what_histogram_promises(capsys: pytest.Captur
         ({"beta": "1"}, "--beta: must"),
         ({"beta": "nan"}, "--beta: must"),
         ({"mechanism": "oracle"}, "--mechanism: unknown"),
+        ({"data_cap": "3"}, "--data-cap: must be EPSILON/DELTA[/ORDER], such as 3/1e-11, not '3'"),
+        ({"data_cap": "nan/1e-6"}, "--data-cap: must be EPSILON/DELTA[/ORDER]"),
+        ({"data_cap": "3/2"}, "--data-cap.delta: must be above 0 and below 1"),
+        ({"data_cap": "3/1e-11/2"}, "--data-cap: converting at order 2 takes all of the cap; the usual order"),
+        ({"analyst_cap": "3/1e-6/9"}, "--analyst-cap: has an order, but only the worst round counts"),
     ],
 )
 def test_refusals_are_one_line_that_names_the_option(

@@ -30,6 +30,8 @@ from equipoise_server.mechanisms.equilibrium.options import OPTIONS
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome
 from equipoise_server.mechanisms.registry import mechanism
 
+pytestmark = pytest.mark.slow
+
 SIZES = {"a": 6, "b": 4, "c": 3}
 RECORDS = 5000
 

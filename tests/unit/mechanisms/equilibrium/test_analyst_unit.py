@@ -39,6 +39,8 @@ from equipoise_server.mechanisms.repair.analyst_repair_plan import uncertified_q
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, SYNOPSIS, UNCERTIFIED
 
+pytestmark = pytest.mark.slow
+
 
 def protected(analysts: int, predicates: int, epsilon: float, **options: object) -> Instance:
     """The instance with unit = analyst."""

@@ -25,6 +25,8 @@ from equipoise_server.mechanisms.equilibrium.options import OPTIONS
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 
+pytestmark = pytest.mark.slow
+
 NAN, INF = math.nan, math.inf
 EVERYBODY = attribute("a").isin([str(value) for value in range(8)])
 NOBODY = ~EVERYBODY

@@ -31,6 +31,8 @@ from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Synopsis, score
 
+pytestmark = pytest.mark.slow
+
 
 def run(case: Instance) -> Outcome:
     """One run with the fixed seed."""

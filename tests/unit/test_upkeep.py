@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from equipoise.errors import Unavailable
-from equipoise_server import app
+from equipoise_server import upkeep
 from equipoise_server.rounds.lifecycle import Lifecycle
 
 
@@ -30,8 +30,8 @@ class Failing:
 
 
 async def test_a_round_that_cannot_be_taken_over_does_not_end_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "TAKE_OVER_SECONDS", 0.01)
+    monkeypatch.setattr(upkeep, "TAKE_OVER_SECONDS", 0.01)
     stopping = asyncio.Event()
     rounds = Failing(stopping)
-    await asyncio.wait_for(app._taking_over(cast("Lifecycle", rounds), stopping), 30)
+    await asyncio.wait_for(upkeep.take_over(cast("Lifecycle", rounds), stopping), 30)
     assert rounds.looked >= 3

@@ -1,0 +1,114 @@
+"""Whether a server would accept a round that was planned, and what it would count on accounts of given caps."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from equipoise.accounting import Cost, charge_at, events_from_json
+from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import AccountCharge, Budget
+from equipoise_lab.options import MAX_SHOWN
+from equipoise_lab.planning.request import PlanRequest
+from equipoise_server.datasets.universe import MAX_UNIVERSE
+from equipoise_server.ledger.caps import (
+    Cap,
+    at_order,
+    checked_cap,
+    counted,
+    fits,
+    limits,
+    no_room_in_words,
+    pair_of,
+)
+from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.planner import Comparison
+
+_DECIMAL = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
+_CAP = re.compile(rf"(?P<epsilon>{_DECIMAL})/(?P<delta>{_DECIMAL})(?:/(?P<order>{_DECIMAL}))?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """What a chosen plan counts on accounts of the caps that were given, and how many such rounds fit on each.
+
+    `rounds`: beside each charge, None for any number. `refusal`: why no server would accept the round, or why an
+    account that nothing is spent of would not; empty where both would.
+    """
+
+    charges: tuple[AccountCharge, ...]
+    rounds: tuple[int | None, ...]
+    refusal: str
+
+
+def acceptance(request: PlanRequest, setting: PublicParameters, comparison: Comparison) -> Acceptance:
+    """What a server and its accounts would say to the chosen plan. Raises `InvalidArgument` naming an option."""
+    data_cap = None if request.data_cap is None else cap_of("--data-cap", request.data_cap, adds=True)
+    adds = request.unit == "analyst"
+    analyst_cap = None if request.analyst_cap is None else cap_of("--analyst-cap", request.analyst_cap, adds=adds)
+    plan = None if comparison.chosen is None else comparison.chosen.plan
+    if plan is None:
+        return Acceptance((), (), "no mechanism can serve this round")
+    asked = []
+    if data_cap is not None:
+        asked.append(("data", data_cap, _counts(plan.data_cost, plan.data_events, data_cap)))
+    if analyst_cap is not None and setting.protects_analysts:
+        cost = _counts(plan.charged_analyst_cost, plan.analyst_events, analyst_cap)
+        asked.append(("each analyst", analyst_cap, cost))
+    charges = tuple(_charge(*each) for each in asked)
+    refusals = [_refused(request, setting), *(each.refusal for each in charges)]
+    rounds = tuple(_rounds(cap, cost) for _, cap, cost in asked)
+    return Acceptance(charges, rounds, next((each for each in refusals if each), ""))
+
+
+def cap_of(option: str, text: str, *, adds: bool) -> Cap:
+    """The cap of a text such as 3/1e-11 or 3/1e-11/17, at an order where rounds add. Raises `InvalidArgument`."""
+    found = _CAP.fullmatch(text.strip())
+    if found is None:
+        raise InvalidArgument(option, f"must be EPSILON/DELTA[/ORDER], such as 3/1e-11, not {text[:MAX_SHOWN]!r}")
+    cap = checked_cap(option, float(found["epsilon"]), float(found["delta"]))
+    if adds:
+        return at_order(option, cap, float(found["order"] or 0))
+    if found["order"]:
+        raise InvalidArgument(option, "has an order, but only the worst round counts where the unit is query")
+    return cap
+
+
+def _refused(request: PlanRequest, setting: PublicParameters) -> str:
+    """Why no server would accept such a round, whatever its accounts hold."""
+    if setting.universe_size > MAX_UNIVERSE:
+        return f"--universe: no server registers a table with more than {MAX_UNIVERSE:,} possible records"
+    if not setting.protects_analysts and (request.session is None or request.session.slotted):
+        kind = "round" if request.session is None else "session by turns"
+        return f"--eps-analyst: must be finite for a {kind}, which protects its analysts"
+    return ""
+
+
+def _counts(cost: Cost, events: str, cap: Cap) -> Cost:
+    """What a charge counts on an account of this cap."""
+    return cost if cap.order is None else charge_at(events_from_json(events), cap.order)
+
+
+def _charge(account: str, cap: Cap, cost: Cost) -> AccountCharge:
+    refusal = "" if fits(cost, cap, limits(cap)) else f"{account}: {no_room_in_words(cap, Cost(), cost)}"
+    counts = counted(cap, cost)
+    return AccountCharge(
+        account,
+        Budget(cap.epsilon, cap.delta),
+        pair_of(cap, cost),
+        refusal,
+        order=counts.order,
+        divergence=counts.divergence,
+        max_divergence=counts.max_divergence,
+        delta=counts.delta,
+        max_delta=counts.max_delta,
+    )
+
+
+def _rounds(cap: Cap, cost: Cost) -> int | None:
+    """How many such rounds fit on an account of which nothing is spent; None for any number."""
+    limit = limits(cap)
+    if cap.order is None:
+        return None if fits(cost, cap, limit) else 0
+    amounts = (limit.divergence, cost.divergence), (limit.delta, cost.delta)
+    return min((most // each for most, each in amounts if each), default=None)

@@ -1,0 +1,119 @@
+"""Counts the equal rows of a table with DuckDB.
+
+Nothing of the table's or the schema's text enters a SQL statement: columns are renamed by position, labels and
+edges go in as parameters. DuckDB may open this one file and no other, writes nothing to disk, and loads no
+extensions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.schema import Attribute, Schema
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.datasets.universe import BELOW, MISSING, UNKNOWN, build_histogram
+
+NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table function call whose columns are c0, c1, ..., its parameters, and the columns' own names and types."""
+
+    sql: str
+    parameters: tuple[str, ...]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+
+
+def count_rows(connection: duckdb.DuckDBPyConnection, relation: Relation, schema: Schema) -> Counts:
+    """Count the rows of each cell of the schema's universe.
+
+    Columns that the schema does not name are ignored. Categories are compared as text, also those of integer
+    columns; nothing is trimmed. Raises `InvalidArgument("table", ...)` where rows are refused, with counts for each
+    attribute, and `duckdb.Error` where the table cannot be read.
+    """
+    codes, counts = _grouped(connection, relation, schema)
+    if not len(counts):
+        raise InvalidArgument("table", "has no records")
+    return DenseCounts(build_histogram(schema, codes, counts), schema.sizes)
+
+
+def connect(path: Path) -> duckdb.DuckDBPyConnection:
+    """Open a database in memory that may read this one file and nothing else."""
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "temp_directory": "",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "preserve_insertion_order": "false",
+        },
+    )
+    connection.execute("SET allowed_paths = ?", [[str(path)]])
+    connection.execute("SET enable_external_access = false")
+    # A worker has no terminal of its own: a bar would go to the standard output of the server.
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _grouped(
+    connection: duckdb.DuckDBPyConnection, relation: Relation, schema: Schema
+) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """The codes of each attribute in each group of equal rows, and the number of rows of each group."""
+    inner, joins, outer = [], [], []
+    for axis, attribute in enumerate(schema.attributes):
+        column = _column(relation, attribute)
+        if attribute.edges:
+            numeric = NUMERIC.fullmatch(relation.types[column])
+            text = f"c{column}" if numeric else f"CAST(c{column} AS VARCHAR)"
+            inner.append(f"c{column} IS NULL AS null{axis}, TRY_CAST({text} AS DOUBLE) AS v{axis}")
+            _create_map(connection, axis, "DOUBLE", attribute.edges)
+            joins.append(f"ASOF LEFT JOIN map{axis} ON v{axis} >= map{axis}.key")
+            outer.append(
+                f"CASE WHEN null{axis} OR isnan(v{axis}) THEN {MISSING} WHEN v{axis} IS NULL THEN {UNKNOWN} "
+                f"ELSE coalesce(map{axis}.code, {BELOW}) END AS code{axis}"
+            )
+        else:
+            inner.append(f"CAST(c{column} AS VARCHAR) AS v{axis}")
+            _create_map(connection, axis, "VARCHAR", attribute.categories)
+            joins.append(f"LEFT JOIN map{axis} ON v{axis} = map{axis}.key")
+            outer.append(
+                f"CASE WHEN v{axis} IS NULL THEN {MISSING} "
+                f"ELSE coalesce(map{axis}.code, {UNKNOWN}) END AS code{axis}"
+            )
+    rows = f"SELECT {', '.join(inner)} FROM {relation.sql}"
+    groups = connection.execute(
+        f"SELECT {', '.join(outer)}, count(*) AS rows FROM ({rows}) {' '.join(joins)} GROUP BY ALL",
+        list(relation.parameters),
+    ).fetchnumpy()
+    columns = [np.asarray(groups[f"code{axis}"], dtype=np.int64) for axis in range(len(schema.attributes))]
+    return columns, np.asarray(groups["rows"], dtype=np.int64)
+
+
+def _create_map(
+    connection: duckdb.DuckDBPyConnection, axis: int, kind: str, keys: Sequence[str] | Sequence[float]
+) -> None:
+    """A table from labels or edges to their positions."""
+    connection.execute(f"CREATE TEMP TABLE map{axis} (key {kind}, code BIGINT)")
+    connection.execute(
+        f"INSERT INTO map{axis} SELECT unnest(?::{kind}[]), unnest(range(?))", [list(keys), len(keys)]
+    )
+
+
+def _column(relation: Relation, attribute: Attribute) -> int:
+    found = [i for i, name in enumerate(relation.names) if name == attribute.name]
+    if len(found) != 1:
+        problem = "no column" if not found else f"{len(found)} columns"
+        raise InvalidArgument("table", f"has {problem} named {attribute.name!r}")
+    return found[0]

@@ -1,0 +1,123 @@
+"""Tables that are files of the custodian's: CSV and Parquet, read with DuckDB.
+
+DuckDB's own messages quote lines of the file, which are private, so callers get fixed texts instead.
+"""
+
+from __future__ import annotations
+
+import csv
+import filecmp
+import gzip
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import duckdb
+
+from equipoise.errors import InvalidArgument, Unavailable
+from equipoise.queries.schema import Schema
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.duckdb_table import Relation, connect, count_rows
+from equipoise_server.datasets.universe import check_universe
+
+
+@dataclass(frozen=True)
+class TableFile(ABC):
+    """A table in one file. `datasets.source.Source` says what each method is for."""
+
+    path: Path
+    suffixes: ClassVar[tuple[str, ...]]
+
+    def exists(self) -> bool:
+        # Unlike Path.is_file, this is also false for names longer than any file's.
+        return os.path.isfile(self.path)
+
+    def counts(self, schema: Schema) -> Counts:
+        check_universe(schema)
+        if not self.exists():
+            raise InvalidArgument("table", "there is no such file")
+        path = self.path.resolve()
+        if set("*?[") & set(str(path)):
+            # DuckDB would take it for a pattern, and offers no way to say that it is none.
+            raise InvalidArgument("table", "has one of the characters * ? [ in its path")
+        try:
+            with connect(path) as connection:
+                return count_rows(connection, self.relation(connection, path), schema)
+        except (duckdb.Error, UnicodeDecodeError, csv.Error, OSError, EOFError) as error:
+            raise InvalidArgument("table", _unreadable(error)) from None
+
+    def same_table(self, other: object) -> bool:
+        if not (isinstance(other, TableFile) and other.exists()):
+            return False
+        try:
+            return self.path.samefile(other.path) or filecmp.cmp(self.path, other.path, shallow=False)
+        except OSError as error:
+            raise Unavailable(f"the tables of other datasets cannot be compared: {error.strerror}") from None
+
+    @abstractmethod
+    def relation(self, connection: duckdb.DuckDBPyConnection, path: Path) -> Relation:
+        """The file's columns as DuckDB reads them."""
+
+
+class CsvFile(TableFile):
+    """A CSV file in UTF-8 with a header, also compressed. Empty fields and `NA` are missing."""
+
+    suffixes = (".csv", ".csv.gz")
+
+    def relation(self, connection: duckdb.DuckDBPyConnection, path: Path) -> Relation:  # noqa: ARG002
+        """All columns as text."""
+        opened = gzip.open if path.name.lower().endswith(".gz") else open
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+            names = next(csv.reader(file, strict=True), [])
+        if not names:
+            raise InvalidArgument("table", "has no header line")
+        columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
+        # Without detection nothing depends on what the first lines happen to look like.
+        sql = (
+            f"read_csv(?, columns = {{{columns}}}, auto_detect = false, header = true, delim = ',', quote = '\"', "
+            "escape = '\"', nullstr = ['', 'NA'], hive_partitioning = false)"
+        )
+        return Relation(sql, (str(path),), tuple(names), ("VARCHAR",) * len(names))
+
+
+class ParquetFile(TableFile):
+    """A Parquet file."""
+
+    suffixes = (".parquet", ".pq")
+
+    def relation(self, connection: duckdb.DuckDBPyConnection, path: Path) -> Relation:
+        """The top-level columns with their types."""
+        source = "read_parquet(?, hive_partitioning = false)"
+        described = connection.execute(f"DESCRIBE SELECT * FROM {source}", [str(path)]).fetchall()
+        elements = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [str(path)]).fetchall()
+        names = _top_level([(str(name), int(children or 0)) for name, children in elements])
+        columns = ", ".join(f"c{i}" for i in range(len(described)))
+        return Relation(f"{source} AS t({columns})", (str(path),), names, tuple(str(row[1]) for row in described))
+
+
+def _top_level(elements: Sequence[tuple[str, int]]) -> tuple[str, ...]:
+    """The columns' names as the file has them, from its tree of elements in depth-first order.
+
+    DuckDB's own list renames a column that another one equals but for its case.
+    """
+    names = []
+    pending = [elements[0][1]]
+    for name, children in elements[1:]:
+        if len(pending) == 1:
+            names.append(name)
+        pending[-1] -= 1
+        if children:
+            pending.append(children)
+        while len(pending) > 1 and not pending[-1]:
+            pending.pop()
+    return tuple(names)
+
+
+def _unreadable(error: Exception) -> str:
+    line = re.search(r"CSV Error on Line: (\d+)", str(error))
+    where = f" at line {int(line[1]):,}" if line else ""
+    return f"cannot be read{where}: it is damaged, or not the kind of file that its name says, in UTF-8"

@@ -1,0 +1,90 @@
+"""The edge put together: the three services behind their guards, on threads of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from grpc import aio
+
+from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2
+from equipoise_server.config import Config
+from equipoise_server.identity.admission import Admission
+from equipoise_server.identity.authority import Authority
+from equipoise_server.identity.registry import Registry
+from equipoise_server.rounds.services import RoundServices
+from equipoise_server.rpc.configured import asking_limits, call_limits, options
+from equipoise_server.rpc.interceptors.authentication import authentication, check_role
+from equipoise_server.rpc.interceptors.call_limits import call_limit
+from equipoise_server.rpc.interceptors.error_translation import hide_errors
+from equipoise_server.rpc.interceptors.interceptor import GuardInterceptor
+from equipoise_server.rpc.interceptors.metrics import Metrics
+from equipoise_server.rpc.interceptors.refused_certificates import Refusals
+from equipoise_server.rpc.methods import Serving, bind
+from equipoise_server.rpc.services.analyst import AnalystMethods
+from equipoise_server.rpc.services.auditor import AuditorMethods
+from equipoise_server.rpc.services.operator import OperatorMethods
+from equipoise_server.rpc.services.session_stream import Asking
+from equipoise_server.rpc.services.synopsis_stream import Synopses
+from equipoise_server.rpc.services.uploads import Uploads
+from equipoise_server.rpc.threads import SharedThreads, Threads
+from equipoise_server.sessions.service import Sessions
+from equipoise_server.transparency.views import LogViews
+
+SERVICES = (
+    analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"],
+    operator_pb2.DESCRIPTOR.services_by_name["OperatorService"],
+    auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"],
+)
+
+
+def make_server(
+    config: Config,
+    authority: Authority,
+    log_keys: Callable[[], str],
+    rounds: RoundServices,
+    sessions: Sessions,
+    stopping: asyncio.Event,
+    threads: Threads,
+    authenticating: SharedThreads,
+    metrics: Metrics,
+) -> aio.Server:
+    """Make a server that listens nowhere yet. `log_keys` gives the log's verifier keys, a line for each."""
+    store, clock = rounds.operations.store, rounds.operations.clock
+    admission = Admission(Registry(rounds.operations), authority, config.certificate_days)
+    registry = admission.registry
+    guards = (
+        hide_errors,
+        metrics.guard(),
+        authentication(
+            registry,
+            config.deployment,
+            clock,
+            authenticating,
+            Refusals(config.refusals_per_second, config.burst_seconds),
+        ),
+        # Before the role: calls that are refused for it cost the server, and lines of the log, as others do.
+        call_limit(call_limits(config)),
+        check_role,
+    )
+    server = aio.server(interceptors=[GuardInterceptor(guard) for guard in guards], options=options(config))
+    uploads = Uploads(config.workload_limit_bytes, config.upload_total_bytes, registry.count, threads.reading)
+
+    asking = Asking(sessions, threads, stopping, asking_limits(config))
+    analyst, operator, auditor = SERVICES
+    services = {
+        analyst: AnalystMethods(
+            rounds.datasets,
+            rounds.submissions,
+            rounds.analyst_views,
+            asking,
+            Synopses(rounds.analyst_views, rounds.datasets, store),
+            uploads,
+            threads,
+            stopping,
+        ),
+        operator: OperatorMethods(rounds, sessions, admission, log_keys, threads, stopping),
+        auditor: AuditorMethods(rounds.views, rounds.budgets, rounds.seeds, LogViews(store)),
+    }
+    server.add_generic_rpc_handlers(tuple(bind(services, Serving(threads, config.stall_seconds))))
+    return server

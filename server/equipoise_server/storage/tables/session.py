@@ -1,0 +1,45 @@
+"""What is asked one statement at a time, and the answers as they were given."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, ForeignKey, ForeignKeyConstraint, Index, LargeBinary, Table, Text
+
+from equipoise_server.storage.tables.metadata import metadata
+
+# The rounds that are sessions. `answered`: how many statements ever were; it only grows, and the guard knows it.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("round_id", Text, ForeignKey("rounds.id"), primary_key=True),
+    Column("answered", BigInteger, nullable=False),
+)
+
+# Who has attached to a session. `salt`: the analyst's first one, under which what it asks is committed to.
+attached = Table(
+    "attached",
+    metadata,
+    Column("round_id", Text, primary_key=True),
+    Column("analyst", Text, primary_key=True),
+    Column("salt", LargeBinary, nullable=False),
+    ForeignKeyConstraint(["round_id", "analyst"], ["shares.round_id", "shares.analyst"]),
+)
+
+# The statements of a session, each with what was answered: `chunk`, and the signed receipt `envelope`, exactly as
+# they are delivered from `due_time` on. `sequence` counts the analyst's statements, `slot` is the place in the one
+# order of all; `chain`: what the receipt says of all up to here. Triggers refuse any change of a row, and the
+# removal of one whose session goes on or whose results are kept, unless its analyst was deleted.
+asked = Table(
+    "asked",
+    metadata,
+    Column("round_id", Text, primary_key=True),
+    Column("analyst", Text, primary_key=True),
+    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
+    Column("slot", BigInteger, nullable=False),
+    Column("due_time", BigInteger, nullable=False),
+    Column("statement", LargeBinary, nullable=False),
+    Column("chunk", LargeBinary, nullable=False),
+    Column("envelope", LargeBinary, nullable=False),
+    Column("chain", LargeBinary, nullable=False),
+    ForeignKeyConstraint(["round_id", "analyst"], ["shares.round_id", "shares.analyst"]),
+    Index("ix_asked_slot", "round_id", "slot", unique=True),
+)

@@ -1,0 +1,60 @@
+"""What a server does by itself while it serves: takes over, keeps the schedule, and tells of what expires."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from equipoise.errors import EquipoiseError
+from equipoise_server.admin.state_directory import Deployment
+from equipoise_server.clock import Clock
+from equipoise_server.rounds.lifecycle import Lifecycle
+from equipoise_server.rounds.schedule import Schedule
+from equipoise_server.sessions.service import Sessions
+
+TAKE_OVER_SECONDS = 2  # how often a server looks for rounds whose server has died
+SCHEDULE_SECONDS = 0.5  # how late a round may be sealed; workloads are refused from the closing time itself on
+DAY_SECONDS = 86_400
+
+_log = structlog.get_logger("equipoise.app")
+
+
+async def take_over(lifecycle: Lifecycle, stopping: asyncio.Event) -> None:
+    """Runs the rounds of servers that have died, until this one is told to stop."""
+    while not stopping.is_set():
+        try:
+            await asyncio.wait_for(stopping.wait(), TAKE_OVER_SECONDS)
+        except TimeoutError:
+            try:
+                await asyncio.to_thread(lifecycle.take_over)
+            except EquipoiseError as error:
+                _log.warning("not_taken_over", problem=error.message)
+            except Exception as error:
+                # A machine without room for a worker, for one: analysts are served, and it is tried again.
+                _log.error("not_taken_over", kind=type(error).__name__)
+
+
+async def keep_schedule(schedule: Schedule, sessions: Sessions, stopping: asyncio.Event) -> None:
+    """Looks for what is due until the server is told to stop. What fails stays due, and is tried again."""
+    while not stopping.is_set():
+        try:
+            await asyncio.to_thread(schedule.keep)
+            await asyncio.to_thread(sessions.loops.look_after)
+        except EquipoiseError as error:
+            _log.error("schedule_not_kept", problem=error.message)
+        except Exception as error:
+            # Whatever it is, the other rounds must not wait for ever. Its text may hold what nobody may read here.
+            _log.error("schedule_not_kept", kind=type(error).__name__)
+        try:
+            await asyncio.wait_for(stopping.wait(), SCHEDULE_SECONDS)
+        except TimeoutError:
+            continue
+
+
+async def tell_of_expiry(deployment: Deployment, clock: Clock) -> None:
+    """Every day: without a valid certificate of the server, clients no longer connect."""
+    while True:
+        for problem in deployment.expiring(clock()):
+            _log.warning("certificate_expires", problem=problem)
+        await asyncio.sleep(DAY_SECONDS)
