@@ -13,7 +13,7 @@ from equipoise.auditing.rounds import Recorded, RecordedRound
 from equipoise.auditing.session_checks import check_session_receipts, check_session_terms, check_started
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
-from equipoise.model.accounts import Budget, JournalEntry
+from equipoise.model.accounts import COUNTED_FOR, Budget, JournalEntry
 from equipoise.model.times import to_microseconds
 from equipoise.records.envelopes import claimed_type, open_envelope
 from equipoise.records.evidence import log_origin
@@ -222,9 +222,10 @@ def _check_cost(history: RecordedRound, side: str, budget: Budget | None, cost: 
 
 
 def _check_charged(history: RecordedRound, accounts: Accounts) -> None:
-    """The data account and one account of each share, by what the plan costs as the account counts.
+    """The data account and those of each share, by what the plan costs as each account counts.
 
-    Where a session does not protect its analysts, the data account alone.
+    A round that protects all that an analyst asks protects each statement, and is counted for both. Where a session
+    does not protect its analysts, the data account alone is charged.
     """
     charging = history.sealed if history.session is None else history.opened
     if charging is None:
@@ -233,10 +234,14 @@ def _check_charged(history: RecordedRound, accounts: Accounts) -> None:
     charged_analysts = history.analysts if terms.analyst_budget is not None else []
     wanted = {f"data/{terms.dataset}": plan.data_events}
     prefix = f"analyst/{terms.dataset}/{terms.unit}/"
-    wanted |= {prefix + analyst: plan.analyst_events for analyst in charged_analysts}
+    wanted |= {
+        f"analyst/{terms.dataset}/{unit}/{analyst}": plan.analyst_events
+        for analyst in charged_analysts
+        for unit in COUNTED_FOR.get(terms.unit, ())
+    }
     charged = _charged_until_sealed(history, accounts)
     if charged.keys() != wanted.keys():
-        raise VerificationFailed(f"{charging}: charges not just the data's account and one of each share")
+        raise VerificationFailed(f"{charging}: charges not just the data's account and those of each share")
     for name, events in wanted.items():
         account = accounts.by_name.get(name)
         if account is None or not comes_to(events, charged[name], account.order):
