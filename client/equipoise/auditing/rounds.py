@@ -83,7 +83,10 @@ class Recorded:
 
 
 def read_rounds(steps: Iterable[Step]) -> Recorded:
-    """The rounds of a log. Raises `VerificationFailed` naming the first step that cannot follow those before it."""
+    """Returns the rounds of a log.
+
+    Raises `VerificationFailed` naming the first step that cannot follow those before it.
+    """
     recorded: Recorded | None = None
     for step in steps:
         if (step.kind == "log-started") != (recorded is None):
@@ -153,7 +156,7 @@ def _open(recorded: Recorded, step: Step) -> None:
 
 
 def _round_of(recorded: Recorded, step: Step, ids: set[str], *states: str) -> RecordedRound:
-    """The round that the items of a step name, which must be one, and in one of these states."""
+    """Returns the round that the items of a step name, which must be one, and in one of these states."""
     history = recorded.rounds.get(min(ids))
     if len(ids) != 1 or history is None:
         raise VerificationFailed(f"{step}: the round {min(ids)} is not opened before")

@@ -107,7 +107,7 @@ def verify(
     seen: Sequence[bytes] = (),
     receipts: Sequence[bytes] = (),
 ) -> Audit:
-    """Every check. `trusted`: the custodian's keys, had from elsewhere; `seen`: checkpoints from anywhere.
+    """Returns every check. `trusted`: the custodian's keys, had from elsewhere; `seen`: checkpoints from anywhere.
 
     `receipts`: envelopes that analysts were given. Raises `InvalidArgument` where the keys are not of one log.
     """

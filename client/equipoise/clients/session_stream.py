@@ -16,7 +16,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from equipoise.clients.connection import Connection, Conversation
+from equipoise.clients.connection import Connection
+from equipoise.clients.conversation import Conversation
 from equipoise.errors import (
     AlreadyExists,
     DataLoss,
@@ -38,7 +39,6 @@ from equipoise.v1 import analyst_pb2
 from equipoise.wire.results import answers_from_chunk
 from equipoise.wire.statements import statement_to_bytes
 
-METHOD = "/equipoise.v1.AnalystService/AskQueries"
 KEEP_SECONDS = 1.0  # between two receipts that are kept, besides the last
 
 
@@ -128,7 +128,7 @@ class _Dialogue:
         self._kept_time = 0.0
 
     def answers(self, connection: Connection) -> Iterator[StatementAnswer]:
-        conversation = connection.converse(METHOD, self._opening, analyst_pb2.AskQueriesResponse)
+        conversation = connection.converse(self._opening, analyst_pb2.AskQueriesResponse)
         try:
             self._attached(conversation.receive(), conversation)
             while self._fill(conversation):
