@@ -70,8 +70,9 @@ class Table:
 
     def register(self) -> None:
         """Before the first round."""
-        rows = [f"{('red', 'green')[row % 3 % 2]},{('s', 'm', 'l', 'xl')[row * row % 7 % 4]}" for row in range(400)]
-        self.random.shuffle(rows)  # no other dataset has this table
+        # No other dataset has these rows.
+        choice = self.random.choice
+        rows = [f"{choice(('red', 'green'))},{choice(('s', 'm', 'l', 'xl'))}" for _ in range(400)]
         source = f"{self.name}.csv"
         (self.server.state / "data" / source).write_text("\n".join(["colour,size", *rows]) + "\n")
         cap, request = Budget(CAP_STEP, CAP_DELTA), self._request()
