@@ -25,7 +25,7 @@ from equipoise.model.rounds import Share
 from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
-from equipoise.queries.workload_compiler import CompiledStatement, compile_alone
+from equipoise.queries.workload_compiler import CompiledStatement, compile_single
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS
@@ -51,7 +51,7 @@ def main() -> None:
     schema = Schema(tuple(Attribute(f"a{i}", tuple(map(str, range(CATEGORIES)))) for i in range(attributes)))
     statements = stream(schema, options.statements)
     histogram = table(attributes)
-    compiled: list[CompiledStatement] = [compile_alone(statement, schema) for statement in statements]
+    compiled: list[CompiledStatement] = [compile_single(statement, schema) for statement in statements]
     setting = PublicParameters(
         records=RECORDS,
         universe_size=schema.universe_size,

@@ -23,7 +23,7 @@ from project_imports import (
     Share,
     Statement,
     Statistic,
-    compile_alone,
+    compile_single,
     compile_statistic,
     compile_workload,
     database_of,
@@ -116,7 +116,7 @@ def statement_parts() -> Values:
     found: Values = {}
     for analyst, statements in ASKED.items():
         for number, statement in enumerate(statements):
-            own = compile_alone(statement, SCHEMA)
+            own = compile_single(statement, SCHEMA)
             found[f"{analyst} {number}"] = {
                 "counts": TABLE.count(own).tolist(),
                 "L1 sensitivity": own.l1_sensitivity,
@@ -219,4 +219,4 @@ def compiled_alone(statement: Statement) -> Any:
     """One statement, as a session takes it."""
     if isinstance(statement, Statistic):
         return compile_statistic(statement, SCHEMA, "statement")
-    return compile_alone(statement, SCHEMA)
+    return compile_single(statement, SCHEMA)

@@ -34,7 +34,7 @@ from equipoise.queries.statements import (
     Statistic,
     Variance,
 )
-from equipoise.queries.workload_compiler import compile_alone, compile_statistic, compile_workload
+from equipoise.queries.workload_compiler import compile_single, compile_statistic, compile_workload
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence
 from equipoise.records.signed_notes import VerifierKey
@@ -105,7 +105,7 @@ __all__ = [
     "attribute",
     "bin_labels",
     "chunk_from_bytes",
-    "compile_alone",
+    "compile_single",
     "compile_statistic",
     "compile_workload",
     "database_of",

@@ -13,7 +13,7 @@ from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import CappedSum, CountDistinct, Quantile, Statement, Statistic, Variance
-from equipoise.queries.workload_compiler import CompiledStatement, compile_alone, compile_statistic
+from equipoise.queries.workload_compiler import CompiledStatement, compile_single, compile_statistic
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity
 
@@ -65,7 +65,7 @@ def compiled(statement: Statement) -> CompiledStatement:
     """Of a session's statement."""
     if isinstance(statement, Statistic):
         return compile_statistic(statement, SCHEMA, "statement")
-    return compile_alone(statement, SCHEMA)
+    return compile_single(statement, SCHEMA)
 
 
 def everything_asked(case: PublicParameters) -> dict[str, SessionWorkload]:

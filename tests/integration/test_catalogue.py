@@ -32,7 +32,6 @@ from equipoise_server.identity.authority import new_key
 from equipoise_server.identity.policy import POLICY, Ownership
 from equipoise_server.storage.tables import certificates
 
-OPERATOR = "/equipoise.v1.OperatorService"
 ASKED = (COLOUR == "red",)
 SETTINGS = (
     'health_listen = "127.0.0.1:0"',
@@ -78,9 +77,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         people["operator"] = server.operator()
         place = Place(server, "", people, stack)
         operator = Connection(place.channel("operator"))
-        operator.call(f"{OPERATOR}/RegisterDataset", registration(), operator_pb2.RegisterDatasetResponse)
+        operator.call(registration(), operator_pb2.RegisterDatasetResponse)
         request = operator_pb2.OpenRoundRequest(terms=terms(), request_id="o")
-        opened = operator.call(f"{OPERATOR}/OpenRound", request, operator_pb2.OpenRoundResponse)
+        opened = operator.call(request, operator_pb2.OpenRoundResponse)
         yield Place(server, opened.detail.round.id, people, stack)
 
 
@@ -105,12 +104,12 @@ def with_a_revoked_certificate(place: Place) -> None:
 def after_a_record_was_lost(place: Place) -> None:
     operator = Connection(place.channel("operator"))
     request = operator_pb2.AddAnalystRequest(name="ida", signing_request=signing_request(new_key()), request_id="i")
-    operator.call(f"{OPERATOR}/AddAnalyst", request, operator_pb2.AddAnalystResponse)
+    operator.call(request, operator_pb2.AddAnalystResponse)
     store = open_deployment(place.server.state, system_clock()).open_store()
     with store.write() as connection:
         connection.execute(certificates.delete().where(certificates.c.name == "ida"))
     store.close()
-    operator.call(f"{OPERATOR}/AddAnalyst", request, operator_pb2.AddAnalystResponse)
+    operator.call(request, operator_pb2.AddAnalystResponse)
 
 
 REFUSED: dict[str, tuple[type[errors.EquipoiseError], Callable[[Place], object]]] = {

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from harness.server_process import SEED, make_state, running
 
-from equipoise.clients.analyst import SERVICE
 from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
@@ -96,7 +95,7 @@ def raw_stream(profile: Path, round_id: str) -> list[bytes]:
     try:
         request = analyst_pb2.StreamResultsRequest(round_id=round_id)
         kind = analyst_pb2.StreamResultsResponse
-        return [response.chunk for response in connection.stream(f"{SERVICE}/StreamResults", lambda: request, kind)]
+        return [response.chunk for response in connection.stream(lambda: request, kind)]
     finally:
         connection.close()
 

@@ -30,7 +30,7 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.statistics import CompiledStatistic
-from equipoise.queries.workload_compiler import CompiledWorkload, compile_alone, compile_workload
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_single, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import (
     GRID_BITS,
@@ -164,7 +164,7 @@ def sessions_of(made: Case) -> Play:
     """Sessions by number."""
     mechanism = SESSION_MECHANISMS[made.mechanism]
     plan = mechanism.plan(made.setting)
-    some = tuple(compile_alone(each, SCHEMA) for each in ALONE)
+    some = tuple(compile_single(each, SCHEMA) for each in ALONE)
     asked = {name: SessionWorkload(np.arange(4) * 2 + place, some) for place, name in enumerate(ASKED)}
     whole = np.concatenate([each.counts(made.histogram) for each in some]) / made.setting.records
 

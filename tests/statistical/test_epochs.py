@@ -27,7 +27,7 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.statements import Marginal
-from equipoise.queries.workload_compiler import compile_alone
+from equipoise.queries.workload_compiler import compile_single
 from equipoise_lab.audit.clopper_pearson import Sampler, certify
 from equipoise_server.conversion import delta_of_rho, epsilon_of_rho
 from equipoise_server.datasets.dense_counts import DenseCounts
@@ -48,7 +48,7 @@ SETTING = PublicParameters(20, 4, (Share("a", 9, 9),), "query", Budget(5.0, 0.01
 Kind = type[EnumeratedEpochs]
 
 
-TABLE = compile_alone(Marginal(("x",)), schema(2))
+TABLE = compile_single(Marginal(("x",)), schema(2))
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from equipoise_server.mechanisms.independent_noise import mechanism as noise_mec
 from equipoise_server.mechanisms.independent_noise import plan as noise_plan
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, LAPLACE, IndependentNoise
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
-from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.interface import OnStep, Outcome, Plan, PublicParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
@@ -197,7 +197,7 @@ def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:
         data: Counts,
         workloads: dict[str, CompiledWorkload],
         seed: bytes,
-        progress: Progress,
+        progress: OnStep,
     ) -> Outcome:
         asked = sum(workload.l1_sensitivity for workload in workloads.values())
         parameters = replace(NoiseParameters.from_json(plan.parameters), l1_sensitivity=asked)

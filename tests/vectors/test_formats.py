@@ -97,7 +97,7 @@ def test_a_receipt() -> None:
     receipt = VECTORS["receipt"]
     kind, payload = receipt["payload_type"], receipt["payload"]
     assert sign(kind, payload.encode(), KEYS).decode() == receipt["envelope"]
-    opened = open_envelope(receipt["envelope"].encode(), kind, [KEYS[0].verifier], told=[KEYS[1].verifier])
+    opened = open_envelope(receipt["envelope"].encode(), kind, [KEYS[0].verifier], listed_keys=[KEYS[1].verifier])
     assert opened.decode() == payload
     assert page_reader.payload(receipt["envelope"], kind, LINES) == payload
     assert json.loads(payload)["commitment"] == VECTORS["digests"]["workload"]["commitment"]

@@ -53,7 +53,7 @@ def test_notes_are_read_and_written_as_published(published: dict[str, Any]) -> N
     keys = [VerifierKey.from_text(each) for each in published["verifier_keys"]]
     assert [key.to_text() for key in keys] == published["verifier_keys"]
     note = published["note"].encode()
-    text = open_note(note, keys[-1:], told=keys)
+    text = open_note(note, keys[-1:], listed_keys=keys)
     if "checkpoint" in published:
         checkpoint = published["checkpoint"]
         root = from_base64(checkpoint["root"], "the root")

@@ -79,7 +79,7 @@ class ApproximateDpEvent:
         return Fraction(0), self.epsilon, self.delta
 
     def divergence(self, order: Fraction) -> tuple[Fraction, Fraction]:
-        """That of a pure mechanism of the same epsilon, but for a probability of delta.
+        """Returns that of a pure mechanism of the same epsilon, but for a probability of delta.
 
         Where two laws are (epsilon, delta)-close in both directions, they are mixtures `(1 - delta) P' + delta P''`
         and `(1 - delta) Q' + delta Q''` with `P'` and `Q'` within `e^epsilon` of each other everywhere (Kairouz, Oh
@@ -136,11 +136,11 @@ class ThresholdTests:
 
     def divergence(self, order: Fraction) -> tuple[Fraction, Fraction]:
         """By the theorem of `threshold_tests`; what the pair counts (`ApproximateDpEvent`), where that is less."""
-        found = threshold_tests_divergence(
+        tests = threshold_tests_divergence(
             float(self.test_epsilon), self.positives, float(self.answer_rho), float(order)
         )
         pair = pure_divergence(self.epsilon, order)
-        return (Fraction(found), Fraction(0)) if found <= pair else (pair, self.delta)
+        return (Fraction(tests), Fraction(0)) if tests <= pair else (pair, self.delta)
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ PrivacyEvent = ZcdpEvent | PureDpEvent | ApproximateDpEvent | Mixture | Threshol
 
 
 def charge_of(parts: Iterable[PrivacyEvent]) -> Cost:
-    """The sum of all parts, rounded up once to whole units.
+    """Returns the sum of all parts, rounded up once to whole units.
 
     >>> charge_of([PureDpEvent("detection", Fraction(1, 10), 4), ZcdpEvent("answers", Fraction(1, 100), 4)])
     Cost(rho=60000000000, epsilon=0, delta=0, divergence=0)
@@ -189,13 +189,13 @@ def charge_at(parts: Iterable[PrivacyEvent], order: float) -> Cost:
     >>> charge_at([ZcdpEvent("answers", Fraction(1, 100)), PureDpEvent("tests", Fraction(1, 10), 4)], order=5)
     Cost(rho=0, epsilon=0, delta=0, divergence=150000000000)
     """
-    found = [part.divergence(Fraction(order)) for part in parts]
-    divergence, delta = (sum((each[place] for each in found), Fraction(0)) for place in range(2))
+    divergences = [part.divergence(Fraction(order)) for part in parts]
+    divergence, delta = (sum((each[place] for each in divergences), Fraction(0)) for place in range(2))
     return Cost(delta=rounded_up(delta, DELTA_UNIT), divergence=rounded_up(divergence, RHO_UNIT))
 
 
 def pure_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
-    """What epsilon-DP is at most at a Renyi order: the smaller of epsilon and `order epsilon^2 / 2`."""
+    """Returns what epsilon-DP is at most at a Renyi order: the smaller of epsilon and `order epsilon^2 / 2`."""
     return min(epsilon, order * pure_rho(epsilon))
 
 
@@ -222,17 +222,20 @@ def events_from_json(text: str) -> tuple[PrivacyEvent, ...]:
 
 
 def _fields(part: PrivacyEvent) -> dict[str, object]:
-    """The JSON object of a part. These keys are hashed and kept for good: no attribute's name is one by itself."""
-    told: dict[str, object] = {"event": part.event, "name": part.name}
+    """Returns the JSON object of a part.
+
+    These keys are hashed and kept for good: no attribute's name is one by itself.
+    """
+    fields: dict[str, object] = {"event": part.event, "name": part.name}
     match part:
         case ZcdpEvent():
-            return told | {"rho": _written(part.rho), "times": part.times}
+            return fields | {"rho": _written(part.rho), "times": part.times}
         case PureDpEvent():
-            return told | {"epsilon": _written(part.epsilon), "times": part.times}
+            return fields | {"epsilon": _written(part.epsilon), "times": part.times}
         case ApproximateDpEvent():
-            return told | {"epsilon": _written(part.epsilon), "delta": _written(part.delta)}
+            return fields | {"epsilon": _written(part.epsilon), "delta": _written(part.delta)}
         case Mixture():
-            return told | {
+            return fields | {
                 "trials": part.trials,
                 "probability": _written(part.probability),
                 "rho_of_one": _written(part.rho_of_one),
@@ -240,7 +243,7 @@ def _fields(part: PrivacyEvent) -> dict[str, object]:
                 "delta": _written(part.delta),
             }
         case ThresholdTests():
-            return told | {
+            return fields | {
                 "positives": part.positives,
                 "test_epsilon": _written(part.test_epsilon),
                 "answer_rho": _written(part.answer_rho),
@@ -248,7 +251,7 @@ def _fields(part: PrivacyEvent) -> dict[str, object]:
                 "delta": _written(part.delta),
             }
         case RenyiEvent():
-            return told | {"order": _written(part.order), "bound": _written(part.bound)}
+            return fields | {"order": _written(part.order), "bound": _written(part.bound)}
 
 
 def _part(fields: dict[str, Any]) -> PrivacyEvent:

@@ -64,10 +64,10 @@ def check_totals(accounts: Mapping[str, Account]) -> None:
     for name, account in accounts.items():
         said = account.committed_epsilon
         for parts, lost in _sums(account):
-            found = _epsilon(library, parts, lost, account)
-            if found > said * (1 + TOLERANCE) + TOLERANCE:
+            epsilon = _epsilon(library, parts, lost, account)
+            if epsilon > said * (1 + TOLERANCE) + TOLERANCE:
                 raise VerificationFailed(
-                    f"{name}: dp_accounting comes to epsilon {found:.6g}, and the account to {said:.6g}"
+                    f"{name}: dp_accounting comes to epsilon {epsilon:.6g}, and the account to {said:.6g}"
                 )
 
 
@@ -83,7 +83,7 @@ class Library:
         self._accountant, self._relation = rdp.RdpAccountant, NeighboringRelation.REPLACE_ONE
 
     def accountant(self, order: float | None) -> Any:
-        """An accountant of replaced records at one order, or at all of `conversion.ORDERS`."""
+        """Returns an accountant of replaced records at one order, or at all of `conversion.ORDERS`."""
         return self._accountant([order] if order is not None else list(ORDERS), self._relation)
 
     def pure(self, epsilon: float) -> Any:
@@ -92,7 +92,7 @@ class Library:
 
 
 def _sums(account: Account) -> Iterable[tuple[Iterable[PrivacyEvent], Iterable[Cost]]]:
-    """What composes on an account, in parts and in what was written off; equal sums once."""
+    """Returns what composes on an account, in parts and in what was written off; equal sums once."""
     live = [charge.parts for charge in account.charges.values() if charge.state != "released"]
     if account.composition == SUM:
         return [(chain.from_iterable(live), account.lost)]
@@ -139,15 +139,15 @@ def compose(library: Library, accountant: Any, part: PrivacyEvent, times: int, o
 
 @lru_cache(maxsize=256)  # every analyst of a round is charged for the same parts
 def _divergence(part: PrivacyEvent, order: float) -> tuple[float, Fraction]:
-    """The divergence of what the library has no event for, and the delta beside it."""
+    """Returns the divergence of what the library has no event for, and the delta beside it."""
     match part:
         case PureDpEvent():
             return part.times * float(part.epsilon), Fraction(0)
         case Mixture():
             return _mixture(part, order), Fraction(0)
         case ThresholdTests():
-            found, pair = _threshold_tests(part, order), float(part.epsilon)
-            return (found, Fraction(0)) if found <= pair else (pair, part.delta)
+            divergence, pair = _threshold_tests(part, order), float(part.epsilon)
+            return (divergence, Fraction(0)) if divergence <= pair else (pair, part.delta)
         case RenyiEvent():
             return float(part.bound), Fraction(0)
     return float(part.epsilon), part.delta  # type: ignore[union-attr]

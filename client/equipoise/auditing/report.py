@@ -20,7 +20,7 @@ VERSION = 2
 
 
 def as_json(audit: Audit) -> dict[str, Any]:
-    """The object that `--json` prints."""
+    """Returns the object that `--json` prints."""
     checkpoint = audit.checkpoint
     return {
         "version": VERSION,
@@ -34,14 +34,14 @@ def as_json(audit: Audit) -> dict[str, Any]:
             for each in audit.checks
         ],
         "accounts": [_account(each) for each in audit.standing],
-        "rounds": [_round(round_id, held) for round_id, held in _rounds(audit)],
+        "rounds": [_round(round_id, history) for round_id, history in _rounds(audit)],
         "remarks": audit.remarks,
         "not_checked": list(NOT_CHECKED),
     }
 
 
 def as_markdown(audit: Audit) -> str:
-    """The report."""
+    """Returns the report."""
     failed = [each for each in audit.checks if each.outcome is Outcome.FAILED]
     verdict = (
         "**Everything that was checked is in order.**"
@@ -88,12 +88,12 @@ def as_markdown(audit: Audit) -> str:
                 "seed read",
                 "seed destroyed",
             ),
-            (_round_row(round_id, held) for round_id, held in _rounds(audit)),
+            (_round_row(round_id, history) for round_id, history in _rounds(audit)),
         ),
         "## Remarks",
         _list(audit.remarks or ["None."]),
         "## What was not checked",
-        _list([*_not_made(audit), *NOT_CHECKED]),
+        _list([*_list_unmade_checks(audit), *NOT_CHECKED]),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -102,7 +102,7 @@ def _rounds(audit: Audit) -> Iterable[tuple[str, RecordedRound]]:
     return () if audit.recorded is None else audit.recorded.rounds.items()
 
 
-def _not_made(audit: Audit) -> list[str]:
+def _list_unmade_checks(audit: Audit) -> list[str]:
     return [
         f"{each.number}, {each.question} {each.detail}."
         for each in audit.checks
@@ -138,34 +138,34 @@ def _account_row(account: Account) -> Sequence[object]:
     )
 
 
-def _round(round_id: str, held: RecordedRound) -> dict[str, Any]:
-    nonce = None if held.sealed is None else held.sealed.one(SealItem).nonce
+def _round(round_id: str, history: RecordedRound) -> dict[str, Any]:
+    nonce = None if history.sealed is None else history.sealed.one(SealItem).nonce
     return {
         "round": round_id,
-        "dataset": held.terms.dataset,
-        "mechanism": held.terms.mechanism,
-        "state": held.state,
-        "opened": from_microseconds(held.terms.open_time),
-        "shares": len(held.analysts),
-        "session": None if held.session is None else SESSION.encode(held.session),
-        "protects_analysts": held.protects_analysts,
+        "dataset": history.terms.dataset,
+        "mechanism": history.terms.mechanism,
+        "state": history.state,
+        "opened": from_microseconds(history.terms.open_time),
+        "shares": len(history.analysts),
+        "session": None if history.session is None else SESSION.encode(history.session),
+        "protects_analysts": history.protects_analysts,
         "nonce": None if nonce is None else nonce.hex(),
-        "seed_read": [{"auditor": each.auditor, "time": from_microseconds(each.time)} for each in held.reads],
-        "seed_destroyed": None if held.destroyed is None else from_microseconds(held.destroyed.time),
+        "seed_read": [{"auditor": each.auditor, "time": from_microseconds(each.time)} for each in history.reads],
+        "seed_destroyed": None if history.destroyed is None else from_microseconds(history.destroyed.time),
     }
 
 
-def _round_row(round_id: str, held: RecordedRound) -> Sequence[object]:
+def _round_row(round_id: str, history: RecordedRound) -> Sequence[object]:
     return (
         f"`{round_id}`",
-        held.terms.dataset,
-        held.terms.mechanism,
-        _time(from_microseconds(held.terms.open_time)),
-        held.state,
-        len(held.analysts),
-        "protected" if held.protects_analysts else "not protected from one another",
-        ", ".join(f"{each.auditor} {_time(from_microseconds(each.time))}" for each in held.reads),
-        "" if held.destroyed is None else _time(from_microseconds(held.destroyed.time)),
+        history.terms.dataset,
+        history.terms.mechanism,
+        _time(from_microseconds(history.terms.open_time)),
+        history.state,
+        len(history.analysts),
+        "protected" if history.protects_analysts else "not protected from one another",
+        ", ".join(f"{each.auditor} {_time(from_microseconds(each.time))}" for each in history.reads),
+        "" if history.destroyed is None else _time(from_microseconds(history.destroyed.time)),
     )
 
 

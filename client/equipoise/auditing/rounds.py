@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from equipoise.accounting import Cost
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
 from equipoise.records.items import (
     AbortItem,
     AccessItem,
+    AccountCharge,
     DataItem,
     DatasetItem,
     DestructionItem,
@@ -19,10 +21,13 @@ from equipoise.records.items import (
     ReservationItem,
     RoundItem,
     SealItem,
+    SettledCharge,
     SettlementItem,
     ShareItem,
     SpendingItem,
 )
+
+Charges = dict[str, Cost]  # by account
 
 
 @dataclass
@@ -83,11 +88,14 @@ class Recorded:
 
 
 def read_rounds(steps: Iterable[Step]) -> Recorded:
-    """The rounds of a log. Raises `VerificationFailed` naming the first step that cannot follow those before it."""
+    """Returns the rounds of a log.
+
+    Raises `VerificationFailed` naming the first step that cannot follow those before it.
+    """
     recorded: Recorded | None = None
     for step in steps:
         if (step.kind == "log-started") != (recorded is None):
-            raise VerificationFailed(f"{step}: a log is started by its first entry, and by no other")
+            raise VerificationFailed(f"{step}: only the first entry of a log may start it")
         if recorded is None:
             recorded = Recorded()
         _take(recorded, step)
@@ -107,73 +115,78 @@ def _take(recorded: Recorded, step: Step) -> None:
             _open(recorded, step)
         case "round-sealed":
             ids = {step.one(SealItem).round_id, step.one(ReservationItem).round_id}
-            held = _round_of(recorded, step, ids, "open")
-            _require_root(step, step.one(SealItem).opened_root, held.opened)
-            held.sealed = step
+            history = _round_of(recorded, step, ids, "open")
+            _require_root(step, step.one(SealItem).opened_root, history.opened)
+            history.sealed = step
         case "round-released":
             ids = {step.one(ReleaseItem).round_id, step.one(SpendingItem).round_id}
-            held = _round_of(recorded, step, ids, "sealed")
-            _require_root(step, step.one(ReleaseItem).sealed_root, held.sealed)
-            held.ended = step
+            history = _round_of(recorded, step, ids, "sealed")
+            _require_root(step, step.one(ReleaseItem).sealed_root, history.sealed)
+            history.ended = step
         case "round-aborted":
             ids = {step.one(AbortItem).round_id, step.one(SettlementItem).round_id}
-            held = _round_of(recorded, step, ids, "open", "sealed")
-            _require_root(step, step.one(AbortItem).previous_root, held.sealed or held.opened)
-            held.ended = step
+            history = _round_of(recorded, step, ids, "open", "sealed")
+            _require_root(step, step.one(AbortItem).previous_root, history.sealed or history.opened)
+            history.ended = step
         case "seed-read":
             # Whoever knew a seed before could have chosen a nonce, or a workload, by it.
             access = step.one(AccessItem)
-            held = _round_of(recorded, step, {access.round_id}, "released", "aborted")
-            if held.destroyed is not None:
+            history = _round_of(recorded, step, {access.round_id}, "released", "aborted")
+            if history.destroyed is not None:
                 raise VerificationFailed(f"{step}: a seed was read after it was destroyed")
-            held.reads.append(access)
+            history.reads.append(access)
         case "seed-destroyed":
             destruction = step.one(DestructionItem)
-            held = _round_of(recorded, step, {destruction.round_id}, "released", "aborted")
-            held.destroyed = destruction
+            history = _round_of(recorded, step, {destruction.round_id}, "released", "aborted")
+            history.destroyed = destruction
         case _:
             pass
 
 
 def _open(recorded: Recorded, step: Step) -> None:
-    told, plan = step.one(RoundItem), step.one(PlanItem)
-    dataset = recorded.datasets.get(told.dataset)
+    opening, plan = step.one(RoundItem), step.one(PlanItem)
+    dataset = recorded.datasets.get(opening.dataset)
     if dataset is None:
-        raise VerificationFailed(f"{step}: the dataset {told.dataset!a} is not registered before")
-    _require_root(step, told.dataset_root, dataset)
-    if told.round_id in recorded.rounds or plan.round_id != told.round_id:
-        raise VerificationFailed(f"{step}: the round {told.round_id} is opened twice, or under two ids")
-    if told.records != dataset.one(DatasetItem).records:
+        raise VerificationFailed(f"{step}: the dataset {opening.dataset!a} is not registered before")
+    _require_root(step, opening.dataset_root, dataset)
+    if opening.round_id in recorded.rounds or plan.round_id != opening.round_id:
+        raise VerificationFailed(f"{step}: the round {opening.round_id} is opened twice, or under two ids")
+    if opening.records != dataset.one(DatasetItem).records:
         raise VerificationFailed(f"{step}: the number of records is not the dataset's")
-    _require_analysts(step, told.round_id, [share.analyst for share in plan.shares])
+    _require_analysts(step, opening.round_id, [share.analyst for share in plan.shares])
     for share, item in zip(plan.shares, step.record.each(ShareItem), strict=True):
         if item is not None and item.share != share:
             raise VerificationFailed(f"{step}: the share of {share.analyst!a} is not the plan's")
-    recorded.rounds[told.round_id] = RecordedRound(step)
+    recorded.rounds[opening.round_id] = RecordedRound(step)
 
 
 def _round_of(recorded: Recorded, step: Step, ids: set[str], *states: str) -> RecordedRound:
-    """The round that the items of a step name, which must be one, and in one of these states."""
-    held = recorded.rounds.get(min(ids))
-    if len(ids) != 1 or held is None:
+    """Returns the round that the items of a step name, which must be one, and in one of these states."""
+    history = recorded.rounds.get(min(ids))
+    if len(ids) != 1 or history is None:
         raise VerificationFailed(f"{step}: the round {min(ids)} is not opened before")
-    if held.state not in states:
-        raise VerificationFailed(f"{step}: comes while the round is {held.state}, and not {' or '.join(states)}")
+    if history.state not in states:
+        raise VerificationFailed(f"{step}: comes while the round is {history.state}, and not {' or '.join(states)}")
     if step.kind in ("round-sealed", "round-released", "round-aborted"):
-        _require_analysts(step, min(ids), held.analysts)
-    return held
+        _require_analysts(step, min(ids), history.analysts)
+    return history
 
 
 def _require_analysts(step: Step, round_id: str, analysts: list[str]) -> None:
     """One item of each share, in the shares' order, whatever its analyst has done."""
     items = step.of_analysts
     if len(set(analysts)) != len(analysts) or len(items) != len(analysts):
-        raise VerificationFailed(f"{step}: has not one item for each share")
+        raise VerificationFailed(f"{step}: does not have one item for each share")
     for item, analyst in zip(items, analysts, strict=True):
         if item is not None and (item.analyst, item.round_id) != (analyst, round_id):
             raise VerificationFailed(f"{step}: the item of {analyst!a} is missing, or in another's place")
 
 
-def _require_root(step: Step, told: bytes, before: Step | None) -> None:
-    if before is None or told != before.root:
+def _require_root(step: Step, root: bytes, before: Step | None) -> None:
+    if before is None or root != before.root:
         raise VerificationFailed(f"{step}: does not name the root of {before}")
+
+
+def recorded_charges(charges: Iterable[AccountCharge | SettledCharge]) -> Charges:
+    """What each account was charged, as a record says."""
+    return {charge.account: charge.cost for charge in charges}

@@ -15,36 +15,38 @@ from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPaylo
 from equipoise.records.signed_notes import VerifierKey
 
 
-def check_started(held: RecordedRound, reserved: Sequence[JournalEntry], run: Sequence[JournalEntry]) -> None:
+def check_started(history: RecordedRound, reserved: Sequence[JournalEntry], run: Sequence[JournalEntry]) -> None:
     """A session answers from the table from its opening on: by then all is reserved, and after it that it runs."""
-    head = held.plan.journal.sequence
+    head = history.plan.journal.sequence
     begun = min((entry.sequence for entry in run), default=head + 1)
     if not reserved or begun > head or any(entry.sequence > begun for entry in reserved):
         raise VerificationFailed(
-            f"{held.opened}: the session's charges are not reserved, and begun, before it opens"
+            f"{history.opened}: the session's charges are not reserved, and begun, before it opens"
         )
 
 
-def check_session_terms(held: RecordedRound) -> None:
+def check_session_terms(history: RecordedRound) -> None:
     """The public terms are the plan's, it is not open beyond its turns, and without a budget there is no cost."""
-    told, public = held.plan.terms.session, held.terms.session
-    if told is None or public != RecordedSession(told.ending, told.length, len(held.analysts), told.turn_seconds):
-        raise VerificationFailed(f"{held.opened}: the session's terms are not the public parameters")
+    parameters, public = history.plan.terms.session, history.terms.session
+    if parameters is None or public != RecordedSession(
+        parameters.ending, parameters.length, len(history.analysts), parameters.turn_seconds
+    ):
+        raise VerificationFailed(f"{history.opened}: the session's terms differ from the public parameters")
     turns = public.length * public.turn_seconds * 1_000_000
-    if turns and (held.terms.close_time is None or held.terms.close_time > held.terms.open_time + turns):
-        raise VerificationFailed(f"{held.opened}: the session is open for longer than its turns")
-    parts = events_from_json(held.plan.plan.analyst_events)
-    if held.terms.analyst_budget is None and parts:
-        raise VerificationFailed(f"{held.opened}: analysts have a cost, but no budget")
+    if turns and (history.terms.close_time is None or history.terms.close_time > history.terms.open_time + turns):
+        raise VerificationFailed(f"{history.opened}: the session is open for longer than its turns")
+    parts = events_from_json(history.plan.plan.analyst_events)
+    if history.terms.analyst_budget is None and parts:
+        raise VerificationFailed(f"{history.opened}: analysts have a cost, but no budget")
 
 
 def unprotected(recorded: Recorded) -> list[str]:
     """Remarks on sessions in which nothing bounds what analysts learn of one another's questions."""
     return [
-        f"the session {round_id} ({held.terms.mechanism}) does not protect its {len(held.analysts)} analysts "
+        f"the session {round_id} ({history.terms.mechanism}) does not protect its {len(history.analysts)} analysts "
         "from one another: nothing bounds what one of them can learn of what the others ask"
-        for round_id, held in recorded.rounds.items()
-        if not held.protects_analysts
+        for round_id, history in recorded.rounds.items()
+        if not history.protects_analysts
     ]
 
 
@@ -64,17 +66,15 @@ def check_session_receipts(
         analyst, session = receipt.analyst, receipt.session
         if chains.setdefault((session, analyst, receipt.sequence), receipt.chain) != receipt.chain:
             problem = f"answer {receipt.sequence} of {analyst!a} in the session {session} has two receipts"
-            raise VerificationFailed(f"{problem}: two different things were told")
-        held = recorded.rounds.get(session)
-        if held is None or held.session is None or analyst not in held.analysts:
+            raise VerificationFailed(f"{problem}: the custodian signed two different answers")
+        history = recorded.rounds.get(session)
+        if history is None or history.session is None or analyst not in history.analysts:
             raise VerificationFailed(f"a receipt of {analyst!a} is of the session {session}, which is not recorded")
-        if held.sealed is None:
+        if history.sealed is None:
             continue
-        item = held.sealed.record.each(WorkloadItem)[held.analysts.index(analyst)]
+        item = history.sealed.record.each(WorkloadItem)[history.analysts.index(analyst)]
         if item is None:
             removed.append(f"{analyst!a} in the session {session}")
         elif item.commitment is None:
-            raise VerificationFailed(
-                f"{held.sealed}: nothing of {analyst!a} is in it, who has a receipt of an answer"
-            )
+            raise VerificationFailed(f"{history.sealed}: has no answers of {analyst!a}, who holds a receipt of one")
     return list(dict.fromkeys(removed))

@@ -16,7 +16,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from equipoise.clients.connection import Connection, Conversation
+from equipoise.clients.connection import Connection
+from equipoise.clients.conversation import Conversation
 from equipoise.errors import (
     AlreadyExists,
     DataLoss,
@@ -38,7 +39,6 @@ from equipoise.v1 import analyst_pb2
 from equipoise.wire.results import answers_from_chunk
 from equipoise.wire.statements import statement_to_bytes
 
-METHOD = "/equipoise.v1.AnalystService/AskQueries"
 KEEP_SECONDS = 1.0  # between two receipts that are kept, besides the last
 
 
@@ -101,32 +101,34 @@ class Asking:
             if number < 0:
                 raise InvalidArgument(name, "is too small a number")
         kept = None if self.keepsakes is None else self.keepsakes.session_receipt(self.session_id)
-        held = None if kept is None else read_session_receipt(kept)
-        return _Dialogue(self, held, iter(statements)).answers(connection)
+        newest = None if kept is None else read_session_receipt(kept)
+        return _Dialogue(self, newest, iter(statements)).answers(connection)
 
 
 class _Dialogue:
     """What is on its way, and what is known of the chain of receipts."""
 
-    def __init__(self, asking: Asking, held: SessionReceiptPayload | None, statements: Iterator[Statement]) -> None:
+    def __init__(
+        self, asking: Asking, newest: SessionReceiptPayload | None, statements: Iterator[Statement]
+    ) -> None:
         self._asking = asking
-        self._held = held
+        self._held = newest
         self._statements = statements
         self._salt = secrets.token_bytes(SALT_BYTES)
         self._first = asking.after  # so many statements come before the first one given
-        self._received = (0 if held is None else held.sequence) if asking.after is None else asking.after
+        self._received = (0 if newest is None else newest.sequence) if asking.after is None else asking.after
         self._on_way: deque[tuple[Statement, bytes]] = deque()  # taken, and not answered yet
         self._sent = 0  # the last statement that needs no sending any more
         self._skipped = 0  # so many stored answers are not sent by themselves, but once they are asked for again
         self._sent_anew = False
         self._stored: int | None = None  # how many were answered before
-        self._chain = held.chain if held is not None and held.sequence == self._received else None
-        self._analyst = "" if held is None else held.analyst
+        self._chain = newest.chain if newest is not None and newest.sequence == self._received else None
+        self._analyst = "" if newest is None else newest.analyst
         self._newest: bytes | None = None  # the last receipt, where it is not kept yet
         self._kept_time = 0.0
 
     def answers(self, connection: Connection) -> Iterator[StatementAnswer]:
-        conversation = connection.converse(METHOD, self._opening, analyst_pb2.AskQueriesResponse)
+        conversation = connection.converse(self._opening, analyst_pb2.AskQueriesResponse)
         try:
             self._attached(conversation.receive(), conversation)
             while self._fill(conversation):

@@ -126,11 +126,11 @@ def delete(
 def list_analysts(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List the analysts, and until when they can come in without renewing."""
     with Operator.from_profile(profile) as operator:
-        found = list(operator.analysts())
+        analysts = list(operator.analysts())
     if as_json:
-        print_json({"analysts": found})
+        print_json({"analysts": analysts})
     else:
-        rows = ((each.name, f"{each.create_time:%Y-%m-%d}", standing(each.certified_until)) for each in found)
+        rows = ((each.name, f"{each.create_time:%Y-%m-%d}", standing(each.certified_until)) for each in analysts)
         print_table(("analyst", "admitted", "certificate"), rows)
 
 

@@ -9,18 +9,19 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.analyst import Client
+from equipoise.commands.columns import OWN_ROUNDS, print_round
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, Statements
 from equipoise.commands.printing import (
-    ShownProgress,
     counted,
     err,
     out,
     print_facts,
     print_json,
     print_line,
-    print_round,
+    print_list,
     print_table,
 )
+from equipoise.commands.progress import ShownProgress
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import RoundState
@@ -37,18 +38,7 @@ SHOWN_ROWS = 20
 def rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List the rounds in which you have a share, newest first."""
     with Client.from_profile(profile) as client:
-        found = list(client.rounds())
-    if as_json:
-        print_json({"rounds": found})
-        return
-    print_table(
-        ("round", "dataset", "state", "your statements", "your queries"),
-        (
-            (each.id, each.terms.dataset, each.state, f"{own.statements:,}", f"{own.queries:,}")
-            for each in found
-            for own in each.terms.shares
-        ),
-    )
+        print_list("rounds", list(client.rounds()), OWN_ROUNDS, as_json)
 
 
 def show(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
@@ -71,13 +61,13 @@ def schema(
     With --json the schema file itself, as `equipoise-server data check` reads it.
     """
     with Client.from_profile(profile) as client:
-        found = client.dataset(dataset)
+        registered = client.dataset(dataset)
     if as_json:
-        print_json(found.schema)
+        print_json(registered.schema)
         return
-    for attribute in found.schema.attributes:
+    for attribute in registered.schema.attributes:
         print_line(f"{attribute.name}: {', '.join(attribute.categories)}")
-    print_line(f"{found.records:,} records in a universe of {found.schema.universe_size:,}.")
+    print_line(f"{registered.records:,} records in a universe of {registered.schema.universe_size:,}.")
 
 
 def dry_run(
@@ -86,15 +76,15 @@ def dry_run(
     """Check a statements file against a round and predict its error. Leaves no trace, costs nothing."""
     asked = read_statements(statements)
     with Client.from_profile(profile) as client:
-        found = client.dry_run(round_id, asked)
+        result = client.dry_run(round_id, asked)
     if as_json:
-        print_json(found)
+        print_json(result)
         return
-    size = f"{counted(found.statements, 'statement')}, {counted(found.queries, 'query')}"
-    print_line(f"{size}; one record replaced moves their counts by at most {found.sensitivity:,} in sum.")
-    print_line(f"No query covers more than {counted(found.support, 'record')} of the universe, or all but as many.")
-    print_line(f"Every certified answer will be within {found.error_bound:.4g} of the truth.")
-    uncertified = counted(found.max_uncertified, "answer")
+    size = f"{counted(result.statements, 'statement')}, {counted(result.queries, 'query')}"
+    print_line(f"{size}; one record replaced changes their counts by at most {result.sensitivity:,} in sum.")
+    print_line(f"Every query covers or excludes at most {counted(result.support, 'cell')} of the universe.")
+    print_line(f"Every certified answer will be within {result.error_bound:.4g} of the truth.")
+    uncertified = counted(result.max_uncertified, "answer")
     print_line(f"At most {uncertified} of the whole round can end without a bound.")
 
 
@@ -182,18 +172,18 @@ def results(
     with Client.from_profile(profile) as client:
         if not asked and client.round(round_id).terms.session is not None:
             asked = client.asked(round_id)
-        found = client.results(round_id, asked)
+        answers = client.results(round_id, asked)
     if to is not None:
-        _write(found, to)
-    methods = {method.label: count for method, count in found.counted().items() if count}
+        _write(answers, to)
+    methods = {method.label: count for method, count in answers.counted().items() if count}
     if as_json:
-        listed = {"file": to} if to is not None else {"answers": found.to_dicts()}
-        print_json({"round_id": round_id, "queries": len(found), "methods": methods} | listed)
+        listed = {"file": to} if to is not None else {"answers": answers.to_dicts()}
+        print_json({"round_id": round_id, "queries": len(answers), "methods": methods} | listed)
         return
     if to is None:
-        _print_some(found)
+        _print_some(answers)
     ways = ", ".join(f"{count:,} {label}" for label, count in methods.items())
-    print_line(f"{counted(len(found), 'answer')}: {ways}")
+    print_line(f"{counted(len(answers), 'answer')}: {ways}")
     if to is not None:
         print_line(f"Written to {to}.")
 
@@ -233,18 +223,18 @@ def read_text(path: Path) -> str:
         raise InvalidArgument(str(path), "is not UTF-8 text") from None
 
 
-def _write(found: Results, to: Path) -> None:
+def _write(results: Results, to: Path) -> None:
     try:
         if to.suffix == ".csv":
-            found.to_csv(to)
+            results.to_csv(to)
         else:
-            to.write_text(json.dumps({"version": 1, "answers": found.to_dicts()}) + "\n", encoding="utf-8")
+            to.write_text(json.dumps({"version": 1, "answers": results.to_dicts()}) + "\n", encoding="utf-8")
     except OSError as error:
         raise InvalidArgument("--out", f"{to} cannot be written: {error.strerror}") from None
 
 
-def _print_some(found: Results) -> None:
-    rows = found.to_dicts()
+def _print_some(results: Results) -> None:
+    rows = results.to_dicts()
     print_table(
         ("query", "statement", "cell", "value", "bound", "method"),
         (

@@ -19,9 +19,9 @@ from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
 from equipoise.clients.auditor import Auditor
 from equipoise.commands.budgets import AccountName
+from equipoise.commands.columns import JOURNAL, ROUNDS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
-from equipoise.commands.printing import counted, print_journal, print_json, print_line
-from equipoise.commands.rounds import print_rounds
+from equipoise.commands.printing import counted, print_json, print_line, print_list
 from equipoise.commands.verification import read_checkpoint
 from equipoise.errors import InvalidArgument, NotFound
 from equipoise.profile.profile import LOG_KEYS, SEED_KEY, read_file, read_log_keys, read_seed_key
@@ -71,22 +71,14 @@ Report = Annotated[
 def rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List all rounds with their plans and shares, newest first."""
     with Auditor.from_profile(profile) as auditor:
-        found = list(auditor.rounds())
-    if as_json:
-        print_json({"rounds": found})
-    else:
-        print_rounds(found)
+        print_list("rounds", list(auditor.rounds()), ROUNDS, as_json)
 
 
 @audit_app.command("journal")
 def journal(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """Show the budget journal: every reservation and charge, each line covering all before it by its digest."""
     with Auditor.from_profile(profile) as auditor:
-        found = list(auditor.journal())
-    if as_json:
-        print_json({"entries": found})
-        return
-    print_journal(found)
+        print_list("entries", list(auditor.journal()), JOURNAL, as_json)
 
 
 @audit_app.command("export")
@@ -96,11 +88,11 @@ def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: As
     docs/mechanisms/equilibrium.md has ten lines that add them up again.
     """
     with Auditor.from_profile(profile) as auditor:
-        found = exported(account, (each for each in auditor.journal() if each.account == account))
+        document = exported(account, (each for each in auditor.journal() if each.account == account))
     if as_json:
-        print_json(found)
+        print_json(document)
     else:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(document, indent=1))
 
 
 @audit_app.command("download")
@@ -145,17 +137,17 @@ def verify_archive(
     seen = [read_checkpoint(path).checkpoint for path in checkpoint or ()]
     if (remembered := ReceiptStore(profile).checkpoint()) is not None:
         seen.append(remembered)
-    found = verify(records, trusted, seen, [read_file(path).rstrip(b"\n") for path in receipt or ()])
+    audit = verify(records, trusted, seen, [read_file(path).rstrip(b"\n") for path in receipt or ()])
     # What was found is said before anything is written, which may fail.
     if as_json:
-        print_json(audit_to_json(found))
+        print_json(audit_to_json(audit))
     else:
-        _print_checks(found)
+        _print_checks(audit)
     if report is not None:
-        _write_report(report, as_markdown(found))
-    if found.passed and profile.is_dir():
+        _write_report(report, as_markdown(audit))
+    if audit.passed and profile.is_dir():
         ReceiptStore(profile).keep_checkpoint(records.checkpoint)
-    if not found.passed:
+    if not audit.passed:
         raise typer.Exit(1)
 
 
@@ -216,16 +208,16 @@ def seed(
         print_line(f"replay it with: equipoise-server audit replay {round_id} --seed-file {out}")
 
 
-def _print_checks(found: Audit) -> None:
-    for each in found.checks:
+def _print_checks(audit: Audit) -> None:
+    for each in audit.checks:
         print_line(f"{each.number:<4} {each.outcome:<12} {each.question}")
         if each.detail:
             print_line(f"{'':<17} {each.detail}")
-    for remark in found.remarks:
+    for remark in audit.remarks:
         print_line(f"remark: {remark}")
-    unmade = sum(each.outcome is Outcome.NOT_CHECKED for each in found.checks)
+    unmade = sum(each.outcome is Outcome.NOT_CHECKED for each in audit.checks)
     also = f"; {counted(unmade, 'check')} could not be made" if unmade else ""
-    print_line(f"all that was checked is in order{also}" if found.passed else "NOT in order: see above")
+    print_line(f"all that was checked is in order{also}" if audit.passed else "NOT in order: see above")
 
 
 def _write_report(path: Path, text: str) -> None:

@@ -9,9 +9,10 @@ import typer
 
 from equipoise.auditing.ledger_export import exported
 from equipoise.clients.operator import Operator
+from equipoise.commands.columns import ACCOUNTS, JOURNAL
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
-from equipoise.commands.printing import pair, print_journal, print_json, print_table
-from equipoise.model.accounts import Account, Budget
+from equipoise.commands.printing import print_json, print_list, print_rows
+from equipoise.model.accounts import Budget
 
 budget_app = typer.Typer(help="What is spent and what is left.", no_args_is_help=True)
 
@@ -31,22 +32,14 @@ def show_budgets(
     order; or that only the worst round counts. A round must fit within both limits.
     """
     with Operator.from_profile(profile) as operator:
-        found = list(operator.accounts(dataset))
-    if as_json:
-        print_json({"accounts": found})
-        return
-    print_accounts(found)
+        print_list("accounts", list(operator.accounts(dataset)), ACCOUNTS, as_json)
 
 
 @budget_app.command("history")
 def history(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """Show every journal entry of one account: its caps, and what each round reserved, spent or gave back."""
     with Operator.from_profile(profile) as operator:
-        found = list(operator.account_history(account))
-    if as_json:
-        print_json({"entries": found})
-    else:
-        print_journal(found)
+        print_list("entries", list(operator.account_history(account)), JOURNAL, as_json)
 
 
 @budget_app.command("export")
@@ -56,11 +49,11 @@ def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: As
     docs/mechanisms/equilibrium.md has ten lines that add them up again.
     """
     with Operator.from_profile(profile) as operator:
-        found = exported(account, operator.account_history(account))
+        document = exported(account, operator.account_history(account))
     if as_json:
-        print_json(found)
+        print_json(document)
     else:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(document, indent=1))
 
 
 @budget_app.command("set-cap")
@@ -77,16 +70,8 @@ def set_cap(
     A cap below what is spent or reserved already is refused, and so is one too small for the rounds that are open.
     """
     with Operator.from_profile(profile) as operator:
-        found = operator.set_cap(account, Budget(epsilon, delta), request_id)
+        changed = operator.set_cap(account, Budget(epsilon, delta), request_id)
     if as_json:
-        print_json(found)
+        print_json(changed)
     else:
-        print_accounts([found])
-
-
-def print_accounts(found: list[Account]) -> None:
-    """A line for each account."""
-    print_table(
-        ("account", "spent", "committed", "cap", "counted"),
-        ((each.name, pair(each.spent), pair(each.committed), pair(each.cap), each.in_words) for each in found),
-    )
+        print_rows(ACCOUNTS, [changed])

@@ -9,8 +9,9 @@ import typer
 
 from equipoise.clients.operator import Operator
 from equipoise.commands.analyst import read_text
+from equipoise.commands.columns import DATASETS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
-from equipoise.commands.printing import print_json, print_line, print_table
+from equipoise.commands.printing import print_json, print_line, print_list
 from equipoise.model.accounts import Budget
 from equipoise.queries.schema import Schema
 
@@ -57,7 +58,7 @@ def register(
     Rows that the schema does not allow are counted by attribute, and the table is refused.
     """
     with Operator.from_profile(profile) as operator:
-        found = operator.register_dataset(
+        registered = operator.register_dataset(
             name,
             source,
             Schema.from_json(read_text(schema)),
@@ -69,10 +70,10 @@ def register(
             new_budgets=new_budgets,
         )
     if as_json:
-        print_json(found)
+        print_json(registered)
     else:
-        size = found.schema.universe_size
-        print_line(f"Registered {found.name}: {found.records:,} records in a universe of {size:,}.")
+        size = registered.schema.universe_size
+        print_line(f"Registered {registered.name}: {registered.records:,} records in a universe of {size:,}.")
 
 
 @dataset_app.command("retire")
@@ -84,31 +85,15 @@ def retire(
 ) -> None:
     """Allow no new rounds on a table. Rounds that are open go on; results and budgets stay as they are."""
     with Operator.from_profile(profile) as operator:
-        found = operator.retire_dataset(name, request_id)
+        retired = operator.retire_dataset(name, request_id)
     if as_json:
-        print_json(found)
+        print_json(retired)
     else:
-        print_line(f"Retired {found.name}.")
+        print_line(f"Retired {retired.name}.")
 
 
 @dataset_app.command("list")
 def list_datasets(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List the registered tables."""
     with Operator.from_profile(profile) as operator:
-        found = list(operator.datasets())
-    if as_json:
-        print_json({"datasets": found})
-        return
-    print_table(
-        ("dataset", "records", "universe", "retired", "attributes"),
-        (
-            (
-                each.name,
-                f"{each.records:,}",
-                f"{each.schema.universe_size:,}",
-                "" if each.retire_time is None else f"{each.retire_time:%Y-%m-%d %H:%M} UTC",
-                ", ".join(each.schema.names),
-            )
-            for each in found
-        ),
-    )
+        print_list("datasets", list(operator.datasets()), DATASETS, as_json)

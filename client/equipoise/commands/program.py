@@ -37,11 +37,11 @@ class LazyCommand:
             The command as typer makes it; of which library its class is differs between typer's versions.
         """
         module, _, attribute = self.home.partition(":")
-        found = getattr(importlib.import_module(module), attribute)
-        if isinstance(found, typer.Typer):
-            return typer.main.get_group(found)
+        command = getattr(importlib.import_module(module), attribute)
+        if isinstance(command, typer.Typer):
+            return typer.main.get_group(command)
         alone = typer.Typer(add_completion=False)
-        alone.command(name)(found)
+        alone.command(name)(command)
         return typer.main.get_command(alone)
 
 

@@ -203,12 +203,12 @@ def parse_shares(texts: list[str]) -> tuple[Share, ...]:
     """The shares of texts such as `SHARE`. Raises `InvalidArgument`."""
     shares = []
     for text in texts:
-        found = _SHARE.fullmatch(text)
-        if found is None:
+        match = _SHARE.fullmatch(text)
+        if match is None:
             raise InvalidArgument("--share", f"{text!r} is not {SHARE}")
-        queries = int(found["queries"] or found["statements"])
-        declared = int(found["sensitivity"] or 0), int(found["support"] or 0)
-        shares.append(Share(found["analyst"], int(found["statements"]), queries, *declared))
+        queries = int(match["queries"] or match["statements"])
+        declared = int(match["sensitivity"] or 0), int(match["support"] or 0)
+        shares.append(Share(match["analyst"], int(match["statements"]), queries, *declared))
     return tuple(shares)
 
 

@@ -47,7 +47,7 @@ def bundle(
     papers = VerifierInputs(
         keys, keepsakes.newest(round_id), None, None if kept is None else EarlierCheckpoint(kept)
     )
-    _told({"file": str(to), "bytes": len(data)}, [f"{len(data):,} bytes written to {to}."], data, papers, as_json)
+    _report({"file": str(to), "bytes": len(data)}, [f"{len(data):,} bytes written to {to}."], data, papers, as_json)
     keepsakes.keep_checkpoint(made.evidence.checkpoint)
 
 
@@ -98,7 +98,7 @@ def verify_bundle(
     intro = [f"The custodian's keys are those of {source}."]
     if receipt is None and kept is not None:
         intro.append(f"Your own receipt is the one that {profile} has kept.")
-    _told({"file": str(file), "keys": source}, intro, data, papers, as_json)
+    _report({"file": str(file), "keys": source}, intro, data, papers, as_json)
 
 
 def read_checkpoint(file: Path) -> EarlierCheckpoint:
@@ -109,7 +109,7 @@ def read_checkpoint(file: Path) -> EarlierCheckpoint:
         raise InvalidArgument(str(file), error.message) from None
 
 
-def _told(facts: dict[str, object], intro: list[str], data: bytes, papers: VerifierInputs, as_json: bool) -> None:
+def _report(facts: dict[str, object], intro: list[str], data: bytes, papers: VerifierInputs, as_json: bool) -> None:
     """Verifies, tells each check, and ends the program with 1 where one fails."""
     checks: list[dict[str, object]] = []
 
@@ -126,8 +126,8 @@ def _told(facts: dict[str, object], intro: list[str], data: bytes, papers: Verif
         verify(data, papers, passed)
     except CheckFailed as failed:
         failure = failed
-        found = {"title": failed.check.title, "holds": False, "found": failed.problem}
-        checks.append({"number": failed.check.value, **found})
+        outcome = {"title": failed.check.title, "holds": False, "found": failed.problem}
+        checks.append({"number": failed.check.value, **outcome})
     if as_json:
         print_json(facts | {"verified": failure is None, "checks": checks})
     elif failure is not None:

@@ -33,7 +33,10 @@ class ReceiptStore:
     directory: Path
 
     def receipt(self, round_id: str) -> bytes | None:
-        """The newest receipt of a round; None where none was kept. Raises `InvalidArgument` naming the file."""
+        """Returns the newest receipt of a round; None where none was kept.
+
+        Raises `InvalidArgument` naming the file.
+        """
         return _read(self._file(RECEIPTS, round_id))
 
     def keep_receipt(self, round_id: str, envelope: bytes, *, repeated: bool = True) -> None:
@@ -44,17 +47,17 @@ class ReceiptStore:
         receipt, or not newer.
         """
         path = self._file(RECEIPTS, round_id)
-        held = _read(path)
+        kept = _read(path)
         time = _receipt(envelope).accept_time
-        if held is None or _receipt(held).accept_time < time:
+        if kept is None or _receipt(kept).accept_time < time:
             write_whole(path, envelope)
-        elif held != envelope and (not repeated or _receipt(held).accept_time == time):
+        elif kept != envelope and (not repeated or _receipt(kept).accept_time == time):
             raise VerificationFailed(
                 f"the receipt is not newer than the one in {path}: the custodian could show that one as your last"
             )
 
     def session_receipt(self, session_id: str) -> bytes | None:
-        """The receipt of a session's newest answer; None where none was kept. Raises `InvalidArgument`."""
+        """Returns the receipt of a session's newest answer; None where none was kept. Raises `InvalidArgument`."""
         return _read(self._file(SESSION_RECEIPTS, session_id))
 
     def keep_session_receipt(self, session_id: str, envelope: bytes) -> None:
@@ -64,9 +67,9 @@ class ReceiptStore:
         answer that has one with another chain already: then the custodian has answered twice, and differently.
         """
         path = self._file(SESSION_RECEIPTS, session_id)
-        held = _read(path)
+        kept = _read(path)
         answered = read_session_receipt(envelope)
-        before = None if held is None else read_session_receipt(held)
+        before = None if kept is None else read_session_receipt(kept)
         if before is None or before.sequence < answered.sequence:
             write_whole(path, envelope)
         elif before.sequence == answered.sequence and before.chain != answered.chain:
@@ -74,11 +77,11 @@ class ReceiptStore:
             raise VerificationFailed(f"{problem}: the custodian has told you two different things")
 
     def newest(self, round_id: str) -> bytes | None:
-        """The newest receipt of a round or session; None where none was kept. Raises `InvalidArgument`."""
+        """Returns the newest receipt of a round or session; None where none was kept. Raises `InvalidArgument`."""
         return self.receipt(round_id) or self.session_receipt(round_id)
 
     def checkpoint(self) -> bytes | None:
-        """The newest checkpoint; None where none was kept. Raises `InvalidArgument` naming the file."""
+        """Returns the newest checkpoint; None where none was kept. Raises `InvalidArgument` naming the file."""
         return _read(self.directory / CHECKPOINT)
 
     def keep_checkpoint(self, note: bytes) -> None:
@@ -121,7 +124,10 @@ def check_answered(envelope: bytes, session_id: str, analyst: str, sequence: int
 
 
 def read_session_receipt(envelope: bytes) -> SessionReceiptPayload:
-    """What the envelope says, whoever has signed it. Raises `VerificationFailed` for what is no such receipt."""
+    """Returns what the envelope says, whoever has signed it.
+
+    Raises `VerificationFailed` for what is no such receipt.
+    """
     return SessionReceiptPayload.from_bytes(_unverified(envelope))
 
 

@@ -22,7 +22,7 @@ from equipoise.queries.workload_builder import WorkloadBuilder
 __all__ = [
     "CompiledStatement",
     "CompiledWorkload",
-    "compile_alone",
+    "compile_single",
     "compile_statement",
     "compile_statistic",
     "compile_workload",
@@ -45,7 +45,7 @@ def compile_workload(statements: Sequence[Statement], schema: Schema) -> Compile
     return workload.build()
 
 
-def compile_alone(statement: Statement, schema: Schema, path: str = "statement") -> CompiledWorkload:
+def compile_single(statement: Statement, schema: Schema, path: str = "statement") -> CompiledWorkload:
     """Compiles one statement as a workload of its own. Raises `InvalidArgument` naming what is below `path`."""
     workload = WorkloadBuilder(schema.sizes)
     _add(statement, _linear(statement, path), workload, PredicateCompiler(schema), path)
@@ -57,7 +57,7 @@ def compile_statement(statement: Statement, schema: Schema, path: str = "stateme
     kind = kind_of(statement)
     if isinstance(kind, StatisticKind):
         return kind.compile(statement, schema, path)
-    return compile_alone(statement, schema, path)
+    return compile_single(statement, schema, path)
 
 
 def compile_statistic(statistic: Statistic, schema: Schema, path: str = "statement") -> CompiledStatistic:

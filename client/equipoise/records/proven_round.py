@@ -94,12 +94,15 @@ def check_openings(records: Sequence[OpenedRecord]) -> None:
 
 
 def proven_round(evidence: Evidence) -> ProvenRound:
-    """What the items say. Raises `VerificationFailed` unless they are all that one round has for one analyst."""
+    """Returns what the items say.
+
+    Raises `VerificationFailed` unless they are all that one round has for one analyst.
+    """
     leaves = [read_leaf(record.leaf, "a leaf") for record in evidence.records]
     kinds = tuple(leaf.kind for leaf in leaves)
     if kinds not in STEPS:
         raise VerificationFailed(f"these are not the steps of a round: {', '.join(kinds) or 'none'}")
-    found: Found = {}
+    opened: Found = {}
     places: set[int] = set()
     for record, kind in zip(evidence.records, kinds, strict=True):
         # What speaks to all, and what is about one share; between them stands what only auditors may open.
@@ -108,33 +111,33 @@ def proven_round(evidence: Evidence) -> ProvenRound:
         if len(record.items) != len(classes):
             raise VerificationFailed(f"{kind}: {len(record.items)} items are opened where {len(classes)} must be")
         for item, cls in zip(record.items, classes, strict=True):
-            found[cls] = read_item(item.content, cls)
+            opened[cls] = read_item(item.content, cls)
         if record.items[0].position != 0:
             raise VerificationFailed(f"{kind}: what speaks to all is not at the first place")
         places.update(item.position - len(layout.first) for item in record.items[1:])
     if len(places) != 1 or min(places) < 0:
         raise VerificationFailed("the analyst's items are not at the place of one and the same share")
     for before, leaf in itertools.pairwise(leaves):
-        if _root_before(found[LAYOUTS[leaf.kind].first[0]]) != before.root:
+        if _root_before(opened[LAYOUTS[leaf.kind].first[0]]) != before.root:
             raise VerificationFailed(f"{leaf.kind} does not follow this {before.kind}")
-    _check_names(found, evidence)
+    _check_names(opened, evidence)
     return ProvenRound(
-        dataset=found[DatasetItem],
-        round=found[RoundItem],
-        share=found[ShareItem],
-        seal=found.get(SealItem),
-        workload=found.get(WorkloadItem),
-        release=found.get(ReleaseItem),
-        result=found.get(ResultItem),
-        abort=found.get(AbortItem),
-        charge=found.get(ChargeItem),
-        schema=_schema(found[DatasetItem].schema),
+        dataset=opened[DatasetItem],
+        round=opened[RoundItem],
+        share=opened[ShareItem],
+        seal=opened.get(SealItem),
+        workload=opened.get(WorkloadItem),
+        release=opened.get(ReleaseItem),
+        result=opened.get(ResultItem),
+        abort=opened.get(AbortItem),
+        charge=opened.get(ChargeItem),
+        schema=_schema(opened[DatasetItem].schema),
         place=min(places),
     )
 
 
 def _root_before(item: object) -> bytes | None:
-    """The root of the record before it that the first item of a record names."""
+    """Returns the root of the record before it that the first item of a record names."""
     match item:
         case RoundItem():
             return item.dataset_root
@@ -148,9 +151,9 @@ def _root_before(item: object) -> bytes | None:
             return None
 
 
-def _check_names(found: Found, evidence: Evidence) -> None:
-    dataset, shown = found[DatasetItem], found[RoundItem]
-    for item in found.values():
+def _check_names(opened: Found, evidence: Evidence) -> None:
+    dataset, shown = opened[DatasetItem], opened[RoundItem]
+    for item in opened.values():
         if not isinstance(item, DatasetItem) and item.round_id != evidence.round_id:
             problem = f"is of the round {item.round_id}, not {evidence.round_id}"
             raise VerificationFailed(f"the item {NAMES[type(item)]} {problem}")

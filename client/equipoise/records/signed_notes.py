@@ -59,7 +59,10 @@ class VerifierKey:
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """The key of such a line; raises `VerificationFailed` for anything else, also for other algorithms."""
+        """Returns the key of such a line.
+
+        Raises `VerificationFailed` for anything else, also for other algorithms.
+        """
         name, _, rest = text.partition("+")
         hashed, _, encoded = rest.partition("+")
         kind_and_public = from_base64(encoded, "the verifier key")
@@ -69,7 +72,7 @@ class VerifierKey:
         return key
 
     def verifies(self, signature: bytes, message: bytes) -> bool:
-        """Whether the signature is this key's for exactly this message."""
+        """Returns whether the signature is this key's for exactly this message."""
         try:
             Ed25519PublicKey.from_public_bytes(self.public).verify(signature, message)
         except InvalidSignature:
@@ -108,7 +111,7 @@ class Checkpoint:
     root: bytes
 
     def to_text(self) -> str:
-        """The three lines."""
+        """Returns the three lines."""
         return f"{self.origin}\n{self.size}\n{to_base64(self.root)}\n"
 
     @classmethod
@@ -124,7 +127,7 @@ class Checkpoint:
 
 
 def sign_note(text: str, keys: Iterable[SigningKey]) -> bytes:
-    """The note: the text, which must end in a newline, with one signature by each of the keys."""
+    """Returns the note: the text, which must end in a newline, with one signature by each of the keys."""
     if not text.endswith("\n") or not _is_plain(text):
         raise ValueError("a note's text must end in a newline and have no other control characters")
     message = text.encode()
@@ -132,21 +135,23 @@ def sign_note(text: str, keys: Iterable[SigningKey]) -> bytes:
     return f"{text}\n{''.join(lines)}".encode()
 
 
-def open_note(note: bytes, trusted: Sequence[VerifierKey], told: Sequence[VerifierKey] = ()) -> str:
-    """The text of a note signed by a trusted key; every other signature must be by a trusted key or one of `told`.
+def open_note(note: bytes, trusted: Sequence[VerifierKey], listed_keys: Sequence[VerifierKey] = ()) -> str:
+    """Returns the text of a note signed by a trusted key; other signatures must be by a trusted or listed key.
 
     Raises `VerificationFailed` for anything else: no trusted signature, one that does not verify or by an unknown
     key, two by one key, or bytes that `sign_note` does not write.
     """
     text, signatures = _read_note(note)
-    verify_signatures(text.encode(), signatures, trusted, told, "the signed note")
+    verify_signatures(text.encode(), signatures, trusted, listed_keys, "the signed note")
     return text
 
 
-def open_checkpoint(note: bytes, trusted: Sequence[VerifierKey], told: Sequence[VerifierKey] = ()) -> Checkpoint:
+def open_checkpoint(
+    note: bytes, trusted: Sequence[VerifierKey], listed_keys: Sequence[VerifierKey] = ()
+) -> Checkpoint:
     """The checkpoint in a note as `open_note` takes it; its origin must be the name of every key that signed it."""
     text, signatures = _read_note(note)
-    verify_signatures(text.encode(), signatures, trusted, told, "the checkpoint")
+    verify_signatures(text.encode(), signatures, trusted, listed_keys, "the checkpoint")
     checkpoint = Checkpoint.from_text(text)
     if any(each.name != checkpoint.origin for each in signatures):
         raise VerificationFailed("a checkpoint's origin is not the name of the keys that signed it")
@@ -154,7 +159,7 @@ def open_checkpoint(note: bytes, trusted: Sequence[VerifierKey], told: Sequence[
 
 
 def claimed(note: bytes) -> Checkpoint:
-    """What a checkpoint says, whoever has signed it: to ask for what belongs to it, and for nothing else.
+    """Returns what a checkpoint says, whoever has signed it: to ask for what belongs to it, and for nothing else.
 
     Raises `VerificationFailed` where its text is no checkpoint's.
     """
@@ -165,10 +170,10 @@ def verify_signatures(
     message: bytes,
     signatures: Sequence[Signature],
     trusted: Sequence[VerifierKey],
-    told: Sequence[VerifierKey],
+    listed_keys: Sequence[VerifierKey],
     what: str,
 ) -> None:
-    """Checks that each signature of the message is by a trusted or a told key, each by another, one by a trusted.
+    """Checks that each signature of the message is by a trusted or a listed key, each by another, one by a trusted.
 
     The id is too short to name one key among hostile ones: whose signature it is, only the signature decides.
     """
@@ -176,7 +181,7 @@ def verify_signatures(
         raise VerificationFailed(f"{what} is signed twice by one key")
     is_trusted = False
     for each in signatures:
-        named = [key for key in (*trusted, *told) if (key.name, key.id) == (each.name, each.id)]
+        named = [key for key in (*trusted, *listed_keys) if (key.name, key.id) == (each.name, each.id)]
         if not named:
             raise VerificationFailed(f"{what} is signed by the unknown key {each.name}+{each.id.hex()}")
         signers = [key for key in named if key.verifies(each.signature, message)]

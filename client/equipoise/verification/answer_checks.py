@@ -28,22 +28,25 @@ OF_ROUNDS = tuple(set(AnswerMethod) - set(IN_SESSIONS))
 
 
 def read_stream(stream: Sequence[bytes], proven: ProvenRound) -> Results | None:
-    """The results, None where there are none by the records. Raises `DataLoss` for any other stream than theirs."""
-    told = None if proven.result is None else proven.result.stream
-    if proven.result is not None and (told is None) != (proven.commitment is None):
+    """Returns the results, None where there are none by the records.
+
+    Raises `DataLoss` for any other stream than theirs.
+    """
+    committed = None if proven.result is None else proven.result.stream
+    if proven.result is not None and (committed is None) != (proven.commitment is None):
         raise VerificationFailed("there is a workload without results, or there are results without a workload")
-    if told is None:
+    if committed is None:
         if stream:
             raise VerificationFailed("there are results where none are committed to")
         return None
-    if len(stream) != told.messages:
-        raise VerificationFailed(f"there are {len(stream):,} of {told.messages:,} messages")
+    if len(stream) != committed.messages:
+        raise VerificationFailed(f"there are {len(stream):,} of {committed.messages:,} result messages")
     round_id = proven.round.round_id
-    if stream_digest(round_id, stream) != told.digest:
+    if stream_digest(round_id, stream) != committed.digest:
         raise VerificationFailed("the messages are not those that are committed to, or in another order")
     results = Results.collect(round_id, map(chunk_from_bytes, stream))
-    if len(results) != told.queries:
-        raise VerificationFailed(f"there are {len(results):,} answers of {told.queries:,}")
+    if len(results) != committed.queries:
+        raise VerificationFailed(f"there are {len(results):,} answers of {committed.queries:,}")
     return results
 
 
@@ -75,18 +78,18 @@ def check_bounds(results: Results, queries: int, proven: ProvenRound) -> str:
 
 
 def read_synopsis(synopsis: bytes | None, proven: ProvenRound) -> NDArray[np.int64] | None:
-    """The universe cells of the released synopsis, int64[records]; None where none is by the records.
+    """Returns the universe cells of the released synopsis, int64[records]; None where none is by the records.
 
     Raises `VerificationFailed` for other bytes than those that are committed to.
     """
-    told = None if proven.release is None else proven.release.synopsis
-    if told is None:
+    committed = None if proven.release is None else proven.release.synopsis
+    if committed is None:
         if synopsis is not None:
             raise VerificationFailed("there is a synopsis where none is committed to")
         return None
     if synopsis is None:
         raise VerificationFailed("a synopsis is committed to, but it is not there")
-    if synopsis_digest(synopsis) != told.digest or len(synopsis) != CELL_BYTES * told.records:
+    if synopsis_digest(synopsis) != committed.digest or len(synopsis) != CELL_BYTES * committed.records:
         raise VerificationFailed("the synopsis is not the one that is committed to")
     return synopsis_from_bytes(synopsis, proven.schema.universe_size)
 
@@ -105,9 +108,9 @@ def check_recomputed(
     wrong = chosen[results.raw_values[chosen] != expected[chosen]]
     if len(wrong):
         query, scale = wrong[0], 2.0**GRID_BITS
-        told, right = results.raw_values[query] / scale, expected[query] / scale
+        answered, right = results.raw_values[query] / scale, expected[query] / scale
         raise VerificationFailed(
-            f"query {query} was answered {told} where the synopsis says {right}; {len(wrong) - 1:,} more are wrong"
+            f"query {query} was answered {answered}, but the synopsis says {right}; {len(wrong) - 1:,} more differ"
         )
     return said
 
@@ -120,7 +123,7 @@ def check_charge(proven: ProvenRound) -> str:
     elif proven.charge is not None:
         charged, state = proven.charge.charge, proven.charge.state
     else:
-        raise VerificationFailed("no charge is told")
+        raise VerificationFailed("there is no charge")
     unprotected = proven.round.analyst_cost is None
     if proven.round.session is not None:
         # It has answered from the table since it was opened. Without a budget there is nothing to give back.

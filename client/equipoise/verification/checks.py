@@ -112,92 +112,92 @@ Found = Callable[[str], None]
 
 @dataclass(frozen=True)
 class _Opened:
-    """A bundle whose records are proven to be the log's. `told`: the keys that it names."""
+    """A bundle whose records are proven to be the log's. `listed_keys`: the keys that it names."""
 
     bundle: Bundle
-    told: Sequence[VerifierKey]
+    listed_keys: Sequence[VerifierKey]
     checkpoint: Checkpoint
     proven: ProvenRound
 
 
 def verify(data: bytes, papers: VerifierInputs, passed: Passed) -> None:
-    """Makes all checks of a bundle's bytes. `passed` is told the number of each that holds, and what was found.
+    """Makes all checks of a bundle's bytes. Calls `passed` with the number of each that holds, and what was found.
 
     Raises `CheckFailed` for the first that does not hold.
     """
     opened = _open(data, papers, passed)
     _compare(opened, papers, passed)
-    with _numbered(Check.HISTORY, passed) as found:
+    with _numbered(Check.HISTORY, passed) as report:
         evidence = opened.bundle.evidence
-        found(check_history(evidence, opened.checkpoint, papers.checkpoint, papers.keys, opened.told))
-        _check_signers(evidence, opened.told)
+        report(check_history(evidence, opened.checkpoint, papers.checkpoint, papers.keys, opened.listed_keys))
+        _check_signers(evidence, opened.listed_keys)
 
 
 def _open(data: bytes, papers: VerifierInputs, passed: Passed) -> _Opened:
-    """Whether the records are the log's, and one round's."""
-    with _numbered(Check.FORMAT, passed) as found:
+    """Returns whether the records are the log's, and one round's."""
+    with _numbered(Check.FORMAT, passed) as report:
         bundle = Bundle.from_bytes(data)
         evidence = bundle.evidence
-        found(f"{len(data):,} bytes")
-    with _numbered(Check.CHECKPOINT, passed) as found:
-        told = [VerifierKey.from_text(line) for line in evidence.keys]
+        report(f"{len(data):,} bytes")
+    with _numbered(Check.CHECKPOINT, passed) as report:
+        listed_keys = [VerifierKey.from_text(line) for line in evidence.keys]
         if list(evidence.keys) != sorted(set(evidence.keys)):
-            raise VerificationFailed("the keys that signed are not in order, or are told twice")
-        checkpoint = open_checkpoint(evidence.checkpoint, papers.keys, told)
+            raise VerificationFailed("the listed keys are not in order, or one is listed twice")
+        checkpoint = open_checkpoint(evidence.checkpoint, papers.keys, listed_keys)
         if checkpoint.origin != log_origin(evidence.deployment):
             raise VerificationFailed(f"the log is {checkpoint.origin}, not that of {evidence.deployment}")
-        found(f"{checkpoint.origin}, {checkpoint.size:,} leaves")
-    with _numbered(Check.LOG, passed) as found:
+        report(f"{checkpoint.origin}, {checkpoint.size:,} leaves")
+    with _numbered(Check.LOG, passed) as report:
         check_inclusion(evidence.records, checkpoint)
-        found(f"leaves {', '.join(str(record.index) for record in evidence.records)}")
-    with _numbered(Check.ITEMS, passed) as found:
+        report(f"leaves {', '.join(str(record.index) for record in evidence.records)}")
+    with _numbered(Check.ITEMS, passed) as report:
         check_openings(evidence.records)
-        found(f"{sum(len(record.items) for record in evidence.records)} statements")
-    with _numbered(Check.ROUND, passed) as found:
+        report(f"{sum(len(record.items) for record in evidence.records)} statements")
+    with _numbered(Check.ROUND, passed) as report:
         proven = proven_round(evidence)
-        found(f"{evidence.analyst} in round {evidence.round_id} on {proven.dataset.dataset}")
-    return _Opened(bundle, told, checkpoint, proven)
+        report(f"{evidence.analyst} in round {evidence.round_id} on {proven.dataset.dataset}")
+    return _Opened(bundle, listed_keys, checkpoint, proven)
 
 
 def _compare(opened: _Opened, papers: VerifierInputs, passed: Passed) -> None:
     """Whether what was asked, delivered and charged is what the records say."""
     bundle, proven = opened.bundle, opened.proven
-    given = (bundle.evidence, proven, papers.receipt, papers.keys, opened.told)
+    given = (bundle.evidence, proven, papers.receipt, papers.keys, opened.listed_keys)
     receipts: SessionReceipts | None = None
     workload: CompiledWorkload | None = None
     asked: AskedInSession | None = None
-    with _numbered(Check.RECEIPT, passed) as found:
+    with _numbered(Check.RECEIPT, passed) as report:
         if proven.round.session is None:
             receipt, said = check_receipt(*given)
         else:
             receipts, said = check_session_receipts(*given)
-        found(said)
-    with _numbered(Check.WORKLOAD, passed) as found:
+        report(said)
+    with _numbered(Check.WORKLOAD, passed) as report:
         if receipts is None:
             workload, said = check_workload(bundle, receipt, proven, papers.statements)
         else:
             asked, said = check_asked(bundle, receipts, proven, papers.statements)
-        found(said)
+        report(said)
     queries = sum(each.query_count for each in (workload, asked) if each is not None)
-    with _numbered(Check.STREAM, passed) as found:
+    with _numbered(Check.STREAM, passed) as report:
         answers = read_stream(bundle.stream, proven)
-        found(NO_ANSWERS if answers is None else f"{len(bundle.stream):,} messages, {len(answers):,} answers")
+        report(NO_ANSWERS if answers is None else f"{len(bundle.stream):,} messages, {len(answers):,} answers")
         if receipts is not None and asked is not None:
-            found(check_live_answers(bundle.evidence, receipts, asked, answers))
-    with _numbered(Check.BOUNDS, passed) as found:
-        found(NO_ANSWERS if answers is None else check_bounds(answers, queries, proven))
-    with _numbered(Check.SYNOPSIS, passed) as found:
+            report(check_live_answers(bundle.evidence, receipts, asked, answers))
+    with _numbered(Check.BOUNDS, passed) as report:
+        report(NO_ANSWERS if answers is None else check_bounds(answers, queries, proven))
+    with _numbered(Check.SYNOPSIS, passed) as report:
         cells = read_synopsis(bundle.synopsis, proven)
-        found("none was released" if cells is None else f"{len(cells):,} records")
-    with _numbered(Check.ANSWERS, passed) as found:
-        found(NO_ANSWERS if answers is None else check_recomputed(answers, workload, cells))
-    with _numbered(Check.CHARGE, passed) as found:
-        found(check_charge(proven))
+        report("none was released" if cells is None else f"{len(cells):,} records")
+    with _numbered(Check.ANSWERS, passed) as report:
+        report(NO_ANSWERS if answers is None else check_recomputed(answers, workload, cells))
+    with _numbered(Check.CHARGE, passed) as report:
+        report(check_charge(proven))
 
 
 @contextlib.contextmanager
 def _numbered(check: Check, passed: Passed) -> Iterator[Found]:
-    """Everything that goes wrong within is this check's failure; else what was found last is told."""
+    """Everything that goes wrong within is this check's failure; else `passed` gets what was found last."""
     findings: list[str] = []
     try:
         yield findings.append
@@ -208,12 +208,12 @@ def _numbered(check: Check, passed: Passed) -> Iterator[Found]:
     passed(check, "; ".join(findings))
 
 
-def _check_signers(evidence: Evidence, told: Sequence[VerifierKey]) -> None:
-    """Raises `VerificationFailed` unless the keys told are those that signed, each of them rightly, as is known."""
+def _check_signers(evidence: Evidence, listed_keys: Sequence[VerifierKey]) -> None:
+    """Raises `VerificationFailed` unless the listed keys are those that signed, each with a valid signature."""
     notes = [evidence.checkpoint, *([] if evidence.earlier is None else [evidence.earlier.checkpoint])]
-    needed = needed_keys(told, notes, evidence.receipt)
-    if not explained(told, notes, evidence.receipt):
-        raise VerificationFailed("a key that has signed a part of the file is not told in it")
-    for key in told:
+    needed = needed_keys(listed_keys, notes, evidence.receipt)
+    if not explained(listed_keys, notes, evidence.receipt):
+        raise VerificationFailed("a key that signed a part of the file is not listed in it")
+    for key in listed_keys:
         if key not in needed:
-            raise VerificationFailed(f"the key {key.label} is told, but signed nothing")
+            raise VerificationFailed(f"the key {key.label} is listed, but signed nothing")

@@ -35,29 +35,29 @@ class EarlierCheckpoint:
 def check_history(
     evidence: Evidence,
     checkpoint: Checkpoint,
-    held: EarlierCheckpoint | None,
+    seen: EarlierCheckpoint | None,
     trusted: Sequence[VerifierKey],
-    told: Sequence[VerifierKey],
+    listed_keys: Sequence[VerifierKey],
 ) -> str:
-    """Says what the evidence's `checkpoint` was compared with. `trusted`, `told`: as `open_checkpoint` has them.
+    """Says what the evidence's `checkpoint` was compared with. Keys are those of `open_checkpoint`.
 
     Raises `VerificationFailed` where the log did not only grow, and where nothing connects the two.
     """
     roots = {checkpoint.size: checkpoint.root}
     compared = []
     if evidence.earlier is not None:
-        earlier = open_checkpoint(evidence.earlier.checkpoint, trusted, told)
+        earlier = open_checkpoint(evidence.earlier.checkpoint, trusted, listed_keys)
         _check_growth(earlier, checkpoint, evidence.earlier)
         roots[earlier.size] = earlier.root
-        compared.append(f"{earlier.size:,} leaves, told in the bundle")
-    if held is not None:
-        known = [*told, *map(VerifierKey.from_text, held.keys)]
-        other = open_checkpoint(held.checkpoint, trusted, known)
+        compared.append(f"{earlier.size:,} leaves, in the bundle")
+    if seen is not None:
+        known = [*listed_keys, *map(VerifierKey.from_text, seen.keys)]
+        other = open_checkpoint(seen.checkpoint, trusted, known)
         _check_origin(other, checkpoint)
-        if other.size not in roots and held.earlier is not None:
-            between = open_checkpoint(held.earlier.checkpoint, trusted, known)
+        if other.size not in roots and seen.earlier is not None:
+            between = open_checkpoint(seen.earlier.checkpoint, trusted, known)
             if between.size == checkpoint.size:
-                _check_growth(between, other, held.earlier)
+                _check_growth(between, other, seen.earlier)
                 _check_same(between, checkpoint.root)
                 roots[other.size] = other.root
         if other.size not in roots:

@@ -1,4 +1,4 @@
-"""The checks of what was asked in a session: its receipts, its slots, and that what was told live is released.
+"""The checks of a session: its receipts, its slots, and that the released answers are the live ones.
 
 Every answer came with a receipt of all answers so far (`equipoise.records.receipts`). The custodian's copy
 is the last one, the analyst's own the newest that it has kept, which may be older: each must be on the chain of
@@ -53,14 +53,14 @@ def check_session_receipts(
     proven: ProvenRound,
     kept: bytes | None,
     trusted: Sequence[VerifierKey],
-    told: Sequence[VerifierKey],
+    listed_keys: Sequence[VerifierKey],
 ) -> tuple[SessionReceipts, str]:
-    """The receipts, and what they are, for people. `kept`: the newest envelope that the analyst got itself.
+    """Returns the receipts, and what they are, for people. `kept`: the newest envelope that the analyst got itself.
 
     Raises `VerificationFailed`.
     """
-    last = None if evidence.receipt is None else _read(evidence.receipt, evidence, trusted, told)
-    own = None if kept is None else _read(kept, evidence, trusted, told)
+    last = None if evidence.receipt is None else _read(evidence.receipt, evidence, trusted, listed_keys)
+    own = None if kept is None else _read(kept, evidence, trusted, listed_keys)
     answered = 0 if last is None else last.sequence
     if own is not None and own.sequence > answered:
         raise VerificationFailed(
@@ -79,7 +79,7 @@ def check_session_receipts(
 def check_asked(
     bundle: Bundle, receipts: SessionReceipts, proven: ProvenRound, own: Sequence[Statement] | None
 ) -> tuple[AskedInSession | None, str]:
-    """What was asked, None where nothing was; and what it is, for people.
+    """Returns what was asked, None where nothing was; and what it is, for people.
 
     `own`: what the analyst remembers to have asked. Raises `VerificationFailed`, `InvalidArgument` for what cannot
     be compiled, `BudgetExhausted` for more than the share.
@@ -115,10 +115,10 @@ def check_live_answers(
 ) -> str:
     """Raises `VerificationFailed` unless the receipts are of just what is released. Says what was compared.
 
-    An answer that was told live and is another one now, or that has another slot, breaks the chain from there on.
+    A released answer that differs from the live one, or has another slot, breaks the chain from there on.
     """
     if results is None:
-        return "not compared with what was told live: nothing was released"
+        return "not compared with the live answers: nothing was released"
     if len(results) != asked.query_count:
         raise VerificationFailed(f"there are {len(results):,} answers to {asked.query_count:,} queries")
     given = [
@@ -137,8 +137,8 @@ def check_live_answers(
         for receipt, whose in given:
             if receipt.sequence == i and receipt.chain != chain:
                 problem = f"{whose} of answer {i} is of other statements, slots or answers than are released"
-                raise VerificationFailed(f"{problem}: you were told something else when you asked")
-    return f"the first {given[0][0].sequence:,} are what was told live, by {given[0][1]}"
+                raise VerificationFailed(f"{problem}: the live answers differ")
+    return f"the first {given[0][0].sequence:,} are the live ones, by {given[0][1]}"
 
 
 def _check_slots(slots: Sequence[int], proven: ProvenRound) -> None:
@@ -160,9 +160,9 @@ def _encoded(statements: Iterable[Statement]) -> list[bytes]:
 
 
 def _read(
-    envelope: bytes, evidence: Evidence, trusted: Sequence[VerifierKey], told: Sequence[VerifierKey]
+    envelope: bytes, evidence: Evidence, trusted: Sequence[VerifierKey], listed_keys: Sequence[VerifierKey]
 ) -> SessionReceiptPayload:
-    receipt = SessionReceiptPayload.from_bytes(open_envelope(envelope, SESSION_RECEIPT_TYPE, trusted, told))
+    receipt = SessionReceiptPayload.from_bytes(open_envelope(envelope, SESSION_RECEIPT_TYPE, trusted, listed_keys))
     about = (receipt.deployment, receipt.session, receipt.analyst)
     if about != (evidence.deployment, evidence.round_id, evidence.analyst):
         raise VerificationFailed(f"a receipt is of {receipt.analyst} in session {receipt.session}")

@@ -24,14 +24,14 @@ def check_receipt(
     proven: ProvenRound,
     kept: bytes | None,
     trusted: Sequence[VerifierKey],
-    told: Sequence[VerifierKey],
+    listed_keys: Sequence[VerifierKey],
 ) -> tuple[ReceiptPayload | None, str]:
-    """The receipt of the workload that was in force, None where none was; and what it is, for people.
+    """Returns the receipt of the workload that was in force, None where none was; and what it is, for people.
 
     `kept`: the newest envelope that the analyst got itself. Raises `VerificationFailed`.
     """
-    receipt = None if evidence.receipt is None else _read(evidence.receipt, evidence, trusted, told)
-    own = None if kept is None else _read(kept, evidence, trusted, told)
+    receipt = None if evidence.receipt is None else _read(evidence.receipt, evidence, trusted, listed_keys)
+    own = None if kept is None else _read(kept, evidence, trusted, listed_keys)
     if receipt is not None and own is not None and evidence.receipt != kept:
         problem = f"the bundle has the receipt of {_shown(receipt)}, you kept that of {_shown(own)}"
         raise VerificationFailed(f"{problem}: another workload was used than the one in your receipt")
@@ -47,7 +47,7 @@ def check_receipt(
 def check_workload(
     bundle: Bundle, receipt: ReceiptPayload | None, proven: ProvenRound, own: Sequence[Statement] | None
 ) -> tuple[CompiledWorkload | None, str]:
-    """The workload of the receipt, None where there is none; and what it is, for people.
+    """Returns the workload of the receipt, None where there is none; and what it is, for people.
 
     `own`: what the analyst remembers to have asked. Raises `VerificationFailed`, `InvalidArgument` for a workload
     that cannot be compiled, `BudgetExhausted` for one beyond the share.
@@ -75,9 +75,9 @@ def check_workload(
 
 
 def _read(
-    envelope: bytes, evidence: Evidence, trusted: Sequence[VerifierKey], told: Sequence[VerifierKey]
+    envelope: bytes, evidence: Evidence, trusted: Sequence[VerifierKey], listed_keys: Sequence[VerifierKey]
 ) -> ReceiptPayload:
-    receipt = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted, told))
+    receipt = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted, listed_keys))
     about = (receipt.deployment, receipt.round_id, receipt.analyst)
     if about != (evidence.deployment, evidence.round_id, evidence.analyst):
         raise VerificationFailed(f"a receipt is of {receipt.analyst} in round {receipt.round_id}")

@@ -37,12 +37,12 @@ class Outline:
 
 
 def outline(data: bytes, most_statements: int | None) -> Outline:
-    """The outline of a workload's bytes, up to the first unknown field.
+    """Returns the outline of a workload's bytes, up to the first unknown field.
 
     Raises `InvalidArgument` for what is not encoded rightly and for a statement that is too large,
     `BudgetExhausted` for more than `most_statements`.
     """
-    found, at, versions = Outline(), 0, 0
+    outlined, at, versions = Outline(), 0, 0
     while at < len(data):
         tag, at = _number(data, at, _LONGEST_LENGTH)
         if tag == _STATEMENT:
@@ -50,34 +50,34 @@ def outline(data: bytes, most_statements: int | None) -> Outline:
             at = start + length
             if at > len(data):
                 raise not_a_workload()
-            if len(found.statements) == most_statements:
+            if len(outlined.statements) == most_statements:
                 raise BudgetExhausted(f"the workload has more statements than the {most_statements} of your share")
             if length > MAX_STATEMENT_BYTES:
-                path = f"statements[{len(found.statements)}]"
+                path = f"statements[{len(outlined.statements)}]"
                 raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
-            found.statements.append((start, at))
+            outlined.statements.append((start, at))
         elif tag == _SLOTS:
             length, start = _number(data, at, _LONGEST_LENGTH)
             at = start + length
             if at > len(data):
                 raise not_a_workload()
-            found.slots = _numbers(data[start:at], len(found.statements))
+            outlined.slots = _numbers(data[start:at], len(outlined.statements))
         elif tag == _VERSION:
             version, at = _number(data, at, _LONGEST_NUMBER)
-            found.version = version & 0xFFFF_FFFF  # as parsers read a uint32
+            outlined.version = version & 0xFFFF_FFFF  # as parsers read a uint32
             versions += 1
             if versions > _MOST_VERSIONS:
                 raise not_a_workload()
         elif 0 < tag >> 3 < 1 << 29 and tag & 7 in _ENCODINGS:
-            found.unknown_field = tag >> 3
+            outlined.unknown_field = tag >> 3
             break
         else:
             raise not_a_workload()
-    return found
+    return outlined
 
 
 def not_a_workload() -> InvalidArgument:
-    """What is raised for bytes that no parser reads."""
+    """Returns what is raised for bytes that no parser reads."""
     return InvalidArgument("workload", "is not a serialized Workload, or is nested too deeply")
 
 
@@ -97,13 +97,13 @@ def asked_to_bytes(statements: Sequence[bytes], slots: Sequence[int]) -> bytes:
 
 
 def asked_from_bytes(data: bytes, most_statements: int | None = None) -> tuple[tuple[bytes, ...], tuple[int, ...]]:
-    """What `asked_to_bytes` wrote: the statements' exact bytes, and their slots.
+    """Returns what `asked_to_bytes` wrote: the statements' exact bytes, and their slots.
 
     Raises `InvalidArgument` for everything else, `BudgetExhausted` for more than `most_statements`.
     """
-    found = outline(data, most_statements)
-    statements = tuple(data[start:stop] for start, stop in found.statements)
-    slots = tuple(found.slots or ())
+    outlined = outline(data, most_statements)
+    statements = tuple(data[start:stop] for start, stop in outlined.statements)
+    slots = tuple(outlined.slots or ())
     if not statements or len(slots) != len(statements) or not _ascending(slots):
         raise InvalidArgument("slots", "must be one for each statement, in ascending order")
     if asked_to_bytes(statements, slots) != data:
@@ -117,7 +117,7 @@ def _ascending(slots: Sequence[int]) -> bool:
 
 
 def _varint(number: int) -> bytes:
-    """A number as `_number` reads it."""
+    """Returns a number as `_number` reads it."""
     groups = bytearray()
     while number > 127:
         groups.append(number & 127 | 128)
@@ -137,7 +137,7 @@ def _numbers(packed: bytes, most: int) -> list[int]:
 
 
 def _number(data: bytes, at: int, longest: int) -> tuple[int, int]:
-    """The number that begins at `at`, seven bits a byte and the lowest first, and where it ends."""
+    """Returns the number that begins at `at`, seven bits a byte and the lowest first, and where it ends."""
     if at < len(data) and data[at] < 128:
         return data[at], at + 1  # as nearly all of them
     number = 0

@@ -20,7 +20,7 @@ MAX_REMEMBERED = 1 << 16  # statements of one workload that are not read again w
 
 
 def schema_to_message(schema: Schema) -> types_pb2.Schema:
-    """The message of a schema."""
+    """Returns the message of a schema."""
     return types_pb2.Schema(
         attributes=[
             types_pb2.Attribute(
@@ -56,7 +56,7 @@ def schema_from_message(message: types_pb2.Schema) -> Schema:
 
 
 def workload_to_bytes(statements: Sequence[Statement]) -> bytes:
-    """The bytes of a Workload message, the same for equal statements. Raises `InvalidArgument`."""
+    """Returns the bytes of a Workload message, the same for equal statements. Raises `InvalidArgument`."""
     message = types_pb2.Workload(version=VERSION)
     for i, statement in enumerate(statements):
         write_statement(statement, message.statements.add(), f"statements[{i}]")
@@ -71,19 +71,19 @@ def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tupl
     Statements take many times their bytes once they are read, so they are counted and measured before, and read
     one at a time: raises `BudgetExhausted` for more than `most_statements`.
     """
-    found = outline(data, most_statements)
-    if found.version != VERSION:
-        raise InvalidArgument("version", f"is {found.version}, but must be {VERSION}")
-    if found.unknown_field is not None:
-        raise InvalidArgument("workload", f"has an unknown field with number {found.unknown_field}")
-    if found.slots is not None:
+    outlined = outline(data, most_statements)
+    if outlined.version != VERSION:
+        raise InvalidArgument("version", f"is {outlined.version}, but must be {VERSION}")
+    if outlined.unknown_field is not None:
+        raise InvalidArgument("workload", f"has an unknown field with number {outlined.unknown_field}")
+    if outlined.slots is not None:
         raise InvalidArgument("slots", "belong to sessions; a workload that is submitted has none")
-    if not found.statements:
+    if not outlined.statements:
         raise InvalidArgument("statements", "are empty; a workload asks for something")
     # Large workloads ask many things more than once: those are read once, and then compiled once, too.
     read: dict[bytes, Statement] = {}
     statements = []
-    for i, (start, stop) in enumerate(found.statements):
+    for i, (start, stop) in enumerate(outlined.statements):
         piece = data[start:stop]
         statement = read.get(piece)
         if statement is None:

@@ -16,7 +16,7 @@ from equipoise_lab.audit.clopper_pearson import Certificate, certify, detectable
 from equipoise_lab.audit.neighbours import Instance, Neighbours
 from equipoise_lab.audit.run_statistics import QuantileBins, RunStatistics, seen
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Plan, Progress
+from equipoise_server.mechanisms.interface import OnStep, Plan
 from equipoise_server.mechanisms.registry import mechanism
 
 MIN_RUNS, MAX_RUNS = 20, 1_000_000
@@ -63,7 +63,7 @@ class Audit:
 
 
 def audit(
-    name: str, instance: Instance, runs: int, level: float, seeds: Callable[[], bytes], progress: Progress
+    name: str, instance: Instance, runs: int, level: float, seeds: Callable[[], bytes], progress: OnStep
 ) -> Audit:
     """Plan the mechanism called `name` for the instance, and audit both of its claims.
 
@@ -102,7 +102,7 @@ def audited(
     runs: int,
     level: float,
     seeds: Callable[[], bytes],
-    progress: Progress,
+    progress: OnStep,
 ) -> Finding:
     """What runs of the planned mechanism on two neighbours certify against a claim.
 
@@ -123,7 +123,7 @@ def _made(
     side: int,
     runs: int,
     seeds: Callable[[], bytes],
-    progress: Progress,
+    progress: OnStep,
 ) -> list[RunStatistics]:
     """What the viewers see in twice so many runs on one of the two inputs."""
     run, given, made = mechanism(plan.mechanism).run, pair.inputs[side], list[RunStatistics]()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from equipoise_server.mechanisms.interface import Progress as Told
+from equipoise_server.mechanisms.interface import OnStep
 
 
 class RunsProgress:
@@ -31,7 +31,7 @@ class RunsProgress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def __call__(self, run: int) -> Told:
+    def __call__(self, run: int) -> OnStep:
         """What follows this run."""
         name = "" if self._runs == 1 else f"run {run + 1} of {self._runs}: "
 

@@ -17,11 +17,11 @@ from equipoise_lab.simulation.task import Task, seed_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, game_bound
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.interface import OnStep, Plan, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.memory import peak_memory_bytes
 
-Begun = Callable[[int], Progress]  # is told that a run begins, and gives what follows it
+Begun = Callable[[int], OnStep]  # is told that a run begins, and gives what follows it
 
 
 @dataclass(frozen=True)

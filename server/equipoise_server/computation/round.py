@@ -19,7 +19,7 @@ from equipoise_server.computation.seed import bound_seed
 from equipoise_server.computation.session import AnswerChain, check_live_answers
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.source import Source
-from equipoise_server.mechanisms.interface import Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.interface import OnStep, Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import SESSION_MECHANISMS, mechanism, session_mechanism
 
@@ -45,7 +45,7 @@ class Job:
     told: Mapping[str, AnswerChain] = field(default_factory=dict)
 
 
-def compute_round(job: Job, progress: Progress) -> Outcome:
+def compute_round(job: Job, progress: OnStep) -> Outcome:
     """Compute a round's answers and synopsis: a pure function of the job and of the table it names.
 
     Raises as `load_data` does, and `DataLoss` for a session in which other answers were given.
@@ -70,7 +70,7 @@ def compute_round(job: Job, progress: Progress) -> Outcome:
     return replace(outcome, answers={analyst: outcome.answers[analyst] for analyst in job.workloads})
 
 
-def _session(job: Job, schema: Schema, data: Counts, seed: bytes, progress: Progress) -> Outcome:
+def _session(job: Job, schema: Schema, data: Counts, seed: bytes, progress: OnStep) -> Outcome:
     asked = {analyst: compile_asked(workload, schema) for analyst, workload in job.workloads.items()}
     played = session_mechanism(job.plan.mechanism)
     outcome = play(played, job.setting, job.plan, data, asked, seed, progress)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from equipoise.records.record import stream_start, stream_step
 from equipoise.wire.results import results_to_chunks
-from equipoise_server.mechanisms.interface import Outcome, Progress
+from equipoise_server.mechanisms.interface import OnStep, Outcome
 
 CHUNKS_IN_PART = 64  # about 1.1 MB: the store's writer is not held for long, and memory stays constant
 
@@ -32,7 +32,7 @@ class StreamPart:
     chunks: list[bytes]
 
 
-def stream_parts(round_id: str, outcome: Outcome, progress: Progress) -> Iterator[StreamPart]:
+def stream_parts(round_id: str, outcome: Outcome, progress: OnStep) -> Iterator[StreamPart]:
     """Every analyst's stream, some messages at a time, so that never more than these are held."""
     for done, (analyst, answers) in enumerate(outcome.answers.items()):
         progress("store", done, len(outcome.answers))

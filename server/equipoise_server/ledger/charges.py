@@ -27,12 +27,14 @@ from equipoise_server.storage.tables import charges as charges_table
 class Charge:
     """What one round costs one account. `events`: the amount's parts, as `accounting.parts_to_json` writes them.
 
-    `cost` is the round's own, in rho beside a pair; of a charge that is stored, as its account counts.
+    `cost` is the round's own, in rho beside a pair; of a charge that is stored, as its account counts. `state`:
+    "reserved", "spent" or "released".
     """
 
     account: str
     cost: Cost
     events: str
+    state: str = "reserved"
 
     def counted(self, order: float | None) -> Cost:
         """The amount where rounds add at this Renyi order, computed from the parts; where they do not, `cost`.
@@ -45,15 +47,6 @@ class Charge:
         if charge_of(parts) != self.cost:
             raise DataLoss(f"the parts of the charge on {self.account} do not make up its amount")
         return charge_at(parts, order)
-
-
-@dataclass(frozen=True)
-class HeldCharge:
-    """What a round has on one account, as the account counts. `state`: "reserved", "spent" or "released"."""
-
-    account: str
-    cost: Cost
-    state: str
 
 
 def reserve(connection: Connection, round_id: str, asked: Sequence[Charge], time: datetime) -> None:
@@ -132,17 +125,17 @@ def live_costs(connection: Connection, held: Account, *, spent_only: bool = Fals
     return [*(_cost(row) for row in rows), *written_off(connection, held.name)]
 
 
-def of_round(connection: Connection, round_id: str) -> list[HeldCharge]:
+def of_round(connection: Connection, round_id: str) -> list[Charge]:
     """What a round has on every account, in the order of the accounts' names; nothing before it is sealed."""
     query = select(charges_table).where(charges_table.c.round_id == round_id).order_by(charges_table.c.account)
-    return [HeldCharge(row.account, _cost(row), row.state) for row in connection.execute(query)]
+    return [_charge(row) for row in connection.execute(query)]
 
 
-def all_charges(connection: Connection) -> dict[str, dict[str, tuple[str, Cost]]]:
-    """The state and the cost of every charge, by account and round."""
-    found: dict[str, dict[str, tuple[str, Cost]]] = {}
+def all_charges(connection: Connection) -> dict[str, dict[str, Charge]]:
+    """Every charge, by account and round."""
+    found: dict[str, dict[str, Charge]] = {}
     for row in connection.execute(select(charges_table)):
-        found.setdefault(row.account, {})[row.round_id] = (row.state, _cost(row))
+        found.setdefault(row.account, {})[row.round_id] = _charge(row)
     return found
 
 
@@ -180,7 +173,11 @@ def _reserved(connection: Connection, round_id: str) -> list[Charge]:
         .order_by(charges_table.c.account)
         .with_for_update()
     )
-    return [Charge(row.account, _cost(row), row.events) for row in rows]
+    return [_charge(row) for row in rows]
+
+
+def _charge(row: Row[Any]) -> Charge:
+    return Charge(row.account, _cost(row), row.events, row.state)
 
 
 def _cost(row: Row[Any]) -> Cost:

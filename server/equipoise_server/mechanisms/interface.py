@@ -25,7 +25,7 @@ from equipoise_server.datasets.counts import Counts
 GRID_BITS = fixed_point.GRID_BITS  # answers and bounds are published in units of 2^-40
 NO_PARTS = '{"events":[]}'
 
-Progress = Callable[[str, int, int], None]  # phase, steps done, steps in all
+OnStep = Callable[[str, int, int], None]  # phase, steps done, steps in all
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Mechanism(Protocol):
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
-        progress: Progress,
+        progress: OnStep,
     ) -> Outcome:
         """The answers. A pure function of its arguments: the same bytes for the same arguments.
 

@@ -28,7 +28,7 @@ from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.checking import check_setting
-from equipoise_server.mechanisms.interface import Mechanism, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.interface import Mechanism, OnStep, Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import SessionMechanism
 
 MAX_SECONDS = 3600.0  # predicted, on one ordinary core
@@ -148,7 +148,7 @@ class Auto:
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
-        progress: Progress,
+        progress: OnStep,
     ) -> Outcome:
         """What the plan's own mechanism answers."""
         return self.mechanisms[plan.mechanism].run(setting, plan, data, workloads, seed, progress)

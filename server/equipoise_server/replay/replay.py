@@ -24,7 +24,7 @@ from equipoise.records.record import CELL_BYTES, synopsis_digest, workload_commi
 from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.computation.streams import stream_parts
 from equipoise_server.datasets.source import Source
-from equipoise_server.mechanisms.interface import Outcome, Progress
+from equipoise_server.mechanisms.interface import OnStep, Outcome
 from equipoise_server.replay.answers import Ways, tolerance_of
 from equipoise_server.replay.differences import Difference, Differs, same
 from equipoise_server.replay.session import check_live_answers, check_slots
@@ -71,7 +71,7 @@ class Replay:
     stored: StoredRound
     seed_of: Callable[[bytes], bytes]
     source_of: Callable[[DatasetRecord], Source]
-    progress: Progress
+    progress: OnStep
     messages: Counter[str] = field(default_factory=Counter)  # that were compared, by analyst
 
     def run(self) -> Replayed:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.computation.streams import Digests, StreamDigest, StreamPart, stream_parts
-from equipoise_server.mechanisms.interface import Progress
+from equipoise_server.mechanisms.interface import OnStep
 from equipoise_server.memory import peak_memory_bytes
 from equipoise_server.workers.process import Failed
 
@@ -52,7 +52,7 @@ def serve_job(pipe: Connection, job: Job) -> None:
     pipe.send(Finished(outcome.synopsis, digests.streams(outcome), peak_memory_bytes()))
 
 
-def _throttled(pipe: Connection) -> Progress:
+def _throttled(pipe: Connection) -> OnStep:
     """Progress that tells every change of phase and the last step, and else at most five a second."""
     last_phase, last_time = "", 0.0
 

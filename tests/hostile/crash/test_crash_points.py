@@ -119,7 +119,7 @@ def play(server: DyingServer, profiles: Path) -> Played:
     ann.ask(lambda it: it.submit(first, ASKED["ann"], "3"))
     bob.ask(lambda it: it.submit(first, ASKED["bob"], "1"))
     nonce = auditor_pb2.SetAuditNonceRequest(round_id=first, nonce=SEED, request_id="nonce")
-    auditor.ask(lambda it: it.call(f"{AUDITOR}/SetAuditNonce", nonce, auditor_pb2.SetAuditNonceResponse))
+    auditor.ask(lambda it: it.call(nonce, auditor_pb2.SetAuditNonceResponse))
     operator.ask(lambda it: it.seal(first, "seal"))
     operator.ask(lambda it: it.run(first, "run"))
     end = time.monotonic() + SECONDS
@@ -141,7 +141,7 @@ def play(server: DyingServer, profiles: Path) -> Played:
     }
     synopsis = ann.ask(lambda it: it.synopsis(first))
     wanted = auditor_pb2.GetSealedSeedRequest(round_id=first)
-    sealed = auditor.ask(lambda it: it.call(f"{AUDITOR}/GetSealedSeed", wanted, auditor_pb2.GetSealedSeedResponse))
+    sealed = auditor.ask(lambda it: it.call(wanted, auditor_pb2.GetSealedSeedResponse))
     assert len(sealed.seeds) == 1
     accounts = operator.ask(lambda it: list(it.accounts("shop")))
     journal = [

@@ -155,11 +155,11 @@ BEGUN = "the session's charges are not reserved, and begun, before it opens"
         (settled_after_its_abort, "A8", "comes before its charges are settled"),
         (not_settled_by_its_abort, "A8", "settles something else than the budget journal"),
         (settled_before_the_seal, "A8", "data were touched, or charges settled, before it"),
-        (one_analyst_left_out, "A9", "charges not just the data's account and one of each share"),
-        (unprotected_analysts_charged, "A9", "charges not just the data's account and one of each share"),
+        (one_analyst_left_out, "A9", "charges not just the data's account and those of each share"),
+        (unprotected_analysts_charged, "A9", "charges not just the data's account and those of each share"),
         (open_beyond_its_turns, "A9", "the session is open for longer than its turns"),
-        (other_terms_than_planned, "A9", "the session's terms are not the public parameters"),
-        (more_shares_than_planned, "A9", "the session's terms are not the public parameters"),
+        (other_terms_than_planned, "A9", "the session's terms differ from the public parameters"),
+        (more_shares_than_planned, "A9", "the session's terms differ from the public parameters"),
         (a_cost_without_a_budget, "A9", "analysts have a cost without a budget"),
     ],
 )
@@ -180,10 +180,12 @@ def test_receipts_of_answers_are_compared_with_what_is_on_record(custodian: Cust
         return failures(verify(custodian.archive(), custodian.trusted, (), receipts)).get("A11", "")
 
     assert found(payload, replace(payload, sequence=2, chain=bytes([1]) * 32), replace(payload, time=5)) == ""
-    assert "has two receipts: two different things were told" in found(payload, replace(payload, chain=b"x" * 32))
+    assert "has two receipts: the custodian signed two different answers" in found(
+        payload, replace(payload, chain=b"x" * 32)
+    )
     assert "which is not recorded" in found(replace(payload, session="zz"))
     assert "which is not recorded" in found(replace(payload, analyst="eve"))
     assert "another deployment" in found(replace(payload, deployment="other"))
-    assert "nothing of 'bob' is in it" in found(replace(payload, analyst="bob"))
+    assert "has no answers of 'bob'" in found(replace(payload, analyst="bob"))
     custodian.play("cc")
     assert "which is not recorded" in found(replace(payload, session="cc"))

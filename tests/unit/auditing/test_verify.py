@@ -352,7 +352,7 @@ def test_a_seed_that_was_read_before_its_round_ended_is_found(custodian: Custodi
 def test_two_receipts_of_one_time_are_found(custodian: Custodian) -> None:
     receipts = [custodian.receipt(ROUND, "ann", each) for each in (custodian.commitment(ROUND, "ann"), b"w" * 32)]
     audit = verify(custodian.archive(), custodian.trusted, (), receipts)
-    assert failures(audit)["A11"] == "two receipts of 'ann' have one time, so neither is the newest"
+    assert failures(audit)["A11"] == "two receipts of 'ann' have the same time; neither is newer"
 
 
 def test_keys_that_were_added_and_retired_are_remarked(custodian: Custodian) -> None:
@@ -486,7 +486,7 @@ def nonce_ignored(custodian: Custodian) -> None:
         (release_before_reservation, "A8", "comes while the round is open, and not sealed"),
         (sealed_before_reservation, "A8", "reserves something else than the budget journal"),
         (run_before_seal, "A8", "data were touched, or charges settled, before it"),
-        (spent_without_run, "A8", "that it ran is not journaled"),
+        (spent_without_run, "A8", "the journal does not say that it ran"),
         (released_before_spending, "A8", "spends something else than the budget journal"),
         (sealed_twice, "A8", "comes while the round is sealed, and not open"),
         (opened_on_nothing, "A8", "the dataset 'shop' is not registered before"),

@@ -18,7 +18,7 @@ from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import CountDistinct, Marginal
-from equipoise.queries.workload_compiler import CompiledStatement, compile_alone, compile_statistic
+from equipoise.queries.workload_compiler import CompiledStatement, compile_single, compile_statistic
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
@@ -26,7 +26,7 @@ from equipoise_server.mechanisms.online.interface import check_asked, linear, pl
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism, session_mechanism
 
 SCHEMA = Schema((Attribute("a", ("x", "y", "z")),))
-PREDICATE, TABLE = compile_alone(Among("a", ("x",)), SCHEMA), compile_alone(Marginal(("a",)), SCHEMA)
+PREDICATE, TABLE = compile_single(Among("a", ("x",)), SCHEMA), compile_single(Marginal(("a",)), SCHEMA)
 HISTOGRAM = np.array([5, 3, 2], dtype=np.int64)
 SETTING = PublicParameters(
     records=10,
@@ -138,7 +138,7 @@ def test_slots_of_the_clock_are_the_shares_own() -> None:
 
 
 def test_a_statement_is_checked_before_it_is_played() -> None:
-    large = compile_alone(Marginal(("b",)), Schema((Attribute("b", ("0", "1", "2", "3")),)))
+    large = compile_single(Marginal(("b",)), Schema((Attribute("b", ("0", "1", "2", "3")),)))
     with pytest.raises(InvalidArgument, match="too large") as caught:
         check_asked(Places(False), SETTING, PLAN, {"alice": asked([1], large)})
     assert caught.value.field == "statement"

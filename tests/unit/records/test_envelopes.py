@@ -24,11 +24,11 @@ KEYS = [FIRST.verifier, SECOND.verifier]
 
 def test_an_envelope_is_opened_by_whoever_trusts_one_of_its_keys() -> None:
     assert open_envelope(ENVELOPE, KIND, KEYS) == PAYLOAD
-    assert open_envelope(ENVELOPE, KIND, KEYS[:1], told=KEYS[1:]) == PAYLOAD
+    assert open_envelope(ENVELOPE, KIND, KEYS[:1], listed_keys=KEYS[1:]) == PAYLOAD
     with pytest.raises(VerificationFailed, match="unknown key"):
         open_envelope(ENVELOPE, KIND, KEYS[:1])
     with pytest.raises(VerificationFailed, match="not signed by a trusted key"):
-        open_envelope(ENVELOPE, KIND, [], told=KEYS)
+        open_envelope(ENVELOPE, KIND, [], listed_keys=KEYS)
 
 
 def test_a_payload_is_of_its_type_only() -> None:

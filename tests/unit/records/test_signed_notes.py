@@ -30,8 +30,8 @@ SIGNATURES = NOTE.decode().split("\n\n")[1].splitlines(keepends=True)
 
 def test_a_note_is_read_by_whoever_trusts_one_of_its_keys() -> None:
     assert open_note(NOTE, KEYS) == TEXT
-    assert open_note(NOTE, KEYS[:1], told=KEYS[1:]) == TEXT
-    assert open_note(NOTE, KEYS[1:], told=KEYS) == TEXT
+    assert open_note(NOTE, KEYS[:1], listed_keys=KEYS[1:]) == TEXT
+    assert open_note(NOTE, KEYS[1:], listed_keys=KEYS) == TEXT
     assert open_checkpoint(NOTE, KEYS) == Checkpoint(ORIGIN, 7, leaf_hash(b""))
     assert open_note(sign_note("a\n\nb\n", [FIRST]), KEYS) == "a\n\nb\n"
 
@@ -40,9 +40,9 @@ def test_every_signature_counts_and_one_must_be_trusted() -> None:
     with pytest.raises(VerificationFailed, match="unknown key"):
         open_note(NOTE, KEYS[:1])
     with pytest.raises(VerificationFailed, match="not signed by a trusted key"):
-        open_note(NOTE, [THIRD.verifier], told=KEYS)
+        open_note(NOTE, [THIRD.verifier], listed_keys=KEYS)
     with pytest.raises(VerificationFailed, match="not signed by a trusted key"):
-        open_note(NOTE, [], told=KEYS)
+        open_note(NOTE, [], listed_keys=KEYS)
     with pytest.raises(VerificationFailed, match="twice"):
         open_note(NOTE + SIGNATURES[0].encode(), KEYS)
     other = SigningKey("equipoise/south", FIRST.private)
@@ -65,8 +65,8 @@ def test_a_told_key_under_a_trusted_keys_id_is_not_trusted(monkeypatch: pytest.M
     """Ids have four bytes, so that hostile keys can be made to have a trusted one's; here all are equal."""
     monkeypatch.setattr(VerifierKey, "id", b"same")
     with pytest.raises(VerificationFailed, match="not signed by a trusted key"):
-        open_note(sign_note(TEXT, [SECOND]), KEYS[:1], told=KEYS[1:])
-    assert open_note(sign_note(TEXT, [SECOND]), KEYS[1:], told=KEYS[:1]) == TEXT
+        open_note(sign_note(TEXT, [SECOND]), KEYS[:1], listed_keys=KEYS[1:])
+    assert open_note(sign_note(TEXT, [SECOND]), KEYS[1:], listed_keys=KEYS[:1]) == TEXT
 
 
 @pytest.mark.parametrize(

@@ -46,17 +46,17 @@ class CompiledVariance(CompiledStatistic):
         return Fraction(records - 1, records**2) * widest(self.places) ** 2
 
     def values(self, databases: Databases) -> NDArray[np.int64]:
-        """The variance, rounded down."""
+        """Returns the variance, rounded down."""
         places = self.places[databases.categories(self.axis)]
         high, low = places >> HALF_BITS, places & (1 << HALF_BITS) - 1
         first, highs, mixed, lows = (
             exact_sums(databases, databases.counts, each) for each in (places, high * high, high * low, low * low)
         )
-        found = []
+        variances = []
         for place, records in enumerate(databases.records.tolist()):
             second = (highs[place] << 2 * HALF_BITS) + (mixed[place] << HALF_BITS + 1) + lows[place]
-            found.append((records * second - first[place] ** 2) // (records**2 << GRID_BITS))
-        return np.array(found, dtype=np.int64)
+            variances.append((records * second - first[place] ** 2) // (records**2 << GRID_BITS))
+        return np.array(variances, dtype=np.int64)
 
 
 def _compile(variance: Variance, schema: Schema, path: str) -> CompiledVariance:

@@ -30,7 +30,7 @@ from equipoise_server.game.query_player import Units
 from equipoise_server.mechanisms.checking import check_inputs
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, every_query_a_unit
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.repair.private_weights import starting_weights
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED, Synopsis, repair
@@ -54,7 +54,7 @@ class Equilibrium:
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
-        progress: Progress,
+        progress: OnStep,
     ) -> Outcome:
         """The game on all workloads together, then each analyst's repair alone."""
         check_inputs(setting, data, workloads)
@@ -136,7 +136,7 @@ def repair_all(
     synopsis: Synopsis,
     start: NDArray[np.float64],
     seed: bytes,
-    progress: Progress,
+    progress: OnStep,
 ) -> dict[str, Answers]:
     """Every analyst's repair; `counts` and `synopsis` hold all analysts' queries one after another.
 

@@ -25,7 +25,7 @@ from equipoise_server.mechanisms.histogram.plan import (
     cell_limit,
     plan_histogram,
 )
-from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -60,7 +60,7 @@ class Histogram:
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
-        progress: Progress,
+        progress: OnStep,
     ) -> Outcome:
         """Noise on every cell, whoever is present; then the answers of each analyst."""
         check_inputs(setting, data, workloads)

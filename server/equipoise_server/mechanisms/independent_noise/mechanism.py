@@ -25,7 +25,7 @@ from equipoise_server.mechanisms.calibration import (
 )
 from equipoise_server.mechanisms.checking import check_inputs
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters, plan_noise
-from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, Plan, PublicParameters
 from equipoise_server.randomness.stream import KeyedStream
 
 
@@ -60,7 +60,7 @@ class IndependentNoise:
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
-        progress: Progress,
+        progress: OnStep,
     ) -> Outcome:
         """Each analyst's counts, with noise from a stream of its own."""
         parameters = NoiseParameters.from_json(plan.parameters)
@@ -75,7 +75,7 @@ def noisy_counts(
     data: Counts,
     workloads: Mapping[str, CompiledWorkload],
     seed: bytes,
-    progress: Progress,
+    progress: OnStep,
 ) -> dict[str, NDArray[np.int64]]:
     """The noisy counts of each analyst who is present, int64[k]: what the whole round costs."""
     check_inputs(setting, data, workloads)

@@ -18,7 +18,7 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_costs, check_enumerable, check_inputs, check_setting
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters, data_parts, plan_weights
 from equipoise_server.mechanisms.repair.private_weights import (
     answer_scores,
@@ -88,7 +88,7 @@ class MultiplicativeWeights:
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
-        progress: Progress,
+        progress: OnStep,
     ) -> Outcome:
         """Each analyst alone, with a stream of its own."""
         check_inputs(setting, data, workloads)

@@ -21,7 +21,7 @@ from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_setting
-from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, Plan, PublicParameters
 
 HYPOTHESIS = AnswerMethod.HYPOTHESIS
 
@@ -106,7 +106,7 @@ def play(
     data: Counts,
     asked: Mapping[str, SessionWorkload],
     seed: bytes,
-    progress: Progress,
+    progress: OnStep,
 ) -> Outcome:
     """A whole session, from all that was asked in it. A pure function of its arguments.
 

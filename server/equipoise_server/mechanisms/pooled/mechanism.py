@@ -23,7 +23,7 @@ from equipoise.queries.workload_builder import concatenate, some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_inputs
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.pooled.demand import votes_of
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers, direct_answers
@@ -53,7 +53,7 @@ class Pooled:
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
-        progress: Progress,
+        progress: OnStep,
     ) -> Outcome:
         """Demand, tables, one fit for all, then every analyst's answers from its own workload."""
         check_inputs(setting, data, workloads)

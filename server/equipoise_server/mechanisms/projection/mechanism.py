@@ -18,7 +18,7 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.independent_noise.mechanism import noisy_answers, noisy_counts
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.projection.plan import ROUNDING, furthest, gaussian_law, plan_projection
 
 METHOD = AnswerMethod.PROJECTION
@@ -63,7 +63,7 @@ class Projection:
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
-        progress: Progress,
+        progress: OnStep,
     ) -> Outcome:
         """Each analyst's noisy counts, then a fit to them alone."""
         parameters = NoiseParameters.from_json(plan.parameters)

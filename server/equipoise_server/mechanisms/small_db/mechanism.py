@@ -17,7 +17,7 @@ from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_inputs
-from equipoise_server.mechanisms.interface import Answers, Outcome, Plan, Progress, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, Plan, PublicParameters
 from equipoise_server.mechanisms.small_db.plan import (
     DEEPEST,
     SmallDatabaseParameters,
@@ -58,7 +58,7 @@ class SmallDatabase:
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
-        progress: Progress,
+        progress: OnStep,
     ) -> Outcome:
         """One database for each analyst who asks anything, and its answers."""
         check_inputs(setting, data, workloads)

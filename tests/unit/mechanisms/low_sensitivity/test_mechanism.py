@@ -36,7 +36,7 @@ from equipoise.queries.statements import (
     median,
 )
 from equipoise.queries.statistics import grid_units
-from equipoise.queries.workload_compiler import compile_alone
+from equipoise.queries.workload_compiler import compile_single
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.candidates import MAX_CANDIDATES, read_candidates
@@ -201,7 +201,7 @@ def test_a_predicate_is_the_fraction_of_records_for_which_it_holds() -> None:
     candidates, half = read_candidates(setting()), attribute("c") == "a"
     data = database_of(SCHEMA.sizes, DenseCounts(table(1000, 0.3)))
     statistic = statistic_of(compiled(half))
-    workload = compile_alone(half, SCHEMA)
+    workload = compile_single(half, SCHEMA)
     assert statistic.values(data).tolist() == [(int(workload.counts(table(1000, 0.3))[0]) << 40) // 1000]
     assert len(statistic.values(candidates)) == 21
 

@@ -19,7 +19,7 @@ from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import Marginal, Statement
-from equipoise.queries.workload_compiler import compile_alone, compile_workload
+from equipoise.queries.workload_compiler import compile_single, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Plan, PublicParameters
 from equipoise_server.mechanisms.online.interface import joined, linear, play
@@ -50,7 +50,7 @@ def asked(count: int, first_slot: int = 0, step: int = 1) -> SessionWorkload:
             some = tuple(map(str, choose.choice(4, 2, replace=False)))
             statements.append(AllOf((Among("a", some), Among("b", (str(choose.integers(3)),)))))
     slots = np.arange(first_slot, first_slot + step * count, step)
-    return SessionWorkload(slots, tuple(compile_alone(each, SCHEMA) for each in statements))
+    return SessionWorkload(slots, tuple(compile_single(each, SCHEMA) for each in statements))
 
 
 def setting(*everything: SessionWorkload, **options: object) -> PublicParameters:
@@ -101,7 +101,7 @@ def test_a_session_is_played_again_to_the_byte_from_wherever_it_stopped() -> Non
         session = ONLINE.start(public, plan, DenseCounts(skewed()), SEED)
         stored = [session.answer(slot, each.statements[place]) for slot, each, place in order[:stop]]
         if stop < len(order):
-            session.answer(order[stop][0], compile_alone(Marginal(("a", "b", "c")), SCHEMA))
+            session.answer(order[stop][0], compile_single(Marginal(("a", "b", "c")), SCHEMA))
         session = ONLINE.start(public, plan, DenseCounts(skewed()), SEED)
         for slot, each, place in order[:stop]:
             session.answer(slot, each.statements[place])
@@ -277,7 +277,7 @@ def test_a_statement_is_one_statement() -> None:
 
 
 def test_a_marginal_of_some_records_is_answered_within_its_bound() -> None:
-    statement = compile_alone(Marginal(("a",), where=Among("b", ("0",))), SCHEMA)
+    statement = compile_single(Marginal(("a",), where=Among("b", ("0",))), SCHEMA)
     public, histogram = setting(asked(10)), skewed()
     answers = ONLINE.start(public, ONLINE.plan(public), DenseCounts(histogram), SEED).answer(3, statement)
     truth = statement.counts(histogram) / public.records
@@ -289,7 +289,7 @@ def test_a_marginal_of_some_records_is_answered_within_its_bound() -> None:
 def test_slots_ascend() -> None:
     public = setting(asked(10))
     session = ONLINE.start(public, ONLINE.plan(public), DenseCounts(skewed()), SEED)
-    statement = compile_alone(Marginal(("a",)), SCHEMA)
+    statement = compile_single(Marginal(("a",)), SCHEMA)
     session.answer(3, statement)
     with pytest.raises(ValueError, match="ascend"):
         session.answer(3, statement)

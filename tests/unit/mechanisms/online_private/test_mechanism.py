@@ -20,7 +20,7 @@ from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import Marginal
-from equipoise.queries.workload_compiler import CompiledStatement, compile_alone
+from equipoise.queries.workload_compiler import CompiledStatement, compile_single
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.epochs.epochs import BLOCK, EpochParameters, Epochs, pulls
 from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
@@ -30,9 +30,9 @@ from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 
 GAUSSIAN = 3
 SCHEMA = Schema(tuple(Attribute(name, ("0", "1", "2", "3")) for name in "ab"))
-TABLES = [compile_alone(Marginal(axes), SCHEMA) for axes in (("a",), ("b",), ("a", "b"))]
+TABLES = [compile_single(Marginal(axes), SCHEMA) for axes in (("a",), ("b",), ("a", "b"))]
 PREDICATES = [
-    compile_alone(Among(name, categories), SCHEMA) for name in "ab" for categories in (("0",), ("1", "2"))
+    compile_single(Among(name, categories), SCHEMA) for name in "ab" for categories in (("0",), ("1", "2"))
 ]
 STATEMENTS: list[CompiledStatement] = [*TABLES, *PREDICATES]
 RECORDS = 100_000
