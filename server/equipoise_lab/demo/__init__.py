@@ -22,9 +22,7 @@ from equipoise_lab.demo.table import AIRLINES, PACKAGE, unpack_table
 from equipoise_lab.demo.workloads import workload_of
 from equipoise_server.admin.new_state import create_state
 
-RELEASE_GRID_SECONDS = (
-    1  # a minute, as servers have it unless configured otherwise, would be a minute of waiting here
-)
+RELEASE_GRID_SECONDS = 1  # the usual minute would be a minute of waiting here
 
 
 def run_demo(directory: Path | None, *, json_only: bool) -> None:

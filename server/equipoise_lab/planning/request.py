@@ -15,7 +15,7 @@ from equipoise_lab.options import MAX_SHOWN, Forced, Guarantees, Unit, forced_op
 from equipoise_lab.simulation.session_simulate import of_session
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import SessionMechanism
-from equipoise_server.mechanisms.planner import Comparison, compare
+from equipoise_server.mechanisms.planner import Comparison, Report, compare
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
 
 MAX_ANALYSTS = 1 << 17  # whose shares are planned for one by one
