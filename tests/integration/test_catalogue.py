@@ -25,14 +25,13 @@ from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
 from equipoise.queries.statements import Marginal
-from equipoise.v1 import analyst_pb2, operator_pb2
+from equipoise.v1 import analyst_pb2, operator_pb2, operator_pb2_grpc
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import system_clock
 from equipoise_server.identity.authority import new_key
 from equipoise_server.identity.policy import POLICY, Ownership
 from equipoise_server.storage.tables import certificates
 
-OPERATOR = "/equipoise.v1.OperatorService"
 ASKED = (COLOUR == "red",)
 SETTINGS = (
     'health_listen = "127.0.0.1:0"',
@@ -77,10 +76,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         people = {name: asyncio.run(server.admit(name)) for name in ("ann", "bob", "eve", "gone", "lost")}
         people["operator"] = server.operator()
         place = Place(server, "", people, stack)
-        operator = Connection(place.channel("operator"))
-        operator.call(f"{OPERATOR}/RegisterDataset", registration(), operator_pb2.RegisterDatasetResponse)
+        operator = operator_pb2_grpc.OperatorServiceStub(place.channel("operator"))
+        operator.RegisterDataset(registration())
         request = operator_pb2.OpenRoundRequest(terms=terms(), request_id="o")
-        opened = operator.call(f"{OPERATOR}/OpenRound", request, operator_pb2.OpenRoundResponse)
+        opened = operator.OpenRound(request)
         yield Place(server, opened.detail.round.id, people, stack)
 
 
@@ -104,13 +103,14 @@ def with_a_revoked_certificate(place: Place) -> None:
 
 def after_a_record_was_lost(place: Place) -> None:
     operator = Connection(place.channel("operator"))
+    admit = operator_pb2_grpc.OperatorServiceStub(operator.channel).AddAnalyst
     request = operator_pb2.AddAnalystRequest(name="ida", signing_request=signing_request(new_key()), request_id="i")
-    operator.call(f"{OPERATOR}/AddAnalyst", request, operator_pb2.AddAnalystResponse)
+    operator.call(admit, request)
     store = open_deployment(place.server.state, system_clock()).open_store()
     with store.write() as connection:
         connection.execute(certificates.delete().where(certificates.c.name == "ida"))
     store.close()
-    operator.call(f"{OPERATOR}/AddAnalyst", request, operator_pb2.AddAnalystResponse)
+    operator.call(admit, request)
 
 
 REFUSED: dict[str, tuple[type[errors.EquipoiseError], Callable[[Place], object]]] = {

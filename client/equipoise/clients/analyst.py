@@ -35,7 +35,7 @@ from equipoise.records.proven_round import proven_round
 from equipoise.records.record import SALT_BYTES
 from equipoise.results import Labels, Results
 from equipoise.synopsis import SynopsisPart
-from equipoise.v1 import analyst_pb2
+from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
 from equipoise.wire import workloads
 from equipoise.wire.datasets import dataset_from_message
 from equipoise.wire.identities import caller_from_message
@@ -45,7 +45,6 @@ from equipoise.wire.rounds import round_from_message
 from equipoise.wire.statements import statement_from_bytes
 from equipoise.wire.submissions import dry_run_from_message, receipt_from_message
 
-SERVICE = "/equipoise.v1.AnalystService"
 PIECE_BYTES = 1 << 20  # of a workload in one message; servers receive at most 4 MiB
 
 
@@ -57,6 +56,7 @@ class Client:
 
     def __init__(self, connection: Connection, keepsakes: ReceiptStore | None = None) -> None:
         self._connection = connection
+        self._stub = analyst_pb2_grpc.AnalystServiceStub(connection.channel)
         self._keepsakes = keepsakes
 
     @classmethod
@@ -82,28 +82,25 @@ class Client:
     def identity(self) -> Caller:
         """Who the server says the caller is."""
         request = analyst_pb2.GetIdentityRequest()
-        response = self._connection.call(f"{SERVICE}/GetIdentity", request, analyst_pb2.GetIdentityResponse)
+        response = self._connection.call(self._stub.GetIdentity, request)
         return caller_from_message(response)
 
     def rounds(self) -> Iterator[Round]:
         """The rounds in which the caller has a share, newest first."""
         for page in self._connection.pages(
-            f"{SERVICE}/ListAnalystRounds",
-            lambda token: analyst_pb2.ListAnalystRoundsRequest(page_token=token),
-            analyst_pb2.ListAnalystRoundsResponse,
+            self._stub.ListAnalystRounds, lambda token: analyst_pb2.ListAnalystRoundsRequest(page_token=token)
         ):
             yield from map(round_from_message, page.rounds)
 
     def round(self, round_id: str) -> Round:
         """One round. Raises `NotFound` where the caller has no share in it."""
         request = analyst_pb2.GetAnalystRoundRequest(round_id=round_id)
-        method, kind = f"{SERVICE}/GetAnalystRound", analyst_pb2.GetAnalystRoundResponse
-        return round_from_message(self._connection.call(method, request, kind).round)
+        return round_from_message(self._connection.call(self._stub.GetAnalystRound, request).round)
 
     def dataset(self, name: str) -> Dataset:
         """The schema and size of a dataset of a round the caller has a share in."""
         request = analyst_pb2.GetDatasetRequest(name=name)
-        response = self._connection.call(f"{SERVICE}/GetDataset", request, analyst_pb2.GetDatasetResponse)
+        response = self._connection.call(self._stub.GetDataset, request)
         return dataset_from_message(response.dataset)
 
     def submit(self, round_id: str, statements: Sequence[Statement], request_id: str | None = None) -> Receipt:
@@ -127,8 +124,7 @@ class Client:
             for piece in _pieces(workload):
                 yield analyst_pb2.SubmitWorkloadRequest(piece=piece)
 
-        method, kind = f"{SERVICE}/SubmitWorkload", analyst_pb2.SubmitWorkloadResponse
-        receipt = receipt_from_message(self._connection.upload(method, requests, kind).receipt)
+        receipt = receipt_from_message(self._connection.upload(self._stub.SubmitWorkload, requests).receipt)
         check_accepted(receipt, workload)
         self._keep(round_id, receipt.envelope, repeated=request_id is not None)
         return receipt
@@ -141,8 +137,7 @@ class Client:
         request = analyst_pb2.WithdrawWorkloadRequest(
             round_id=round_id, request_id=request_id or fresh_request_id()
         )
-        method, kind = f"{SERVICE}/WithdrawWorkload", analyst_pb2.WithdrawWorkloadResponse
-        envelope = self._connection.call(method, request, kind).envelope
+        envelope = self._connection.call(self._stub.WithdrawWorkload, request).envelope
         check_withdrawn(envelope, round_id)
         self._keep(round_id, envelope, repeated=request_id is not None)
         return Withdrawal(round_id, envelope)
@@ -157,8 +152,7 @@ class Client:
             for piece in _pieces(workload):
                 yield analyst_pb2.DryRunWorkloadRequest(piece=piece)
 
-        method, kind = f"{SERVICE}/DryRunWorkload", analyst_pb2.DryRunWorkloadResponse
-        response = self._connection.upload(method, requests, kind)
+        response = self._connection.upload(self._stub.DryRunWorkload, requests)
         return dry_run_from_message(response)
 
     def wait(self, round_id: str, on_change: Callable[[Round], None] | None = None) -> Round:
@@ -168,9 +162,8 @@ class Client:
         aborted.
         """
         request = analyst_pb2.WatchAnalystRoundRequest(round_id=round_id)
-        method, kind = f"{SERVICE}/WatchAnalystRound", analyst_pb2.WatchAnalystRoundResponse
         shown = None
-        for response in self._connection.stream(method, lambda: request, kind):
+        for response in self._connection.stream(self._stub.WatchAnalystRound, lambda: request):
             shown = round_from_message(response.round)
             if on_change is not None:
                 on_change(shown)
@@ -192,8 +185,7 @@ class Client:
         def request() -> analyst_pb2.StreamResultsRequest:
             return analyst_pb2.StreamResultsRequest(round_id=round_id, after_sequence=received)
 
-        method, kind = f"{SERVICE}/StreamResults", analyst_pb2.StreamResultsResponse
-        for response in self._connection.stream(method, request, kind):
+        for response in self._connection.stream(self._stub.StreamResults, request):
             columns = chunk_from_bytes(response.chunk)
             if columns.round_id != round_id or columns.sequence != received + 1:
                 raise DataLoss("a result message is not the next one of this round")
@@ -223,8 +215,7 @@ class Client:
         def request() -> analyst_pb2.DownloadSynopsisRequest:
             return analyst_pb2.DownloadSynopsisRequest(round_id=round_id, after_records=received)
 
-        method, kind = f"{SERVICE}/DownloadSynopsis", analyst_pb2.DownloadSynopsisResponse
-        for response in self._connection.stream(method, request, kind):
+        for response in self._connection.stream(self._stub.DownloadSynopsis, request):
             cells = np.array(response.cells, dtype=np.int64)
             if cells.size % len(sizes):
                 raise DataLoss("the synopsis ends in the middle of a record")
@@ -256,8 +247,7 @@ class Client:
             workload.clear()
             return analyst_pb2.DownloadEvidenceRequest(round_id=round_id, since_size=since_size)
 
-        method, kind = f"{SERVICE}/DownloadEvidence", analyst_pb2.DownloadEvidenceResponse
-        for response in self._connection.stream(method, request, kind):
+        for response in self._connection.stream(self._stub.DownloadEvidence, request):
             evidence += response.evidence
             workload += response.workload
         return Evidence.from_bytes(bytes(evidence)), bytes(workload) or None
@@ -280,9 +270,7 @@ class Client:
     def sessions(self) -> Iterator[Round]:
         """The online sessions in which the caller has a share, newest first."""
         for page in self._connection.pages(
-            f"{SERVICE}/ListSessions",
-            lambda token: analyst_pb2.ListSessionsRequest(page_token=token),
-            analyst_pb2.ListSessionsResponse,
+            self._stub.ListSessions, lambda token: analyst_pb2.ListSessionsRequest(page_token=token)
         ):
             yield from map(round_from_message, page.sessions)
 

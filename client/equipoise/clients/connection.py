@@ -15,7 +15,6 @@ from queue import SimpleQueue
 from typing import Generic, Protocol, TypeVar, cast
 
 import grpc
-from google.protobuf.message import Message
 
 from equipoise.errors import (
     BY_REASON,
@@ -52,15 +51,17 @@ _OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),
 ]
 
-Response = TypeVar("Response", bound=Message)
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+Response_co = TypeVar("Response_co", covariant=True)
 Result = TypeVar("Result")
 
 
 class Connection:
-    """A channel and the way calls are made on it. Thread-safe."""
+    """A channel, for stubs, and the way their methods are called on it. Thread-safe."""
 
     def __init__(self, channel: grpc.Channel, target: str = "", deadline_seconds: float = DEADLINE_SECONDS) -> None:
-        self._channel = channel
+        self.channel = channel
         self.target = target
         self._deadline = deadline_seconds
 
@@ -72,41 +73,42 @@ class Connection:
 
     def close(self) -> None:
         """Ends the connection and every call on it."""
-        self._channel.close()
+        self.channel.close()
 
-    def call(self, method: str, request: Message, response: type[Response]) -> Response:
+    def call(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
         """One request, one response. Sent again while the server cannot be reached."""
-        invoke = self._channel.unary_unary(method, _serialize, response.FromString)
-        return self._retry(lambda: invoke(request, timeout=self._deadline))
+        return self._retry(lambda: method(request, timeout=self._deadline))
 
-    def upload(self, method: str, requests: Callable[[], Iterable[Message]], response: type[Response]) -> Response:
+    def upload(
+        self, method: grpc.StreamUnaryMultiCallable[Request, Response], requests: Callable[[], Iterable[Request]]
+    ) -> Response:
         """A stream of requests, made anew for every attempt, and one response."""
-        invoke = self._channel.stream_unary(method, _serialize, response.FromString)
-        return self._retry(lambda: invoke(iter(requests()), timeout=self._deadline))
+        return self._retry(lambda: method(iter(requests()), timeout=self._deadline))
 
-    def pages(self, method: str, request: Callable[[str], Message], response: type[Response]) -> Iterator[Response]:
+    def pages(
+        self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Callable[[str], Request]
+    ) -> Iterator[Response]:
         """The responses of a List method: `request` is made for the token at which the page before ended."""
         token = ""
         while True:
-            page = self.call(method, request(token), response)
+            page = self.call(method, request(token))
             yield page
             token = cast("_Page", page).next_page_token
             if not token:
                 return
 
     def stream(
-        self, method: str, next_request: Callable[[], Message], response: type[Response]
+        self, method: grpc.UnaryStreamMultiCallable[Request, Response], next_request: Callable[[], Request]
     ) -> Iterator[Response]:
         """One request, a stream of responses; where it breaks, resumed with what `next_request` then gives.
 
         Given up when `ATTEMPTS` in a row bring nothing.
         """
-        invoke = self._channel.unary_stream(method, _serialize, response.FromString)
         failures = 0
         while True:
             call = None
             try:
-                call = invoke(next_request())
+                call = method(next_request())
                 for message in call:
                     failures = 0
                     yield message
@@ -121,11 +123,10 @@ class Connection:
                     call.cancel()
 
     def converse(
-        self, method: str, opening: Callable[[], Message], response: type[Response]
-    ) -> Conversation[Response]:
+        self, method: grpc.StreamStreamMultiCallable[Request, Response], opening: Callable[[], Request]
+    ) -> Conversation[Request, Response]:
         """A stream both ways. It begins with what `opening` gives, also where it is begun anew after it broke."""
-        invoke = self._channel.stream_stream(method, _serialize, response.FromString)
-        return Conversation(invoke, opening, self._pause_or_raise)
+        return Conversation(method, opening, self._pause_or_raise)
 
     def _retry(self, attempt: Callable[[], Result]) -> Result:
         failures = 0
@@ -176,7 +177,7 @@ class Connection:
                 return InternalError(details or "something unexpected happened")
 
 
-class Conversation(Generic[Response]):
+class Conversation(Generic[Request, Response]):
     """Messages sent and received in turn, by one thread. Where the stream breaks, it is begun anew.
 
     The first message of each stream answers its opening; who receives it again knows that what was sent since then
@@ -186,19 +187,19 @@ class Conversation(Generic[Response]):
 
     def __init__(
         self,
-        invoke: Callable[[Iterator[Message]], _Call],
-        opening: Callable[[], Message],
+        method: grpc.StreamStreamMultiCallable[Request, Response],
+        opening: Callable[[], Request],
         pause_or_raise: Callable[[grpc.RpcError, int, int], int],
     ) -> None:
-        self._invoke = invoke
+        self._method = method
         self._opening = opening
         self._pause_or_raise = pause_or_raise
-        self._call: _Call | None = None
-        self._outgoing: SimpleQueue[Message | None] = SimpleQueue()
+        self._call: _Call[Response] | None = None
+        self._outgoing: SimpleQueue[Request | None] = SimpleQueue()
         self._received = self._failures = 0
         self._attempts = ATTEMPTS
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Request) -> None:
         """Sends a message after all others. Nothing says whether it arrives but what is received."""
         self._outgoing.put(message)
 
@@ -218,7 +219,7 @@ class Conversation(Generic[Response]):
             self._attempts = CONVERSATION_ATTEMPTS
             if self._received > 1:
                 self._failures = 0
-            return cast("Response | None", message)
+            return message
 
     def finish(self) -> None:
         """Says that nothing more will be sent, and lets the server end the stream if it has nothing more to say."""
@@ -235,19 +236,19 @@ class Conversation(Generic[Response]):
             self._call.cancel()
             self._call = None
 
-    def _start(self) -> _Call:
+    def _start(self) -> _Call[Response]:
         self._outgoing = SimpleQueue()
         self._outgoing.put(self._opening())
         self._received = 0
-        self._call = self._invoke(iter(self._outgoing.get, None))
+        self._call = self._method(iter(self._outgoing.get, None))
         return self._call
 
 
-class _Call(Protocol):
+class _Call(Protocol[Response_co]):
     """A stream that is open."""
 
-    def __next__(self) -> Message: ...
-    def __iter__(self) -> Iterator[Message]: ...
+    def __next__(self) -> Response_co: ...
+    def __iter__(self) -> Iterator[Response_co]: ...
     def cancel(self) -> object: ...
 
 
@@ -268,7 +269,3 @@ class _Page(Protocol):
 def _ended_here(error: grpc.RpcError) -> bool:
     """Whether waiting cannot help: the caller closed the connection, or time is up already."""
     return cast("_EndedCall", error).code() in (grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
-
-
-def _serialize(message: Message) -> bytes:
-    return message.SerializeToString()

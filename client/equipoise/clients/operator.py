@@ -17,15 +17,13 @@ from equipoise.model.identities import Identity
 from equipoise.model.rounds import Plan, RoundDetail, RoundState, Terms
 from equipoise.profile.enrolment import Bundle, begin, default_request_id, install, is_profile
 from equipoise.queries.schema import Schema
-from equipoise.v1 import operator_pb2
+from equipoise.v1 import operator_pb2, operator_pb2_grpc
 from equipoise.wire import workloads
 from equipoise.wire.accounts import account_from_message, budget_to_message, journal_entry_from_message
 from equipoise.wire.datasets import dataset_from_message
 from equipoise.wire.identities import analyst_from_message
 from equipoise.wire.rounds import plan_from_message, round_detail_from_message
 from equipoise.wire.terms import terms_to_message
-
-SERVICE = "/equipoise.v1.OperatorService"
 
 
 class Operator:
@@ -36,6 +34,7 @@ class Operator:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._stub = operator_pb2_grpc.OperatorServiceStub(connection.channel)
 
     @classmethod
     def from_profile(cls, directory: str | Path) -> Self:
@@ -86,23 +85,19 @@ class Operator:
             analyst_order=analyst_order,
             new_budgets=new_budgets,
         )
-        method, kind = f"{SERVICE}/RegisterDataset", operator_pb2.RegisterDatasetResponse
-        return dataset_from_message(self._connection.call(method, request, kind).dataset)
+        return dataset_from_message(self._connection.call(self._stub.RegisterDataset, request).dataset)
 
     def datasets(self) -> Iterator[Dataset]:
         """All datasets."""
         for page in self._connection.pages(
-            f"{SERVICE}/ListDatasets",
-            lambda token: operator_pb2.ListDatasetsRequest(page_token=token),
-            operator_pb2.ListDatasetsResponse,
+            self._stub.ListDatasets, lambda token: operator_pb2.ListDatasetsRequest(page_token=token)
         ):
             yield from map(dataset_from_message, page.datasets)
 
     def retire_dataset(self, name: str, request_id: str | None = None) -> Dataset:
         """Allows no new rounds on a dataset. Rounds that are open go on, and results stay readable."""
         request = operator_pb2.RetireDatasetRequest(name=name, request_id=request_id or fresh_request_id())
-        method, kind = f"{SERVICE}/RetireDataset", operator_pb2.RetireDatasetResponse
-        return dataset_from_message(self._connection.call(method, request, kind).dataset)
+        return dataset_from_message(self._connection.call(self._stub.RetireDataset, request).dataset)
 
     def admit_analyst(
         self, name: str, signing_request: bytes, target: str | None = None, request_id: str | None = None
@@ -117,7 +112,7 @@ class Operator:
             signing_request=signing_request,
             request_id=request_id or default_request_id("add", signing_request),
         )
-        response = self._connection.call(f"{SERVICE}/AddAnalyst", request, operator_pb2.AddAnalystResponse)
+        response = self._connection.call(self._stub.AddAnalyst, request)
         return self._bundle(name, target, response)
 
     def renew_analyst(
@@ -132,7 +127,7 @@ class Operator:
             signing_request=signing_request,
             request_id=request_id or default_request_id("renew", signing_request),
         )
-        response = self._connection.call(f"{SERVICE}/RenewAnalyst", request, operator_pb2.RenewAnalystResponse)
+        response = self._connection.call(self._stub.RenewAnalyst, request)
         return self._bundle(name, target, response)
 
     def _bundle(
@@ -169,7 +164,7 @@ class Operator:
     def revoke_analyst(self, name: str, request_id: str | None = None) -> None:
         """Revokes every certificate of an analyst; what it has open ends within a minute. Raises `NotFound`."""
         request = operator_pb2.RevokeAnalystRequest(name=name, request_id=request_id or fresh_request_id())
-        self._connection.call(f"{SERVICE}/RevokeAnalyst", request, operator_pb2.RevokeAnalystResponse)
+        self._connection.call(self._stub.RevokeAnalyst, request)
 
     def delete_analyst(self, name: str, request_id: str | None = None) -> None:
         """Removes an analyst, its workloads and its results; its name and charges stay for ever.
@@ -177,21 +172,19 @@ class Operator:
         Raises `WrongState` while it has a share in a round whose results are not out, `NotFound`.
         """
         request = operator_pb2.DeleteAnalystRequest(name=name, request_id=request_id or fresh_request_id())
-        self._connection.call(f"{SERVICE}/DeleteAnalyst", request, operator_pb2.DeleteAnalystResponse)
+        self._connection.call(self._stub.DeleteAnalyst, request)
 
     def analysts(self) -> Iterator[Identity]:
         """All analysts by name, but those who were deleted."""
         for page in self._connection.pages(
-            f"{SERVICE}/ListAnalysts",
-            lambda token: operator_pb2.ListAnalystsRequest(page_token=token),
-            operator_pb2.ListAnalystsResponse,
+            self._stub.ListAnalysts, lambda token: operator_pb2.ListAnalystsRequest(page_token=token)
         ):
             yield from map(analyst_from_message, page.analysts)
 
     def plan(self, terms: Terms) -> Plan:
         """What a round, or a session, would do and cost. Nothing is opened, nothing spent."""
         request = operator_pb2.PlanRoundRequest(terms=terms_to_message(terms))
-        response = self._connection.call(f"{SERVICE}/PlanRound", request, operator_pb2.PlanRoundResponse)
+        response = self._connection.call(self._stub.PlanRound, request)
         return plan_from_message(response.plan)
 
     def open(self, terms: Terms, request_id: str | None = None) -> RoundDetail:
@@ -201,7 +194,7 @@ class Operator:
         request = operator_pb2.OpenRoundRequest(
             terms=terms_to_message(terms), request_id=request_id or fresh_request_id()
         )
-        response = self._connection.call(f"{SERVICE}/OpenRound", request, operator_pb2.OpenRoundResponse)
+        response = self._connection.call(self._stub.OpenRound, request)
         return round_detail_from_message(response.detail)
 
     def open_session(self, terms: Terms, request_id: str | None = None) -> RoundDetail:
@@ -215,7 +208,7 @@ class Operator:
             terms=terms_to_message(terms),
             request_id=request_id or fresh_request_id(),
         )
-        response = self._connection.call(f"{SERVICE}/OpenSession", request, operator_pb2.OpenSessionResponse)
+        response = self._connection.call(self._stub.OpenSession, request)
         return round_detail_from_message(response.detail)
 
     def close_session(self, session_id: str, request_id: str | None = None) -> RoundDetail:
@@ -226,41 +219,38 @@ class Operator:
         request = operator_pb2.CloseSessionRequest(
             session_id=session_id, request_id=request_id or fresh_request_id()
         )
-        response = self._connection.call(f"{SERVICE}/CloseSession", request, operator_pb2.CloseSessionResponse)
+        response = self._connection.call(self._stub.CloseSession, request)
         return round_detail_from_message(response.detail)
 
     def rounds(self) -> Iterator[RoundDetail]:
         """All rounds and sessions, newest first."""
         for page in self._connection.pages(
-            f"{SERVICE}/ListRounds",
-            lambda token: operator_pb2.ListRoundsRequest(page_token=token),
-            operator_pb2.ListRoundsResponse,
+            self._stub.ListRounds, lambda token: operator_pb2.ListRoundsRequest(page_token=token)
         ):
             yield from map(round_detail_from_message, page.details)
 
     def round(self, round_id: str) -> RoundDetail:
         """One round."""
         request = operator_pb2.GetRoundRequest(round_id=round_id)
-        response = self._connection.call(f"{SERVICE}/GetRound", request, operator_pb2.GetRoundResponse)
+        response = self._connection.call(self._stub.GetRound, request)
         return round_detail_from_message(response.detail)
 
     def watch(self, round_id: str) -> Iterator[RoundDetail]:
         """The round whenever its state or progress changes, until it has ended."""
         request = operator_pb2.WatchRoundRequest(round_id=round_id)
-        method, kind = f"{SERVICE}/WatchRound", operator_pb2.WatchRoundResponse
-        for response in self._connection.stream(method, lambda: request, kind):
+        for response in self._connection.stream(self._stub.WatchRound, lambda: request):
             yield round_detail_from_message(response.detail)
 
     def seal(self, round_id: str, request_id: str | None = None) -> RoundDetail:
         """Fixes the workloads and reserves both budgets. Raises `BudgetExhausted` naming the account."""
         request = operator_pb2.SealRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
-        response = self._connection.call(f"{SERVICE}/SealRound", request, operator_pb2.SealRoundResponse)
+        response = self._connection.call(self._stub.SealRound, request)
         return round_detail_from_message(response.detail)
 
     def run(self, round_id: str, request_id: str | None = None) -> RoundDetail:
         """Starts the computation and returns at once; `watch` or `run_to_completion` follow it."""
         request = operator_pb2.RunRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
-        response = self._connection.call(f"{SERVICE}/RunRound", request, operator_pb2.RunRoundResponse)
+        response = self._connection.call(self._stub.RunRound, request)
         return round_detail_from_message(response.detail)
 
     def run_to_completion(
@@ -288,7 +278,7 @@ class Operator:
     def release(self, round_id: str, request_id: str | None = None) -> RoundDetail:
         """Stores answers and charges in one transaction; results open at the next point of the time grid."""
         request = operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
-        response = self._connection.call(f"{SERVICE}/ReleaseRound", request, operator_pb2.ReleaseRoundResponse)
+        response = self._connection.call(self._stub.ReleaseRound, request)
         return round_detail_from_message(response.detail)
 
     def abort(self, round_id: str, reason: str, request_id: str | None = None) -> RoundDetail:
@@ -296,24 +286,22 @@ class Operator:
         request = operator_pb2.AbortRoundRequest(
             round_id=round_id, reason=reason, request_id=request_id or fresh_request_id()
         )
-        response = self._connection.call(f"{SERVICE}/AbortRound", request, operator_pb2.AbortRoundResponse)
+        response = self._connection.call(self._stub.AbortRound, request)
         return round_detail_from_message(response.detail)
 
     def accounts(self, dataset: str) -> Iterator[Account]:
         """The budget accounts of a dataset."""
         for page in self._connection.pages(
-            f"{SERVICE}/ListAccounts",
+            self._stub.ListAccounts,
             lambda token: operator_pb2.ListAccountsRequest(dataset=dataset, page_token=token),
-            operator_pb2.ListAccountsResponse,
         ):
             yield from map(account_from_message, page.accounts)
 
     def account_history(self, account: str) -> Iterator[JournalEntry]:
         """The journal's entries of one account, from its opening. Raises `NotFound`."""
         for page in self._connection.pages(
-            f"{SERVICE}/ListAccountHistory",
+            self._stub.ListAccountHistory,
             lambda token: operator_pb2.ListAccountHistoryRequest(account=account, page_token=token),
-            operator_pb2.ListAccountHistoryResponse,
         ):
             yield from map(journal_entry_from_message, page.entries)
 
@@ -325,5 +313,5 @@ class Operator:
         request = operator_pb2.SetCapRequest(
             account=account, cap=budget_to_message(cap), request_id=request_id or fresh_request_id()
         )
-        response = self._connection.call(f"{SERVICE}/SetCap", request, operator_pb2.SetCapResponse)
+        response = self._connection.call(self._stub.SetCap, request)
         return account_from_message(response.account)
