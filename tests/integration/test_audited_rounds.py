@@ -13,6 +13,7 @@ from harness.rounds_bench import TERMS, Bench
 from equipoise.model.accounts import Budget
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.datasets import Counting
+from equipoise_server.rounds.terms import checks
 
 NOISE = replace(TERMS, mechanism="gaussian", options={})
 
@@ -61,6 +62,18 @@ def test_accounts_of_one_order_are_in_order(tmp_path: Path) -> None:
         assert {each.name: each.committed_epsilon for each in audit.standing} == pytest.approx(
             {name: committed for name, (_, committed) in bench.charged().items()}
         )
-        assert all(each.order is not None for each in audit.standing)
+        assert {each.name for each in audit.standing if each.order is None} == {
+            f"analyst/shop/query/{share.analyst}" for share in TERMS.shares
+        }
     finally:
         bench.stop()
+
+
+def test_an_audit_finds_a_round_that_is_not_counted_for_the_statements_it_protects(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "COUNTED_FOR", {"query": ("query",), "analyst": ("analyst",)})
+    bench.sealed(replace(TERMS, unit="analyst"))
+    (problem,) = problems(audited(bench))
+    assert problem.startswith("A9: ")
+    assert problem.endswith("charges not just the data's account and those of each share")

@@ -25,7 +25,7 @@ from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
 from equipoise.queries.statements import Marginal
-from equipoise.v1 import analyst_pb2, operator_pb2, operator_pb2_grpc
+from equipoise.v1 import analyst_pb2, operator_pb2
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import system_clock
 from equipoise_server.identity.authority import new_key
@@ -76,10 +76,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         people = {name: asyncio.run(server.admit(name)) for name in ("ann", "bob", "eve", "gone", "lost")}
         people["operator"] = server.operator()
         place = Place(server, "", people, stack)
-        operator = operator_pb2_grpc.OperatorServiceStub(place.channel("operator"))
-        operator.RegisterDataset(registration())
+        operator = Connection(place.channel("operator"))
+        operator.call(registration(), operator_pb2.RegisterDatasetResponse)
         request = operator_pb2.OpenRoundRequest(terms=terms(), request_id="o")
-        opened = operator.OpenRound(request)
+        opened = operator.call(request, operator_pb2.OpenRoundResponse)
         yield Place(server, opened.detail.round.id, people, stack)
 
 
@@ -103,14 +103,13 @@ def with_a_revoked_certificate(place: Place) -> None:
 
 def after_a_record_was_lost(place: Place) -> None:
     operator = Connection(place.channel("operator"))
-    admit = operator_pb2_grpc.OperatorServiceStub(operator.channel).AddAnalyst
     request = operator_pb2.AddAnalystRequest(name="ida", signing_request=signing_request(new_key()), request_id="i")
-    operator.call(admit, request)
+    operator.call(request, operator_pb2.AddAnalystResponse)
     store = open_deployment(place.server.state, system_clock()).open_store()
     with store.write() as connection:
         connection.execute(certificates.delete().where(certificates.c.name == "ida"))
     store.close()
-    operator.call(admit, request)
+    operator.call(request, operator_pb2.AddAnalystResponse)
 
 
 REFUSED: dict[str, tuple[type[errors.EquipoiseError], Callable[[Place], object]]] = {

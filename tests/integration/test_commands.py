@@ -226,8 +226,9 @@ def test_exported_charges_add_up_to_what_is_shown(run: Run, place: Path) -> None
         added[name] = [[(each["state"], each["mechanism"]) for each in charges] for charges in exported["sums"]]
     reserved, spent = ("reserved", "equilibrium"), ("spent", "equilibrium")
     assert added["data/shop"] == [[reserved, spent, reserved, reserved]]
-    # The worst round is what an account shows whose statements live in one round only; the others' rounds add.
-    assert added["analyst/shop/query/ann"] == [[reserved], [spent]]
+    # The worst round of either unit is what an account shows whose statements live in one round only; the others'
+    # rounds add, and are those that protect whole analysts.
+    assert added["analyst/shop/query/ann"] == [[reserved], [spent], [reserved], [reserved]]
     assert added["analyst/shop/analyst/ann"] == [[reserved, reserved]]
     worst = shown["analyst/shop/query/ann"]
     assert worst["spent"]["epsilon"] <= 4 < worst["committed"]["epsilon"] <= 8

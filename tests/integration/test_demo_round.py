@@ -22,7 +22,7 @@ from equipoise.model.rounds import RoundDetail, Share
 from equipoise.profile.profile import Profile
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
+from equipoise.v1 import analyst_pb2
 from equipoise.wire.results import results_to_chunks
 from equipoise_lab.demo.measure import Measured, measure
 from equipoise_lab.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_FILE, Played, play
@@ -94,8 +94,8 @@ def raw_stream(profile: Path, round_id: str) -> list[bytes]:
     connection = Connection.from_profile(profile)
     try:
         request = analyst_pb2.StreamResultsRequest(round_id=round_id)
-        method = analyst_pb2_grpc.AnalystServiceStub(connection.channel).StreamResults
-        return [response.chunk for response in connection.stream(method, lambda: request)]
+        kind = analyst_pb2.StreamResultsResponse
+        return [response.chunk for response in connection.stream(lambda: request, kind)]
     finally:
         connection.close()
 

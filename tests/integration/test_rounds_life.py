@@ -498,4 +498,7 @@ def test_a_round_that_protects_whole_analysts(bench: Bench) -> None:
     charged = bench.charged()
     assert charged["analyst/shop/analyst/ann"] == charged["analyst/shop/analyst/bob"]
     assert charged["analyst/shop/analyst/bob"][0] > 0
+    # Each statement is protected by that, too.
+    assert charged["analyst/shop/query/ann"] == charged["analyst/shop/query/bob"]
+    assert charged["analyst/shop/query/bob"][0] > 0
     assert charged[DATA][0] > 0

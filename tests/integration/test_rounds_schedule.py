@@ -15,6 +15,7 @@ from equipoise.errors import AlreadyExists, BudgetExhausted, InvalidArgument, No
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import RoundState
 from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.conversion import epsilon_for
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.schedule import NO_BUDGET
 from equipoise_server.rounds.state_machine import Action
@@ -228,10 +229,13 @@ def test_caps_are_set_once_and_shown_in_the_history(bench: Bench) -> None:
 def test_rounds_that_protect_whole_analysts_add_up_until_the_cap(bench: Bench) -> None:
     whole, name = replace(TERMS, unit="analyst"), "analyst/shop/analyst/bob"
 
+    rounds = []
+
     def seal() -> None:
         round_id = bench.opened(whole)
         bench.rounds.submissions.submit("ann", round_id, round_id, ANN_BYTES, SALT)
         bench.rounds.lifecycle.seal(round_id, f"seal {round_id}")
+        rounds.append(round_id)
 
     seal()
     one = bench.charged()[name][1]
@@ -242,10 +246,36 @@ def test_rounds_that_protect_whole_analysts_add_up_until_the_cap(bench: Bench) -
     with pytest.raises(BudgetExhausted, match=f"account {name}: "):
         seal()
     bench.rounds.budgets.set_cap(name, CAP, "cap again")
-    # A statement of a round with unit = query is on another account, where the worst round counts.
-    round_id = bench.sealed()
-    assert bench.charged()["analyst/shop/query/bob"][1] > 0
-    bench.rounds.lifecycle.abort(round_id, "a public reason", "abort")
+    # Each statement was protected by the same rounds: on the account of statements the worst of both counts.
+    statements = "analyst/shop/query/bob"
+    assert bench.charged()[statements][1] == pytest.approx(cost_alone(bench, rounds[0]))
+    both = bench.charged()[name]
+    # A round with unit = query promises nothing for all that bob asks, and is on the account of statements alone.
+    other = bench.sealed(replace(TERMS, analyst_budget=Budget(4.0, 1e-4)))
+    assert bench.charged()[name] == both
+    assert cost_alone(bench, other) < cost_alone(bench, rounds[0]) == bench.charged()[statements][1]
+    for each in rounds:
+        bench.rounds.lifecycle.abort(each, "a public reason", f"abort {each}")
+    assert bench.charged()[name] == (0.0, 0.0)
+    assert bench.charged()[statements][1] == cost_alone(bench, other)
+    bench.rounds.lifecycle.abort(other, "a public reason", "abort")
+    assert bench.charged()[statements] == (0.0, 0.0)
+
+
+def cost_alone(bench: Bench, round_id: str) -> float:
+    """The epsilon that a round costs its analysts by itself, at the cap's delta."""
+    return epsilon_for(bench.rounds.views.get(round_id).plan.charged_analyst_cost, CAP.delta)
+
+
+def test_a_round_that_protects_analysts_is_refused_where_it_is_too_much_for_a_statement(bench: Bench) -> None:
+    whole, statements = replace(TERMS, unit="analyst"), "analyst/shop/query/bob"
+    first = bench.opened(whole)
+    with pytest.raises(WrongState, match=f"what the 1 open rounds of this account .*{first}"):
+        bench.rounds.budgets.set_cap(statements, Budget(1.0, CAP.delta), "too small for what is open")
+    bench.rounds.lifecycle.abort(first, "a public reason", "abort")
+    bench.rounds.budgets.set_cap(statements, Budget(1.0, CAP.delta), "small")
+    with pytest.raises(BudgetExhausted, match=f"account {statements}: "):
+        bench.opened(whole)
 
 
 def test_results_are_kept_for_as_long_as_is_configured(bench: Bench) -> None:

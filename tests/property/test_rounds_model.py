@@ -179,13 +179,18 @@ class Life(RuleBasedStateMachine):
         budget = Budget(epsilon, 1e-4)
         terms = replace(TERMS, unit=unit, data_budget=budget, analyst_budget=budget, options=OPTIONS)
         plan = self.bench.rounds.opening.plan(terms)
-        cost = plan.charged_analyst_cost
-        if (order := self.analyst_caps[unit].order) is not None:
-            cost = charge_at(events_from_json(plan.analyst_events), order)
-        mine = {f"analyst/shop/{unit}/{name}": cost for name in ("ann", "bob")}
+        each = {"query": plan.charged_analyst_cost}
+        if unit == "analyst":
+            order = self.analyst_caps[unit].order or 0
+            each["analyst"] = charge_at(events_from_json(plan.analyst_events), order)
+        mine = {f"analyst/shop/{counted}/{name}": cost for counted, cost in each.items() for name in ("ann", "bob")}
         on_data = charge_at(events_from_json(plan.data_events), self.accounts[DATA].cap.order or 0)
         costs = {DATA: on_data, **mine}
-        new = {name: Account(sums=unit == "analyst", cap=self.analyst_caps[unit]) for name in mine}
+        new = {
+            f"analyst/shop/{counted}/{name}": Account(sums=counted == "analyst", cap=self.analyst_caps[counted])
+            for counted in each
+            for name in ("ann", "bob")
+        }
         known = new | self.accounts
         fits = all(known[name].takes([*self.pending(name), cost]) for name, cost in costs.items())
         try:

@@ -147,7 +147,7 @@ class Accounts:
         lost = self._lost.pop(name, [])
         if any(counted_at != order for counted_at, _ in lost):
             raise ValueError  # an order is never chosen anew
-        account = Account(name, composition, _cap(events), order)
+        account = Account(name, composition, _cap(events), None if order is None else float(order))
         account.lost = [cost for _, cost in lost]
         account.committed = sum(account.lost, Cost())
         return account

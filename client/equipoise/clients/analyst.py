@@ -12,13 +12,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.clients.connection import Connection
+from equipoise.clients.connection import Connection, ServerClient
 from equipoise.clients.session_stream import Asking, StatementAnswer
 from equipoise.errors import DataLoss
 from equipoise.model.datasets import Dataset
@@ -35,7 +34,7 @@ from equipoise.records.proven_round import proven_round
 from equipoise.records.record import SALT_BYTES
 from equipoise.results import Labels, Results
 from equipoise.synopsis import SynopsisPart
-from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
+from equipoise.v1 import analyst_pb2
 from equipoise.wire import workloads
 from equipoise.wire.datasets import dataset_from_message
 from equipoise.wire.identities import caller_from_message
@@ -48,15 +47,14 @@ from equipoise.wire.submissions import dry_run_from_message, receipt_from_messag
 PIECE_BYTES = 1 << 20  # of a workload in one message; servers receive at most 4 MiB
 
 
-class Client:
+class Client(ServerClient):
     """An analyst's way to a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`.
 
     `keepsakes`: where signed receipts are kept; None: nowhere, and the caller keeps what it is given.
     """
 
     def __init__(self, connection: Connection, keepsakes: ReceiptStore | None = None) -> None:
-        self._connection = connection
-        self._stub = analyst_pb2_grpc.AnalystServiceStub(connection.channel)
+        super().__init__(connection)
         self._keepsakes = keepsakes
 
     @classmethod
@@ -67,41 +65,29 @@ class Client:
         """
         return cls(Connection.from_profile(directory), ReceiptStore(Path(directory)))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Ends the connection and every call on it."""
-        self._connection.close()
-
     def identity(self) -> Caller:
         """Who the server says the caller is."""
         request = analyst_pb2.GetIdentityRequest()
-        response = self._connection.call(self._stub.GetIdentity, request)
+        response = self._connection.call(request, analyst_pb2.GetIdentityResponse)
         return caller_from_message(response)
 
     def rounds(self) -> Iterator[Round]:
         """The rounds in which the caller has a share, newest first."""
         for page in self._connection.pages(
-            self._stub.ListAnalystRounds, lambda token: analyst_pb2.ListAnalystRoundsRequest(page_token=token)
+            lambda token: analyst_pb2.ListAnalystRoundsRequest(page_token=token),
+            analyst_pb2.ListAnalystRoundsResponse,
         ):
             yield from map(round_from_message, page.rounds)
 
     def round(self, round_id: str) -> Round:
         """One round. Raises `NotFound` where the caller has no share in it."""
         request = analyst_pb2.GetAnalystRoundRequest(round_id=round_id)
-        return round_from_message(self._connection.call(self._stub.GetAnalystRound, request).round)
+        return round_from_message(self._connection.call(request, analyst_pb2.GetAnalystRoundResponse).round)
 
     def dataset(self, name: str) -> Dataset:
         """The schema and size of a dataset of a round the caller has a share in."""
         request = analyst_pb2.GetDatasetRequest(name=name)
-        response = self._connection.call(self._stub.GetDataset, request)
-        return dataset_from_message(response.dataset)
+        return dataset_from_message(self._connection.call(request, analyst_pb2.GetDatasetResponse).dataset)
 
     def submit(self, round_id: str, statements: Sequence[Statement], request_id: str | None = None) -> Receipt:
         """Submits, or until the round is sealed replaces, the caller's workload.
@@ -124,7 +110,9 @@ class Client:
             for piece in _pieces(workload):
                 yield analyst_pb2.SubmitWorkloadRequest(piece=piece)
 
-        receipt = receipt_from_message(self._connection.upload(self._stub.SubmitWorkload, requests).receipt)
+        receipt = receipt_from_message(
+            self._connection.upload(requests, analyst_pb2.SubmitWorkloadResponse).receipt
+        )
         check_accepted(receipt, workload)
         self._keep(round_id, receipt.envelope, repeated=request_id is not None)
         return receipt
@@ -137,7 +125,7 @@ class Client:
         request = analyst_pb2.WithdrawWorkloadRequest(
             round_id=round_id, request_id=request_id or fresh_request_id()
         )
-        envelope = self._connection.call(self._stub.WithdrawWorkload, request).envelope
+        envelope = self._connection.call(request, analyst_pb2.WithdrawWorkloadResponse).envelope
         check_withdrawn(envelope, round_id)
         self._keep(round_id, envelope, repeated=request_id is not None)
         return Withdrawal(round_id, envelope)
@@ -152,7 +140,7 @@ class Client:
             for piece in _pieces(workload):
                 yield analyst_pb2.DryRunWorkloadRequest(piece=piece)
 
-        response = self._connection.upload(self._stub.DryRunWorkload, requests)
+        response = self._connection.upload(requests, analyst_pb2.DryRunWorkloadResponse)
         return dry_run_from_message(response)
 
     def wait(self, round_id: str, on_change: Callable[[Round], None] | None = None) -> Round:
@@ -163,7 +151,7 @@ class Client:
         """
         request = analyst_pb2.WatchAnalystRoundRequest(round_id=round_id)
         shown = None
-        for response in self._connection.stream(self._stub.WatchAnalystRound, lambda: request):
+        for response in self._connection.stream(lambda: request, analyst_pb2.WatchAnalystRoundResponse):
             shown = round_from_message(response.round)
             if on_change is not None:
                 on_change(shown)
@@ -185,7 +173,7 @@ class Client:
         def request() -> analyst_pb2.StreamResultsRequest:
             return analyst_pb2.StreamResultsRequest(round_id=round_id, after_sequence=received)
 
-        for response in self._connection.stream(self._stub.StreamResults, request):
+        for response in self._connection.stream(request, analyst_pb2.StreamResultsResponse):
             columns = chunk_from_bytes(response.chunk)
             if columns.round_id != round_id or columns.sequence != received + 1:
                 raise DataLoss("a result message is not the next one of this round")
@@ -215,7 +203,7 @@ class Client:
         def request() -> analyst_pb2.DownloadSynopsisRequest:
             return analyst_pb2.DownloadSynopsisRequest(round_id=round_id, after_records=received)
 
-        for response in self._connection.stream(self._stub.DownloadSynopsis, request):
+        for response in self._connection.stream(request, analyst_pb2.DownloadSynopsisResponse):
             cells = np.array(response.cells, dtype=np.int64)
             if cells.size % len(sizes):
                 raise DataLoss("the synopsis ends in the middle of a record")
@@ -247,7 +235,7 @@ class Client:
             workload.clear()
             return analyst_pb2.DownloadEvidenceRequest(round_id=round_id, since_size=since_size)
 
-        for response in self._connection.stream(self._stub.DownloadEvidence, request):
+        for response in self._connection.stream(request, analyst_pb2.DownloadEvidenceResponse):
             evidence += response.evidence
             workload += response.workload
         return Evidence.from_bytes(bytes(evidence)), bytes(workload) or None
@@ -270,7 +258,8 @@ class Client:
     def sessions(self) -> Iterator[Round]:
         """The online sessions in which the caller has a share, newest first."""
         for page in self._connection.pages(
-            self._stub.ListSessions, lambda token: analyst_pb2.ListSessionsRequest(page_token=token)
+            lambda token: analyst_pb2.ListSessionsRequest(page_token=token),
+            analyst_pb2.ListSessionsResponse,
         ):
             yield from map(round_from_message, page.sessions)
 

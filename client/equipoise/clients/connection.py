@@ -1,5 +1,8 @@
 """One channel to one server: deadlines, retries, and gRPC's errors as ours.
 
+Which method is called follows from the class of its responses: `GetRoundResponse` answers `GetRound`, of the one
+service in the same file.
+
 Every call that changes something carries a `request_id`, and the server answers a repeated one with its first
 answer. So a call whose answer was lost is simply sent again, for longer than a server takes to be started again,
 and one that came too early waits as it was told.
@@ -9,13 +12,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Generic, Protocol, TypeVar, cast
+from types import TracebackType
+from typing import Protocol, Self, TypeVar, cast
 
 import grpc
+from google.protobuf.message import Message
 
+from equipoise.clients.conversation import ATTEMPTS, Conversation
 from equipoise.errors import (
     BY_REASON,
     EquipoiseError,
@@ -32,8 +36,6 @@ from equipoise.profile.profile import Profile
 REASON_KEY = "equipoise-reason"
 RETRY_KEY = "equipoise-retry-seconds"
 DEADLINE_SECONDS = 120.0
-ATTEMPTS = 17  # in a row without any progress: about 15 seconds
-CONVERSATION_ATTEMPTS = 123  # for one that was begun: about two minutes, in which a server starts again
 FIRST_PAUSE_SECONDS = 0.2  # each is twice as long as the one before
 MAX_PAUSE_SECONDS = 1.0
 
@@ -51,17 +53,15 @@ _OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),
 ]
 
-Request = TypeVar("Request")
-Response = TypeVar("Response")
-Response_co = TypeVar("Response_co", covariant=True)
+Response = TypeVar("Response", bound=Message)
 Result = TypeVar("Result")
 
 
 class Connection:
-    """A channel, for stubs, and the way their methods are called on it. Thread-safe."""
+    """A channel and the way calls are made on it. Thread-safe."""
 
     def __init__(self, channel: grpc.Channel, target: str = "", deadline_seconds: float = DEADLINE_SECONDS) -> None:
-        self.channel = channel
+        self._channel = channel
         self.target = target
         self._deadline = deadline_seconds
 
@@ -73,42 +73,39 @@ class Connection:
 
     def close(self) -> None:
         """Ends the connection and every call on it."""
-        self.channel.close()
+        self._channel.close()
 
-    def call(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
+    def call(self, request: Message, response: type[Response]) -> Response:
         """One request, one response. Sent again while the server cannot be reached."""
-        return self._retry(lambda: method(request, timeout=self._deadline))
+        invoke = self._channel.unary_unary(_method(response), _serialize, response.FromString)
+        return self._retry(lambda: invoke(request, timeout=self._deadline))
 
-    def upload(
-        self, method: grpc.StreamUnaryMultiCallable[Request, Response], requests: Callable[[], Iterable[Request]]
-    ) -> Response:
+    def upload(self, requests: Callable[[], Iterable[Message]], response: type[Response]) -> Response:
         """A stream of requests, made anew for every attempt, and one response."""
-        return self._retry(lambda: method(iter(requests()), timeout=self._deadline))
+        invoke = self._channel.stream_unary(_method(response), _serialize, response.FromString)
+        return self._retry(lambda: invoke(iter(requests()), timeout=self._deadline))
 
-    def pages(
-        self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Callable[[str], Request]
-    ) -> Iterator[Response]:
+    def pages(self, request: Callable[[str], Message], response: type[Response]) -> Iterator[Response]:
         """The responses of a List method: `request` is made for the token at which the page before ended."""
         token = ""
         while True:
-            page = self.call(method, request(token))
+            page = self.call(request(token), response)
             yield page
             token = cast("_Page", page).next_page_token
             if not token:
                 return
 
-    def stream(
-        self, method: grpc.UnaryStreamMultiCallable[Request, Response], next_request: Callable[[], Request]
-    ) -> Iterator[Response]:
+    def stream(self, next_request: Callable[[], Message], response: type[Response]) -> Iterator[Response]:
         """One request, a stream of responses; where it breaks, resumed with what `next_request` then gives.
 
         Given up when `ATTEMPTS` in a row bring nothing.
         """
+        invoke = self._channel.unary_stream(_method(response), _serialize, response.FromString)
         failures = 0
         while True:
             call = None
             try:
-                call = method(next_request())
+                call = invoke(next_request())
                 for message in call:
                     failures = 0
                     yield message
@@ -122,11 +119,10 @@ class Connection:
                 if call is not None:
                     call.cancel()
 
-    def converse(
-        self, method: grpc.StreamStreamMultiCallable[Request, Response], opening: Callable[[], Request]
-    ) -> Conversation[Request, Response]:
+    def converse(self, opening: Callable[[], Message], response: type[Response]) -> Conversation[Response]:
         """A stream both ways. It begins with what `opening` gives, also where it is begun anew after it broke."""
-        return Conversation(method, opening, self._pause_or_raise)
+        invoke = self._channel.stream_stream(_method(response), _serialize, response.FromString)
+        return Conversation(invoke, opening, self._pause_or_raise)
 
     def _retry(self, attempt: Callable[[], Result]) -> Result:
         failures = 0
@@ -177,79 +173,28 @@ class Connection:
                 return InternalError(details or "something unexpected happened")
 
 
-class Conversation(Generic[Request, Response]):
-    """Messages sent and received in turn, by one thread. Where the stream breaks, it is begun anew.
+class ServerClient:
+    """One role's way to a server, on one connection. Thread-safe; a context that ends the connection."""
 
-    The first message of each stream answers its opening; who receives it again knows that what was sent since then
-    may be lost. Given up when `CONVERSATION_ATTEMPTS` in a row bring nothing more than that, and where nothing was
-    ever received, when `ATTEMPTS` bring nothing.
-    """
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
-    def __init__(
-        self,
-        method: grpc.StreamStreamMultiCallable[Request, Response],
-        opening: Callable[[], Request],
-        pause_or_raise: Callable[[grpc.RpcError, int, int], int],
+    @classmethod
+    def from_profile(cls, directory: str | Path) -> Self:
+        """A client with the certificate of a profile. Nothing is sent before the first call."""
+        return cls(Connection.from_profile(directory))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._method = method
-        self._opening = opening
-        self._pause_or_raise = pause_or_raise
-        self._call: _Call[Response] | None = None
-        self._outgoing: SimpleQueue[Request | None] = SimpleQueue()
-        self._received = self._failures = 0
-        self._attempts = ATTEMPTS
-
-    def send(self, message: Request) -> None:
-        """Sends a message after all others. Nothing says whether it arrives but what is received."""
-        self._outgoing.put(message)
-
-    def receive(self) -> Response | None:
-        """The next message; None where the server has ended the stream. Raises what it refused it for."""
-        while True:
-            try:
-                call = self._call or self._start()
-                message = next(call, None)
-            except grpc.RpcError as error:
-                self.close()
-                self._failures = self._pause_or_raise(error, self._failures, self._attempts)
-                continue
-            except ValueError:
-                raise Unavailable("the connection was closed") from None
-            self._received += 1
-            self._attempts = CONVERSATION_ATTEMPTS
-            if self._received > 1:
-                self._failures = 0
-            return message
-
-    def finish(self) -> None:
-        """Says that nothing more will be sent, and lets the server end the stream if it has nothing more to say."""
-        self._outgoing.put(None)
-        if self._call is not None:
-            with suppress(grpc.RpcError):
-                next(self._call, None)
+        self.close()
 
     def close(self) -> None:
-        """Ends the stream."""
-        # gRPC reads what is sent in a thread of its own, which ends with the queue.
-        self._outgoing.put(None)
-        if self._call is not None:
-            self._call.cancel()
-            self._call = None
-
-    def _start(self) -> _Call[Response]:
-        self._outgoing = SimpleQueue()
-        self._outgoing.put(self._opening())
-        self._received = 0
-        self._call = self._method(iter(self._outgoing.get, None))
-        return self._call
-
-
-class _Call(Protocol[Response_co]):
-    """A stream that is open."""
-
-    def __next__(self) -> Response_co: ...
-    def __iter__(self) -> Iterator[Response_co]: ...
-    def cancel(self) -> object: ...
+        """Ends the connection and every call on it."""
+        self._connection.close()
 
 
 class _EndedCall(Protocol):
@@ -269,3 +214,13 @@ class _Page(Protocol):
 def _ended_here(error: grpc.RpcError) -> bool:
     """Whether waiting cannot help: the caller closed the connection, or time is up already."""
     return cast("_EndedCall", error).code() in (grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+def _method(response: type[Message]) -> str:
+    """The full name of the method that is answered with this class."""
+    (service,) = response.DESCRIPTOR.file.services_by_name.values()
+    return f"/{service.full_name}/{response.DESCRIPTOR.name.removesuffix('Response')}"
+
+
+def _serialize(message: Message) -> bytes:
+    return message.SerializeToString()

@@ -5,11 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from equipoise.clients.analyst import fresh_request_id
-from equipoise.clients.connection import Connection
+from equipoise.clients.connection import ServerClient
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
 from equipoise.model.accounts import Account, Budget, JournalEntry
 from equipoise.model.datasets import Dataset
@@ -17,7 +15,7 @@ from equipoise.model.identities import Identity
 from equipoise.model.rounds import Plan, RoundDetail, RoundState, Terms
 from equipoise.profile.enrolment import Bundle, begin, default_request_id, install, is_profile
 from equipoise.queries.schema import Schema
-from equipoise.v1 import operator_pb2, operator_pb2_grpc
+from equipoise.v1 import operator_pb2
 from equipoise.wire import workloads
 from equipoise.wire.accounts import account_from_message, budget_to_message, journal_entry_from_message
 from equipoise.wire.datasets import dataset_from_message
@@ -26,32 +24,11 @@ from equipoise.wire.rounds import plan_from_message, round_detail_from_message
 from equipoise.wire.terms import terms_to_message
 
 
-class Operator:
+class Operator(ServerClient):
     """An operator's way to a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`.
 
     What changes something takes an optional `request_id`; the same one gets the first answer again.
     """
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._stub = operator_pb2_grpc.OperatorServiceStub(connection.channel)
-
-    @classmethod
-    def from_profile(cls, directory: str | Path) -> Self:
-        """An operator with a profile, such as the one that `equipoise-server init` made."""
-        return cls(Connection.from_profile(directory))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Ends the connection and every call on it."""
-        self._connection.close()
 
     def register_dataset(
         self,
@@ -85,19 +62,20 @@ class Operator:
             analyst_order=analyst_order,
             new_budgets=new_budgets,
         )
-        return dataset_from_message(self._connection.call(self._stub.RegisterDataset, request).dataset)
+        return dataset_from_message(self._connection.call(request, operator_pb2.RegisterDatasetResponse).dataset)
 
     def datasets(self) -> Iterator[Dataset]:
         """All datasets."""
         for page in self._connection.pages(
-            self._stub.ListDatasets, lambda token: operator_pb2.ListDatasetsRequest(page_token=token)
+            lambda token: operator_pb2.ListDatasetsRequest(page_token=token),
+            operator_pb2.ListDatasetsResponse,
         ):
             yield from map(dataset_from_message, page.datasets)
 
     def retire_dataset(self, name: str, request_id: str | None = None) -> Dataset:
         """Allows no new rounds on a dataset. Rounds that are open go on, and results stay readable."""
         request = operator_pb2.RetireDatasetRequest(name=name, request_id=request_id or fresh_request_id())
-        return dataset_from_message(self._connection.call(self._stub.RetireDataset, request).dataset)
+        return dataset_from_message(self._connection.call(request, operator_pb2.RetireDatasetResponse).dataset)
 
     def admit_analyst(
         self, name: str, signing_request: bytes, target: str | None = None, request_id: str | None = None
@@ -112,7 +90,7 @@ class Operator:
             signing_request=signing_request,
             request_id=request_id or default_request_id("add", signing_request),
         )
-        response = self._connection.call(self._stub.AddAnalyst, request)
+        response = self._connection.call(request, operator_pb2.AddAnalystResponse)
         return self._bundle(name, target, response)
 
     def renew_analyst(
@@ -127,7 +105,7 @@ class Operator:
             signing_request=signing_request,
             request_id=request_id or default_request_id("renew", signing_request),
         )
-        response = self._connection.call(self._stub.RenewAnalyst, request)
+        response = self._connection.call(request, operator_pb2.RenewAnalystResponse)
         return self._bundle(name, target, response)
 
     def _bundle(
@@ -164,7 +142,7 @@ class Operator:
     def revoke_analyst(self, name: str, request_id: str | None = None) -> None:
         """Revokes every certificate of an analyst; what it has open ends within a minute. Raises `NotFound`."""
         request = operator_pb2.RevokeAnalystRequest(name=name, request_id=request_id or fresh_request_id())
-        self._connection.call(self._stub.RevokeAnalyst, request)
+        self._connection.call(request, operator_pb2.RevokeAnalystResponse)
 
     def delete_analyst(self, name: str, request_id: str | None = None) -> None:
         """Removes an analyst, its workloads and its results; its name and charges stay for ever.
@@ -172,20 +150,20 @@ class Operator:
         Raises `WrongState` while it has a share in a round whose results are not out, `NotFound`.
         """
         request = operator_pb2.DeleteAnalystRequest(name=name, request_id=request_id or fresh_request_id())
-        self._connection.call(self._stub.DeleteAnalyst, request)
+        self._connection.call(request, operator_pb2.DeleteAnalystResponse)
 
     def analysts(self) -> Iterator[Identity]:
         """All analysts by name, but those who were deleted."""
         for page in self._connection.pages(
-            self._stub.ListAnalysts, lambda token: operator_pb2.ListAnalystsRequest(page_token=token)
+            lambda token: operator_pb2.ListAnalystsRequest(page_token=token),
+            operator_pb2.ListAnalystsResponse,
         ):
             yield from map(analyst_from_message, page.analysts)
 
     def plan(self, terms: Terms) -> Plan:
         """What a round, or a session, would do and cost. Nothing is opened, nothing spent."""
         request = operator_pb2.PlanRoundRequest(terms=terms_to_message(terms))
-        response = self._connection.call(self._stub.PlanRound, request)
-        return plan_from_message(response.plan)
+        return plan_from_message(self._connection.call(request, operator_pb2.PlanRoundResponse).plan)
 
     def open(self, terms: Terms, request_id: str | None = None) -> RoundDetail:
         """Opens a round: analysts with a share can submit from now on."""
@@ -194,8 +172,7 @@ class Operator:
         request = operator_pb2.OpenRoundRequest(
             terms=terms_to_message(terms), request_id=request_id or fresh_request_id()
         )
-        response = self._connection.call(self._stub.OpenRound, request)
-        return round_detail_from_message(response.detail)
+        return round_detail_from_message(self._connection.call(request, operator_pb2.OpenRoundResponse).detail)
 
     def open_session(self, terms: Terms, request_id: str | None = None) -> RoundDetail:
         """Opens a session: its analysts can ask from now on, and both budgets are charged, for good.
@@ -208,8 +185,7 @@ class Operator:
             terms=terms_to_message(terms),
             request_id=request_id or fresh_request_id(),
         )
-        response = self._connection.call(self._stub.OpenSession, request)
-        return round_detail_from_message(response.detail)
+        return round_detail_from_message(self._connection.call(request, operator_pb2.OpenSessionResponse).detail)
 
     def close_session(self, session_id: str, request_id: str | None = None) -> RoundDetail:
         """Ends the asking in a session; `run` and `release` then give its results as those of a round.
@@ -219,39 +195,36 @@ class Operator:
         request = operator_pb2.CloseSessionRequest(
             session_id=session_id, request_id=request_id or fresh_request_id()
         )
-        response = self._connection.call(self._stub.CloseSession, request)
-        return round_detail_from_message(response.detail)
+        return round_detail_from_message(self._connection.call(request, operator_pb2.CloseSessionResponse).detail)
 
     def rounds(self) -> Iterator[RoundDetail]:
         """All rounds and sessions, newest first."""
         for page in self._connection.pages(
-            self._stub.ListRounds, lambda token: operator_pb2.ListRoundsRequest(page_token=token)
+            lambda token: operator_pb2.ListRoundsRequest(page_token=token),
+            operator_pb2.ListRoundsResponse,
         ):
             yield from map(round_detail_from_message, page.details)
 
     def round(self, round_id: str) -> RoundDetail:
         """One round."""
         request = operator_pb2.GetRoundRequest(round_id=round_id)
-        response = self._connection.call(self._stub.GetRound, request)
-        return round_detail_from_message(response.detail)
+        return round_detail_from_message(self._connection.call(request, operator_pb2.GetRoundResponse).detail)
 
     def watch(self, round_id: str) -> Iterator[RoundDetail]:
         """The round whenever its state or progress changes, until it has ended."""
         request = operator_pb2.WatchRoundRequest(round_id=round_id)
-        for response in self._connection.stream(self._stub.WatchRound, lambda: request):
+        for response in self._connection.stream(lambda: request, operator_pb2.WatchRoundResponse):
             yield round_detail_from_message(response.detail)
 
     def seal(self, round_id: str, request_id: str | None = None) -> RoundDetail:
         """Fixes the workloads and reserves both budgets. Raises `BudgetExhausted` naming the account."""
         request = operator_pb2.SealRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
-        response = self._connection.call(self._stub.SealRound, request)
-        return round_detail_from_message(response.detail)
+        return round_detail_from_message(self._connection.call(request, operator_pb2.SealRoundResponse).detail)
 
     def run(self, round_id: str, request_id: str | None = None) -> RoundDetail:
         """Starts the computation and returns at once; `watch` or `run_to_completion` follow it."""
         request = operator_pb2.RunRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
-        response = self._connection.call(self._stub.RunRound, request)
-        return round_detail_from_message(response.detail)
+        return round_detail_from_message(self._connection.call(request, operator_pb2.RunRoundResponse).detail)
 
     def run_to_completion(
         self,
@@ -278,30 +251,28 @@ class Operator:
     def release(self, round_id: str, request_id: str | None = None) -> RoundDetail:
         """Stores answers and charges in one transaction; results open at the next point of the time grid."""
         request = operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
-        response = self._connection.call(self._stub.ReleaseRound, request)
-        return round_detail_from_message(response.detail)
+        return round_detail_from_message(self._connection.call(request, operator_pb2.ReleaseRoundResponse).detail)
 
     def abort(self, round_id: str, reason: str, request_id: str | None = None) -> RoundDetail:
         """Ends a round without answers. Every analyst is shown the reason: give public things only."""
         request = operator_pb2.AbortRoundRequest(
             round_id=round_id, reason=reason, request_id=request_id or fresh_request_id()
         )
-        response = self._connection.call(self._stub.AbortRound, request)
-        return round_detail_from_message(response.detail)
+        return round_detail_from_message(self._connection.call(request, operator_pb2.AbortRoundResponse).detail)
 
     def accounts(self, dataset: str) -> Iterator[Account]:
         """The budget accounts of a dataset."""
         for page in self._connection.pages(
-            self._stub.ListAccounts,
             lambda token: operator_pb2.ListAccountsRequest(dataset=dataset, page_token=token),
+            operator_pb2.ListAccountsResponse,
         ):
             yield from map(account_from_message, page.accounts)
 
     def account_history(self, account: str) -> Iterator[JournalEntry]:
         """The journal's entries of one account, from its opening. Raises `NotFound`."""
         for page in self._connection.pages(
-            self._stub.ListAccountHistory,
             lambda token: operator_pb2.ListAccountHistoryRequest(account=account, page_token=token),
+            operator_pb2.ListAccountHistoryResponse,
         ):
             yield from map(journal_entry_from_message, page.entries)
 
@@ -313,5 +284,4 @@ class Operator:
         request = operator_pb2.SetCapRequest(
             account=account, cap=budget_to_message(cap), request_id=request_id or fresh_request_id()
         )
-        response = self._connection.call(self._stub.SetCap, request)
-        return account_from_message(response.account)
+        return account_from_message(self._connection.call(request, operator_pb2.SetCapResponse).account)

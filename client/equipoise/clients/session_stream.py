@@ -16,7 +16,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from equipoise.clients.connection import Connection, Conversation
+from equipoise.clients.connection import Connection
+from equipoise.clients.conversation import Conversation
 from equipoise.errors import (
     AlreadyExists,
     DataLoss,
@@ -34,7 +35,7 @@ from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPaylo
 from equipoise.records.record import SALT_BYTES
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Answer, Labels, Results
-from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
+from equipoise.v1 import analyst_pb2
 from equipoise.wire.results import answers_from_chunk
 from equipoise.wire.statements import statement_to_bytes
 
@@ -127,9 +128,7 @@ class _Dialogue:
         self._kept_time = 0.0
 
     def answers(self, connection: Connection) -> Iterator[StatementAnswer]:
-        conversation = connection.converse(
-            analyst_pb2_grpc.AnalystServiceStub(connection.channel).AskQueries, self._opening
-        )
+        conversation = connection.converse(self._opening, analyst_pb2.AskQueriesResponse)
         try:
             self._attached(conversation.receive(), conversation)
             while self._fill(conversation):
@@ -146,7 +145,7 @@ class _Dialogue:
             self._keep()
 
     def _next(
-        self, conversation: Conversation[analyst_pb2.AskQueriesRequest, analyst_pb2.AskQueriesResponse]
+        self, conversation: Conversation[analyst_pb2.AskQueriesResponse]
     ) -> analyst_pb2.AskQueriesResponse | None:
         try:
             return conversation.receive()
@@ -170,7 +169,7 @@ class _Dialogue:
     def _attached(
         self,
         message: analyst_pb2.AskQueriesResponse | None,
-        conversation: Conversation[analyst_pb2.AskQueriesRequest, analyst_pb2.AskQueriesResponse],
+        conversation: Conversation[analyst_pb2.AskQueriesResponse],
     ) -> None:
         if message is None or message.WhichOneof("part") != "attached":
             raise DataLoss("the server did not say what was answered so far")
@@ -191,9 +190,7 @@ class _Dialogue:
             self._skipped = attached.answered
             conversation.close()
 
-    def _fill(
-        self, conversation: Conversation[analyst_pb2.AskQueriesRequest, analyst_pb2.AskQueriesResponse]
-    ) -> bool:
+    def _fill(self, conversation: Conversation[analyst_pb2.AskQueriesResponse]) -> bool:
         """Takes statements and sends them, as many as may be on their way; whether any answer is to come."""
         first = self._first or 0
         if self._received < first:

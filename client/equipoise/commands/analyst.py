@@ -9,18 +9,19 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.analyst import Client
+from equipoise.commands.columns import OWN_ROUNDS, print_round
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, Statements
 from equipoise.commands.printing import (
-    ShownProgress,
     counted,
     err,
     out,
     print_facts,
     print_json,
     print_line,
-    print_round,
+    print_list,
     print_table,
 )
+from equipoise.commands.progress import ShownProgress
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import RoundState
@@ -37,18 +38,7 @@ SHOWN_ROWS = 20
 def rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List the rounds in which you have a share, newest first."""
     with Client.from_profile(profile) as client:
-        listed = list(client.rounds())
-    if as_json:
-        print_json({"rounds": listed})
-        return
-    print_table(
-        ("round", "dataset", "state", "your statements", "your queries"),
-        (
-            (each.id, each.terms.dataset, each.state, f"{own.statements:,}", f"{own.queries:,}")
-            for each in listed
-            for own in each.terms.shares
-        ),
-    )
+        print_list("rounds", list(client.rounds()), OWN_ROUNDS, as_json)
 
 
 def show(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:

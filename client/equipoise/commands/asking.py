@@ -13,8 +13,9 @@ import typer
 from equipoise.clients.analyst import Client
 from equipoise.clients.session_stream import StatementAnswer
 from equipoise.commands.analyst import read_statements
+from equipoise.commands.columns import OWN_SESSIONS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId
-from equipoise.commands.printing import err, print_json, print_line, print_table
+from equipoise.commands.printing import err, print_json, print_line, print_list
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
 from equipoise.queries.statements import Statement, StatisticKind, kind_of
 from equipoise.queries.statements_file import statement_from_json
@@ -27,27 +28,7 @@ WINDOW = 32  # statements of a file that are on their way at once
 def sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List the online sessions in which you have a share, newest first."""
     with Client.from_profile(profile) as client:
-        listed = list(client.sessions())
-    if as_json:
-        print_json({"sessions": listed})
-        return
-    print_table(
-        ("session", "dataset", "state", "mechanism", "protects you", "answered", "your statements", "your queries"),
-        (
-            (
-                each.id,
-                each.terms.dataset,
-                each.state,
-                each.mechanism,
-                "no" if each.terms.analyst_budget is None else "yes",
-                f"{each.answered:,}",
-                f"{own.statements:,}",
-                f"{own.queries:,}",
-            )
-            for each in listed
-            for own in each.terms.shares
-        ),
-    )
+        print_list("sessions", list(client.sessions()), OWN_SESSIONS, as_json)
 
 
 def ask(

@@ -19,9 +19,9 @@ from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
 from equipoise.clients.auditor import Auditor
 from equipoise.commands.budgets import AccountName
+from equipoise.commands.columns import JOURNAL, ROUNDS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
-from equipoise.commands.printing import counted, print_journal, print_json, print_line
-from equipoise.commands.rounds import print_rounds
+from equipoise.commands.printing import counted, print_json, print_line, print_list
 from equipoise.commands.verification import read_checkpoint
 from equipoise.errors import InvalidArgument, NotFound
 from equipoise.profile.profile import LOG_KEYS, SEED_KEY, read_file, read_log_keys, read_seed_key
@@ -71,22 +71,14 @@ Report = Annotated[
 def rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List all rounds with their plans and shares, newest first."""
     with Auditor.from_profile(profile) as auditor:
-        listed = list(auditor.rounds())
-    if as_json:
-        print_json({"rounds": listed})
-    else:
-        print_rounds(listed)
+        print_list("rounds", list(auditor.rounds()), ROUNDS, as_json)
 
 
 @audit_app.command("journal")
 def journal(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """Show the budget journal: every reservation and charge, each line covering all before it by its digest."""
     with Auditor.from_profile(profile) as auditor:
-        entries = list(auditor.journal())
-    if as_json:
-        print_json({"entries": entries})
-        return
-    print_journal(entries)
+        print_list("entries", list(auditor.journal()), JOURNAL, as_json)
 
 
 @audit_app.command("export")

@@ -9,9 +9,10 @@ import typer
 
 from equipoise.auditing.ledger_export import exported
 from equipoise.clients.operator import Operator
+from equipoise.commands.columns import ACCOUNTS, JOURNAL
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
-from equipoise.commands.printing import pair, print_journal, print_json, print_table
-from equipoise.model.accounts import Account, Budget
+from equipoise.commands.printing import print_json, print_list, print_rows
+from equipoise.model.accounts import Budget
 
 budget_app = typer.Typer(help="What is spent and what is left.", no_args_is_help=True)
 
@@ -31,22 +32,14 @@ def show_budgets(
     order; or that only the worst round counts. A round must fit within both limits.
     """
     with Operator.from_profile(profile) as operator:
-        accounts = list(operator.accounts(dataset))
-    if as_json:
-        print_json({"accounts": accounts})
-        return
-    print_accounts(accounts)
+        print_list("accounts", list(operator.accounts(dataset)), ACCOUNTS, as_json)
 
 
 @budget_app.command("history")
 def history(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """Show every journal entry of one account: its caps, and what each round reserved, spent or gave back."""
     with Operator.from_profile(profile) as operator:
-        entries = list(operator.account_history(account))
-    if as_json:
-        print_json({"entries": entries})
-    else:
-        print_journal(entries)
+        print_list("entries", list(operator.account_history(account)), JOURNAL, as_json)
 
 
 @budget_app.command("export")
@@ -81,12 +74,4 @@ def set_cap(
     if as_json:
         print_json(changed)
     else:
-        print_accounts([changed])
-
-
-def print_accounts(accounts: list[Account]) -> None:
-    """A line for each account."""
-    print_table(
-        ("account", "spent", "committed", "cap", "counted"),
-        ((each.name, pair(each.spent), pair(each.committed), pair(each.cap), each.in_words) for each in accounts),
-    )
+        print_rows(ACCOUNTS, [changed])

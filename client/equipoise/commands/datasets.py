@@ -9,8 +9,9 @@ import typer
 
 from equipoise.clients.operator import Operator
 from equipoise.commands.analyst import read_text
+from equipoise.commands.columns import DATASETS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
-from equipoise.commands.printing import print_json, print_line, print_table
+from equipoise.commands.printing import print_json, print_line, print_list
 from equipoise.model.accounts import Budget
 from equipoise.queries.schema import Schema
 
@@ -95,20 +96,4 @@ def retire(
 def list_datasets(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List the registered tables."""
     with Operator.from_profile(profile) as operator:
-        datasets = list(operator.datasets())
-    if as_json:
-        print_json({"datasets": datasets})
-        return
-    print_table(
-        ("dataset", "records", "universe", "retired", "attributes"),
-        (
-            (
-                each.name,
-                f"{each.records:,}",
-                f"{each.schema.universe_size:,}",
-                "" if each.retire_time is None else f"{each.retire_time:%Y-%m-%d %H:%M} UTC",
-                ", ".join(each.schema.names),
-            )
-            for each in datasets
-        ),
-    )
+        print_list("datasets", list(operator.datasets()), DATASETS, as_json)

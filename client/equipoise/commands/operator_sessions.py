@@ -5,8 +5,9 @@ from __future__ import annotations
 import typer
 
 from equipoise.clients.operator import Operator
+from equipoise.commands.columns import SESSIONS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, SessionId, with_fields
-from equipoise.commands.printing import print_json, print_table
+from equipoise.commands.printing import print_list
 from equipoise.commands.rounds import act, show_plan
 from equipoise.commands.terms_options import SessionOptions
 from equipoise.errors import NotFound
@@ -65,34 +66,7 @@ def list_sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -
     """List all sessions, newest first."""
     with Operator.from_profile(profile) as operator:
         sessions = [each for each in operator.rounds() if each.round.terms.session is not None]
-    if as_json:
-        print_json({"sessions": sessions})
-        return
-    print_table(
-        (
-            "session",
-            "dataset",
-            "state",
-            "mechanism",
-            "protects analysts",
-            "analysts",
-            "statements",
-            "promised error",
-        ),
-        (
-            (
-                each.round.id,
-                each.round.terms.dataset,
-                each.round.state,
-                each.plan.mechanism,
-                _protects(each),
-                len(each.round.terms.shares),
-                f"{sum(share.statements for share in each.round.terms.shares):,}",
-                f"{each.plan.error_bound:.4g}",
-            )
-            for each in sessions
-        ),
-    )
+    print_list("sessions", sessions, SESSIONS, as_json)
 
 
 @session_app.command("show")
@@ -106,10 +80,3 @@ def show(session_id: SessionId, profile: Profile = DEFAULT_PROFILE, as_json: AsJ
         return detail
 
     act(profile, as_json, found)
-
-
-def _protects(detail: RoundDetail) -> str:
-    """Whether analysts are protected from one another, where there is more than one."""
-    if len(detail.round.terms.shares) == 1:
-        return "there is one"
-    return "no" if detail.round.terms.analyst_budget is None else "yes"

@@ -9,19 +9,12 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.operator import Operator
+from equipoise.commands.columns import ROUNDS, SHARES, SHARES_OF_SESSION, next_step, print_plan, print_round
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, with_fields
-from equipoise.commands.printing import (
-    RunProgress,
-    next_step,
-    print_facts,
-    print_json,
-    print_line,
-    print_plan,
-    print_round,
-    print_table,
-)
+from equipoise.commands.printing import print_facts, print_json, print_line, print_list, print_rows, print_table
+from equipoise.commands.progress import RunProgress
 from equipoise.commands.terms_options import RoundOptions
-from equipoise.model.rounds import RoundDetail, Share, Terms
+from equipoise.model.rounds import RoundDetail, Terms
 
 round_app = typer.Typer(
     help="Rounds, from opening to release: open, (analysts submit), seal, run, release.", no_args_is_help=True
@@ -56,11 +49,7 @@ def open_round(
 def list_rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """List all rounds, newest first."""
     with Operator.from_profile(profile) as operator:
-        rounds = list(operator.rounds())
-    if as_json:
-        print_json({"rounds": rounds})
-    else:
-        print_rounds(rounds)
+        print_list("rounds", list(operator.rounds()), ROUNDS, as_json)
 
 
 @round_app.command("show")
@@ -136,25 +125,6 @@ def abort(
     act(profile, as_json, lambda operator: operator.abort(round_id, reason, request_id))
 
 
-def print_rounds(rounds: list[RoundDetail]) -> None:
-    """A line for each round."""
-    print_table(
-        ("round", "dataset", "state", "mechanism", "analysts", "queries", "promised error"),
-        (
-            (
-                each.round.id,
-                each.round.terms.dataset,
-                each.round.state,
-                each.plan.mechanism,
-                len(each.round.terms.shares),
-                f"{sum(share.queries for share in each.round.terms.shares):,}",
-                f"{each.plan.error_bound:.4g}",
-            )
-            for each in rounds
-        ),
-    )
-
-
 def show_plan(terms: Terms, profile: Path, as_json: bool) -> None:
     """Show what a round, or a session, of these terms would cost and promise, and whether it is admitted now."""
     with Operator.from_profile(profile) as operator:
@@ -186,18 +156,4 @@ def _print_detail(detail: RoundDetail) -> None:
         print_table(("phase", "done", "of"), [(done.phase, done.done, done.total)])
     if step := next_step(detail):
         print_line(f"  {step}")
-    columns: tuple[str, ...] = ("analyst", "statements", "queries")
-    rows = [_asks(share) for share in detail.round.terms.shares]
-    if detail.round.terms.session is None:
-        columns += ("sensitivity", "support")
-        declared = ((_declared(share.sensitivity), _declared(share.support)) for share in detail.round.terms.shares)
-        rows = [row + each for row, each in zip(rows, declared, strict=True)]
-    print_table(columns, rows)
-
-
-def _asks(share: Share) -> tuple[str, ...]:
-    return share.analyst, f"{share.statements:,}", f"{share.queries:,}"
-
-
-def _declared(number: int) -> str:
-    return f"{number:,}" if number else "not declared"
+    print_rows(SHARES if detail.round.terms.session is None else SHARES_OF_SESSION, detail.round.terms.shares)

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from types import MappingProxyType
 
 from equipoise.accounting import Cost
+
+# For which units a round counts on an analyst's accounts, by its own unit. A statement that is changed changes what
+# its analyst asks, so a round that protects all of that protects each statement. The converse does not hold.
+COUNTED_FOR = MappingProxyType({"query": ("query",), "analyst": ("analyst", "query")})
 
 
 @dataclass(frozen=True)

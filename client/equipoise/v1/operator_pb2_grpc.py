@@ -209,7 +209,8 @@ class OperatorServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def PlanRound(self, request, context):
-        """Shows what a round would do and cost, without opening it.
+        """Shows what a round, or a session, would do, cost and count on its accounts, and whether these admit it now;
+        nothing is opened or reserved. A plan that an account refuses is answered, with the refusal in its charges.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

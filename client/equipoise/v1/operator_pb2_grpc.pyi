@@ -52,7 +52,9 @@ class OperatorServiceStub:
     DeleteAnalyst: _grpc.UnaryUnaryMultiCallable[_operator_pb2.DeleteAnalystRequest, _operator_pb2.DeleteAnalystResponse]
     """Deletes an analyst with its workloads and results. Its name and its budget accounts stay for ever."""
     PlanRound: _grpc.UnaryUnaryMultiCallable[_operator_pb2.PlanRoundRequest, _operator_pb2.PlanRoundResponse]
-    """Shows what a round would do and cost, without opening it."""
+    """Shows what a round, or a session, would do, cost and count on its accounts, and whether these admit it now;
+    nothing is opened or reserved. A plan that an account refuses is answered, with the refusal in its charges.
+    """
     OpenRound: _grpc.UnaryUnaryMultiCallable[_operator_pb2.OpenRoundRequest, _operator_pb2.OpenRoundResponse]
     """Opens a round: workloads are accepted from now on."""
     ListRounds: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListRoundsRequest, _operator_pb2.ListRoundsResponse]
@@ -104,7 +106,9 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     DeleteAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.DeleteAnalystRequest, _operator_pb2.DeleteAnalystResponse]  # type: ignore[assignment]
     """Deletes an analyst with its workloads and results. Its name and its budget accounts stay for ever."""
     PlanRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.PlanRoundRequest, _operator_pb2.PlanRoundResponse]  # type: ignore[assignment]
-    """Shows what a round would do and cost, without opening it."""
+    """Shows what a round, or a session, would do, cost and count on its accounts, and whether these admit it now;
+    nothing is opened or reserved. A plan that an account refuses is answered, with the refusal in its charges.
+    """
     OpenRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.OpenRoundRequest, _operator_pb2.OpenRoundResponse]  # type: ignore[assignment]
     """Opens a round: workloads are accepted from now on."""
     ListRounds: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListRoundsRequest, _operator_pb2.ListRoundsResponse]  # type: ignore[assignment]
@@ -207,7 +211,9 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operator_pb2.PlanRoundRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operator_pb2.PlanRoundResponse, _abc.Awaitable[_operator_pb2.PlanRoundResponse]]:
-        """Shows what a round would do and cost, without opening it."""
+        """Shows what a round, or a session, would do, cost and count on its accounts, and whether these admit it now;
+        nothing is opened or reserved. A plan that an account refuses is answered, with the refusal in its charges.
+        """
 
     @_abc_1.abstractmethod
     def OpenRound(

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from equipoise.clients.operator import Operator
-from equipoise.commands.printing import RunProgress
+from equipoise.commands.progress import RunProgress
 from equipoise.errors import InvalidArgument
 from equipoise.queries.statements_file import statements_to_json
 from equipoise_lab.demo.measure import measure

@@ -118,8 +118,7 @@ def _budget_lines(played: Played, measured: Measured) -> list[str]:
     return [
         f"The people in the table spent ({data.epsilon:.4f}, {data.delta:.2g}) of the round's "
         f"({DATA_BUDGET.epsilon:g}, {DATA_BUDGET.delta:.2g}); their cap for all rounds is {counted.cap.epsilon:g}.",
-        f"Their account, to which rounds add at Renyi order {counted.order:g}, counts a divergence of "
-        f"{counted.divergence:.3f} of {counted.max_divergence:.3f}.",
+        f"Their account, to which rounds add, counts {counted.in_words}.",
         f"Each airline's statements spent ({analyst:.4f}, {ANALYST_BUDGET.delta:.2g}) of "
         f"({ANALYST_BUDGET.epsilon:g}, {ANALYST_BUDGET.delta:.2g}), against all other airlines together.",
         f"Answers outside their promised bound: {outside}. Mean error {measured.mean_error:.4f}. "

@@ -6,6 +6,7 @@
                         the log, log-ID.key (0600)
     equipoise.db        the store
     guard               how far the budget journal and the log had come: an older copy of the store is refused
+    guard.digests       which entries the guard has seen: a copy that went another way is told from an older one
     data/               the private tables, unless configured elsewhere
     profiles/           the first operator's and the first auditor's way in, one directory each; the auditor's has
                         the key that seeds are sealed to

@@ -1,8 +1,9 @@
 """The accounts of both ledgers and what fits on them.
 
 Data: `data/<dataset>`, to which every round adds. Analysts: `analyst/<dataset>/<unit>/<analyst>`; for unit
-"query" a statement lives in one round only, so the worst round counts; for unit "analyst" rounds add. An account
-to which rounds add counts divergences at one Renyi order, which is fixed when it is opened (`caps`).
+"query" a statement lives in one round only, so the worst round counts, of either unit; for unit "analyst" rounds of
+that unit add, as others promise nothing for all that an analyst asks. An account to which rounds add counts
+divergences at one Renyi order, which is fixed when it is opened (`caps`).
 
 Every function works in the transaction of the connection it is given and commits nothing.
 """

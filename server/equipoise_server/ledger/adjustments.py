@@ -34,6 +34,7 @@ from equipoise_server.ledger.caps import (
     Composition,
     at_order,
     combined,
+    counted,
     epsilon_under,
     fits,
     limits,
@@ -72,7 +73,8 @@ def set_cap(connection: Connection, name: str, cap: Cap, time: datetime, pending
     limit = limits(cap)
     if not fits(committed, cap, limit):
         reached = epsilon_under(cap, committed)
-        raise InvalidArgument("cap", f"is below what is spent or reserved: epsilon {reached:.6g} at its delta")
+        told = f"is below what is spent or reserved: epsilon {reached:.6g} at its delta"
+        raise InvalidArgument("cap", told if cap.order is None else f"{told}, {counted(cap, committed).in_words}")
     _check_pending(replace(held, cap=cap, limit=limit, committed=committed), pending)
     change(
         connection,

@@ -58,9 +58,9 @@ class Asked:
 
 def open_accounts(connection: Connection, terms: Terms, time: datetime) -> None:
     """Open the accounts of a round's analysts where they are missing."""
-    cap = _analyst_cap(connection, terms)
-    for name in analyst_accounts(terms):
-        open_account(connection, time, name, dataset=terms.dataset, composition=UNITS[terms.unit], cap=cap)
+    caps = _analyst_caps(connection, terms.dataset)
+    for name, unit in analyst_accounts(terms).items():
+        open_account(connection, time, name, dataset=terms.dataset, composition=UNITS[unit], cap=caps[unit])
 
 
 def check_accounts(connection: Connection, terms: Terms, plan: Plan) -> None:
@@ -87,7 +87,7 @@ def planned_charges(connection: Connection, terms: Terms, plan: Plan) -> tuple[A
 
 
 def round_charges(connection: Connection, terms: Terms, plan: Plan) -> tuple[AccountCharge, ...]:
-    """What a round that was opened counts on the data's account and on the first of its analysts'."""
+    """What a round that was opened counts on the data's account and on the first analyst's of its own unit."""
     charges = charges_of(terms, plan)[:2]
     held = [account(connection, charge.account) for charge in charges]
     return tuple(
@@ -96,8 +96,17 @@ def round_charges(connection: Connection, terms: Terms, plan: Plan) -> tuple[Acc
 
 
 def _asked(connection: Connection, terms: Terms, plan: Plan) -> Iterator[Asked]:
-    cap, charges = _analyst_cap(connection, terms), charges_of(terms, plan)
-    held = {charge.account: _held(connection, charge.account, terms, cap) for charge in charges}
+    caps, charges = _analyst_caps(connection, terms.dataset), charges_of(terms, plan)
+    units = analyst_accounts(terms)
+
+    def standing(name: str) -> Account:
+        try:
+            return account(connection, name)
+        except NotFound:
+            unit = units[name]
+            return unopened(connection, name, dataset=terms.dataset, composition=UNITS[unit], cap=caps[unit])
+
+    held = {charge.account: standing(charge.account) for charge in charges}
     # Where the worst round counts, what is asked is whether this one fits by itself, whatever others take.
     adding = [each for each in held.values() if each.composition is Composition.SEQUENTIAL]
     pending = pending_costs(connection, terms.dataset, adding)
@@ -106,14 +115,11 @@ def _asked(connection: Connection, terms: Terms, plan: Plan) -> Iterator[Asked]:
         yield Asked(on, charge.counted(on.cap.order), [*pending.get(on.name, {}).values()])
 
 
-def _held(connection: Connection, name: str, terms: Terms, analyst_cap: Cap) -> Account:
-    try:
-        return account(connection, name)
-    except NotFound:
-        return unopened(connection, name, dataset=terms.dataset, composition=UNITS[terms.unit], cap=analyst_cap)
-
-
-def _analyst_cap(connection: Connection, terms: Terms) -> Cap:
+def _analyst_caps(connection: Connection, dataset: str) -> dict[str, Cap]:
+    """The caps under which analysts' accounts of a dataset are opened, by the unit that they are for."""
     caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta, datasets.c.analyst_order
-    row = connection.execute(select(*caps).where(datasets.c.name == terms.dataset)).one()
-    return Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order if adds(terms.unit) else None)
+    row = connection.execute(select(*caps).where(datasets.c.name == dataset)).one()
+    return {
+        unit: Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order if adds(unit) else None)
+        for unit in UNITS
+    }

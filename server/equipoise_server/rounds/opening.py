@@ -137,15 +137,7 @@ class Opening:
             )
         )
         rows = [
-            {
-                "round_id": round_id,
-                "analyst": share.analyst,
-                "position": position,
-                "statements": share.statements,
-                "queries": share.queries,
-                "sensitivity": share.sensitivity,
-                "support": share.support,
-            }
+            {"round_id": round_id, "position": position, **SHARE.encode(share)}
             for position, share in enumerate(terms.shares)
         ]
         connection.execute(shares.insert(), rows)

@@ -216,7 +216,7 @@ def test_what_a_server_sends_is_understood_or_lost(received: tuple[int, bytes]) 
 
 
 OPENED = '{"composition": "sum", "cap": {"epsilon": 1.0, "delta": 1e-06}, "order": 9.0}'
-CHARGED = '{"events": [{"event": "ZCDpEvent", "name": "a", "rho": "1/100", "times": 4}], "mechanism": "gaussian"}'
+CHARGED = '{"events":[{"event":"ZCDpEvent","name":"a","rho":"1/100","times":4}],"mechanism":"gaussian"}'
 CHARGE = Cost(divergence=360_000_000_000)
 
 

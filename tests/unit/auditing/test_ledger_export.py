@@ -159,3 +159,15 @@ def test_a_charge_that_is_not_its_parts_by_itself_is_noticed(change: dict[str, i
     wrong = {name: max(0, getattr(ALONE, name) + more) for name, more in change.items()}
     with pytest.raises(DataLoss, match="entry 1 of the budget journal"):
         exported("data/t", [opened("worst"), entry("reserve", "a", replace(ALONE, **wrong))])
+
+
+@pytest.mark.parametrize(("order", "said"), [(f"1{0:0400}", False), ("1e308", True), ("1.0000000000000002", True)])
+def test_an_order_without_measure_has_limits_or_is_refused(order: str, said: bool) -> None:
+    """What a journal says is read as it stands, and ends in a refusal or in numbers, never in an overflow."""
+    events = f'{{"cap": {{"epsilon": 1.0, "delta": 1e-6}}, "composition": "sum", "order": {order}}}'
+    opening = entry("open-account", cost=Cost(), events=events)
+    if said:
+        assert exported("data/t", [opening])["order"] == float(order)
+    else:
+        with pytest.raises(VerificationFailed, match="cannot follow"):
+            exported("data/t", [opening])

@@ -17,7 +17,8 @@ from harness.small_custodian import DEPLOYMENT, Custodian
 
 from equipoise.clients import connection as connection_module
 from equipoise.clients.analyst import PIECE_BYTES, Client
-from equipoise.clients.connection import ATTEMPTS, Connection
+from equipoise.clients.connection import Connection
+from equipoise.clients.conversation import ATTEMPTS
 from equipoise.errors import (
     BY_REASON,
     DataLoss,

@@ -17,7 +17,7 @@ from harness.small_custodian import DEPLOYMENT, SCHEMA, signing_key
 
 from equipoise.clients import connection as connection_module
 from equipoise.clients.analyst import Client
-from equipoise.clients.connection import ATTEMPTS, CONVERSATION_ATTEMPTS
+from equipoise.clients.conversation import ATTEMPTS, CONVERSATION_ATTEMPTS
 from equipoise.clients.session_stream import StatementAnswer
 from equipoise.errors import (
     AlreadyExists,

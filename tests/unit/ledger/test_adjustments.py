@@ -15,7 +15,7 @@ from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, NotFoun
 from equipoise_server.conversion import epsilon_at, epsilon_for, largest_rho
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.adjustments import WrittenOff, set_cap, write_off
-from equipoise_server.ledger.caps import MAX_AMOUNT, MAX_EPSILON, Cap, Composition, at_order, limits
+from equipoise_server.ledger.caps import MAX_AMOUNT, MAX_EPSILON, Cap, Composition, at_order, counted, limits
 from equipoise_server.ledger.guard_comparison import Finding, compare
 from equipoise_server.ledger.guard_snapshot import Snapshot
 from equipoise_server.ledger.replay import check_accounts
@@ -81,8 +81,9 @@ def test_a_raised_cap_lets_more_in_and_a_lowered_one_does_not(store: Store) -> N
         reserve(store, "r1", {DATA: Cost(divergence=LIMIT)})
     cap(store, DATA, 2.0, 1e-6)
     reserve(store, "r1", {DATA: Cost(divergence=LIMIT)})
-    with pytest.raises(InvalidArgument, match="cap: is below what is spent or reserved: epsilon 1"):
+    with pytest.raises(InvalidArgument, match="cap: is below what is spent or reserved: epsilon 1") as refused:
         cap(store, DATA, 1.1, 1e-6)
+    assert counted(Cap(1.1, 1e-6, ORDER), Cost(divergence=2 * LIMIT)).in_words in refused.value.message
     with pytest.raises(NotFound):
         cap(store, "data/other", 1.0, 1e-6)
     release(store, "r1")

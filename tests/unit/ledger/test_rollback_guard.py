@@ -261,7 +261,10 @@ def test_digests_of_a_copy_that_the_guard_does_not_know_yet_say_nothing_of_it(
     assert spent(store) >= 40 + 40 + 30
 
 
-def test_the_digests_are_durable_before_the_guard_knows_of_them(store: Store, guard: Guard) -> None:
+def test_the_digests_are_written_before_the_guard_knows_of_them(
+    store: Store, guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "PAGE", 1)
     before = guard.path.read_bytes()
     seen = []
 
@@ -444,3 +447,5 @@ def test_racing_servers_leave_the_guard_at_the_head(store: Store, guard: Guard) 
     mark = guard.read()
     assert mark is not None
     assert (mark.sequence, mark.committed) == (10, {DATA: Cost(divergence=9)})
+    with store.read() as connection:
+        assert guard.seen.path.read_bytes() == b"".join(journal.digests(connection, 0, 10))

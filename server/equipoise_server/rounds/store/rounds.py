@@ -11,7 +11,7 @@ from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import from_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.records.canonical import canonical_json
-from equipoise.records.public_facts import TERMS, RecordedPlan, RecordedTerms
+from equipoise.records.public_facts import SHARE, TERMS, RecordedPlan, RecordedTerms
 from equipoise_server.computation.seed import PLAN
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
@@ -29,32 +29,12 @@ def canonical(value: object) -> str:
 
 def recorded_terms(terms: Terms) -> RecordedTerms:
     """Everything of the terms but the dataset, the shares and the closing time, as it is recorded."""
-    return RecordedTerms(
-        unit=terms.unit,
-        data_budget=terms.data_budget,
-        analyst_budget=terms.analyst_budget,
-        beta=terms.beta,
-        mechanism=terms.mechanism,
-        options=terms.options,
-        release_grid_seconds=terms.release_grid_seconds,
-        session=terms.session,
-    )
+    return RecordedTerms(**{name: getattr(terms, name) for name in TERMS.keys.values()})
 
 
 def recorded_plan(plan: Plan) -> RecordedPlan:
     """A plan, as it is recorded."""
-    return RecordedPlan(
-        mechanism=plan.mechanism,
-        parameters=plan.parameters,
-        data_cost=plan.data_cost,
-        analyst_cost=plan.analyst_cost,
-        data_events=plan.data_events,
-        analyst_events=plan.analyst_events,
-        error_bound=plan.error_bound,
-        max_uncertified=plan.max_uncertified,
-        seconds=plan.seconds,
-        memory_bytes=plan.memory_bytes,
-    )
+    return RecordedPlan(**{name: getattr(plan, name) for name in PLAN.keys.values()})
 
 
 def terms_to_json(terms: Terms) -> str:
@@ -146,7 +126,7 @@ def read_share(connection: Connection, round_id: str, analyst: str) -> Share:
 
 
 def _share(row: Row[Any]) -> Share:
-    return Share(row.analyst, row.statements, row.queries, row.sensitivity, row.support)
+    return Share(**{place: getattr(row, name) for name, place in SHARE.keys.items()})
 
 
 def check_token(connection: Connection, page_token: str, analyst: str | None = None) -> None:
@@ -200,16 +180,9 @@ def _read_round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
         id=row.id,
         terms=Terms(
             dataset=row.dataset,
-            unit=terms.unit,
-            data_budget=terms.data_budget,
-            analyst_budget=terms.analyst_budget,
-            beta=terms.beta,
-            mechanism=terms.mechanism,
             shares=held,
-            options=terms.options,
             close_time=None if row.close_time is None else from_microseconds(row.close_time),
-            release_grid_seconds=terms.release_grid_seconds,
-            session=terms.session,
+            **{name: getattr(terms, name) for name in TERMS.keys.values()},
         ),
         state=RoundState(row.state),
         mechanism=plan.mechanism,

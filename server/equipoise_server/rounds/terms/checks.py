@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from equipoise.errors import InvalidArgument
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import COUNTED_FOR, Budget
 from equipoise.model.rounds import Terms
 from equipoise_server.ledger.accounts import analyst_account, data_account, holder
 from equipoise_server.ledger.caps import Composition
@@ -51,11 +51,12 @@ def charges_of(terms: Terms, plan: Plan) -> list[Charge]:
     return [charge_on(account, plan) for account in (data_account(terms.dataset), *analyst_accounts(terms))]
 
 
-def analyst_accounts(terms: Terms) -> list[str]:
-    """The accounts of analysts that a round charges, in the order of the shares."""
+def analyst_accounts(terms: Terms) -> dict[str, str]:
+    """The accounts of analysts that a round charges, in the order of the shares, each with the unit it is for."""
     if terms.analyst_budget is None:
-        return []
-    return [analyst_account(terms.dataset, terms.unit, share.analyst) for share in terms.shares]
+        return {}
+    units = COUNTED_FOR[terms.unit]
+    return {analyst_account(terms.dataset, unit, share.analyst): unit for share in terms.shares for unit in units}
 
 
 def charge_on(account: str, plan: Plan) -> Charge:

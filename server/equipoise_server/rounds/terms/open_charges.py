@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection, select
 
 from equipoise.accounting import Cost
+from equipoise.model.accounts import COUNTED_FOR
 from equipoise.model.rounds import RoundState
 from equipoise_server.ledger.accounts import Account, holder
 from equipoise_server.rounds.store.rounds import IS_SESSION, plan_from_json, unit_from_json
@@ -54,4 +55,4 @@ def _charging(connection: Connection, account: str, units: Mapping[str, str]) ->
         return list(units)
     unit, analyst = held_by
     shared = set(connection.execute(select(shares.c.round_id).where(shares.c.analyst == analyst)).scalars())
-    return [round_id for round_id in units if units[round_id] == unit and round_id in shared]
+    return [round_id for round_id in units if unit in COUNTED_FOR[units[round_id]] and round_id in shared]

@@ -100,6 +100,16 @@ def test_every_share_is_charged_alike_whether_used_or_not() -> None:
     }
 
 
+def test_what_protects_all_of_an_analyst_is_counted_for_its_statements_too() -> None:
+    """Not the other way round: what protects statements promises nothing for all that an analyst asks."""
+    charges = charges_of(replace(TERMS, unit="analyst"), PLAN)
+    assert [charge.account for charge in charges] == [
+        "data/flights",
+        *(f"analyst/flights/{unit}/{name}" for name in ("ann", "bob") for unit in ("analyst", "query")),
+    ]
+    assert {(charge.cost, charge.events) for charge in charges[1:]} == {(PLAN.analyst_cost, PLAN.analyst_events)}
+
+
 def test_a_plan_reads_back_the_same() -> None:
     assert plan_from_json(plan_to_json(PLAN)) == PLAN
 

@@ -1,0 +1,229 @@
+"""What the commands show of rounds, sessions, datasets and budgets: each column once, with title and format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from equipoise.commands.printing import Columns, counted, print_facts
+from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.model.datasets import Dataset
+from equipoise.model.rounds import Plan, Round, RoundDetail, RoundState, Share, Terms
+
+
+def pair(budget: Budget) -> str:
+    """An (epsilon, delta) pair as people write it."""
+    return f"({budget.epsilon:.4g}, {budget.delta:.3g})"
+
+
+def _time(time: datetime | None) -> str | None:
+    return None if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _protects(detail: RoundDetail) -> str:
+    """Whether analysts are protected from one another, where there is more than one."""
+    if len(detail.round.terms.shares) == 1:
+        return "there is one"
+    return "no" if detail.round.terms.analyst_budget is None else "yes"
+
+
+def _sum(terms: Terms, of: Callable[[Share], int]) -> str:
+    return f"{sum(map(of, terms.shares)):,}"
+
+
+def _own(shown: Round) -> Share:
+    """The caller's share, the only one that an analyst is shown."""
+    return shown.terms.shares[0]
+
+
+def _charged_for(entry: JournalEntry) -> str:
+    """The mechanism and its events, or the cap that was set."""
+    events = json.loads(entry.events)
+    if "cap" in events:
+        counted = f", counted at Renyi order {events['order']:g}" if "order" in events else ""
+        return "cap " + pair(Budget(events["cap"]["epsilon"], events["cap"]["delta"])) + counted
+    if "mechanism" in events:
+        parts = ", ".join(each.get("name", each["event"]) for each in events["events"])
+        return f"{events['mechanism']}: {parts or 'nothing'}"
+    return str(events.get("finding", ""))
+
+
+# Lists, a row for each.
+ROUNDS: Columns[RoundDetail] = {
+    "round": lambda each: each.round.id,
+    "dataset": lambda each: each.round.terms.dataset,
+    "state": lambda each: each.round.state,
+    "mechanism": lambda each: each.plan.mechanism,
+    "analysts": lambda each: len(each.round.terms.shares),
+    "queries": lambda each: _sum(each.round.terms, lambda share: share.queries),
+    "promised error": lambda each: f"{each.plan.error_bound:.4g}",
+}
+SESSIONS: Columns[RoundDetail] = {
+    "session": ROUNDS["round"],
+    "dataset": ROUNDS["dataset"],
+    "state": ROUNDS["state"],
+    "mechanism": ROUNDS["mechanism"],
+    "protects analysts": _protects,
+    "analysts": ROUNDS["analysts"],
+    "statements": lambda each: _sum(each.round.terms, lambda share: share.statements),
+    "promised error": ROUNDS["promised error"],
+}
+OWN_ROUNDS: Columns[Round] = {
+    "round": lambda each: each.id,
+    "dataset": lambda each: each.terms.dataset,
+    "state": lambda each: each.state,
+    "your statements": lambda each: f"{_own(each).statements:,}",
+    "your queries": lambda each: f"{_own(each).queries:,}",
+}
+OWN_SESSIONS: Columns[Round] = {
+    "session": OWN_ROUNDS["round"],
+    "dataset": OWN_ROUNDS["dataset"],
+    "state": OWN_ROUNDS["state"],
+    "mechanism": lambda each: each.mechanism,
+    "protects you": lambda each: "no" if each.terms.analyst_budget is None else "yes",
+    "answered": lambda each: f"{each.answered:,}",
+    "your statements": OWN_ROUNDS["your statements"],
+    "your queries": OWN_ROUNDS["your queries"],
+}
+SHARES_OF_SESSION: Columns[Share] = {
+    "analyst": lambda share: share.analyst,
+    "statements": lambda share: f"{share.statements:,}",
+    "queries": lambda share: f"{share.queries:,}",
+}
+SHARES: Columns[Share] = {
+    **SHARES_OF_SESSION,
+    "sensitivity": lambda share: f"{share.sensitivity:,}" if share.sensitivity else "not declared",
+    "support": lambda share: f"{share.support:,}" if share.support else "not declared",
+}
+DATASETS: Columns[Dataset] = {
+    "dataset": lambda each: each.name,
+    "records": lambda each: f"{each.records:,}",
+    "universe": lambda each: f"{each.schema.universe_size:,}",
+    "retired": lambda each: "" if each.retire_time is None else f"{each.retire_time:%Y-%m-%d %H:%M} UTC",
+    "attributes": lambda each: ", ".join(each.schema.names),
+}
+ACCOUNTS: Columns[Account] = {
+    "account": lambda each: each.name,
+    "spent": lambda each: pair(each.spent),
+    "committed": lambda each: pair(each.committed),
+    "cap": lambda each: pair(each.cap),
+    "counted": lambda each: each.in_words,
+}
+# "charged for" names what the amount was computed from.
+JOURNAL: Columns[JournalEntry] = {
+    "no.": lambda entry: entry.sequence,
+    "time (UTC)": lambda entry: f"{entry.time:%Y-%m-%d %H:%M:%S}",
+    "action": lambda entry: entry.action,
+    "account": lambda entry: entry.account,
+    "round": lambda entry: entry.round_id,
+    "rho": lambda entry: f"{entry.cost.rho / 1e12:.6g}",
+    "epsilon": lambda entry: f"{entry.cost.epsilon / 1e12:.6g}",
+    "delta": lambda entry: f"{entry.cost.delta / 1e18:.3g}",
+    "divergence": lambda entry: f"{entry.cost.divergence / 1e12:.6g}",
+    "charged for": _charged_for,
+    "digest": lambda entry: entry.digest.hex()[:12],
+}
+
+# One round, a line for each; None is not shown. Analysts are shown their own share.
+FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
+    "round": lambda shown, _: shown.id if shown.terms.session is None else None,
+    "session": lambda shown, _: None if shown.terms.session is None else shown.id,
+    "state": lambda shown, _: shown.state,
+    "dataset": lambda shown, _: shown.terms.dataset,
+    "mechanism": lambda shown, _: shown.mechanism,
+    "unit of protection": lambda shown, _: shown.terms.unit,
+    "data budget": lambda shown, _: pair(shown.terms.data_budget),
+    "analyst budget": lambda shown, _: (
+        "none" if shown.terms.analyst_budget is None else pair(shown.terms.analyst_budget)
+    ),
+    "bounds hold with": lambda shown, _: f"{1 - shown.terms.beta:.4g}",
+    "opened": lambda shown, _: _time(shown.open_time),
+    "session of": lambda shown, _: _length(shown.terms),
+    "after its updates": lambda shown, _: _ending(shown.terms),
+    "unprotected": lambda shown, _: (
+        "from answers one can tell what the other analysts ask"
+        if shown.terms.session is not None and shown.terms.analyst_budget is None
+        else None
+    ),
+    "your share": lambda _, own: None if own is None else _allowed(own),
+    "answered so far": lambda shown, own: (
+        None if own is None or shown.terms.session is None else counted(shown.answered, "statement")
+    ),
+    "closes by itself": lambda shown, _: _time(shown.terms.close_time),
+    "results open every": lambda shown, _: (
+        counted(shown.terms.release_grid_seconds, "second") if shown.terms.release_grid_seconds else None
+    ),
+    "results open": lambda shown, _: _time(shown.release_time),
+    "aborted because": lambda shown, _: shown.abort_reason or None,
+}
+
+
+def print_round(shown: Round, share: Share | None = None) -> None:
+    """What everybody may see of a round; `share`: the reader's own, an analyst's."""
+    print_facts((title, fact(shown, share)) for title, fact in FACTS.items())
+
+
+def _length(terms: Terms) -> str | None:
+    if terms.session is None:
+        return None
+    turns = f"{counted(terms.session.length, 'turn')} of {counted(terms.session.turn_seconds, 'second')}"
+    return (
+        turns if terms.session.turn_seconds else f"{counted(terms.session.length, 'statement')}, answered at once"
+    )
+
+
+def _ending(terms: Terms) -> str | None:
+    if terms.session is None:
+        return None
+    return "refusals" if terms.session.ending == "stop" else "answers without a bound"
+
+
+def _allowed(share: Share) -> str:
+    allowed = f"{counted(share.statements, 'statement')}, {counted(share.queries, 'query')}"
+    if share.sensitivity:
+        allowed += f", sensitivity {share.sensitivity:,}"
+    if share.support:
+        allowed += f", support {share.support:,}"
+    return allowed
+
+
+def print_plan(plan: Plan, requested: str) -> None:
+    """What a round would do and cost, by the mechanism that was `requested` or chosen."""
+    error = "none" if plan.error_bound >= 1 else f"{plan.error_bound:.4g} of the records"
+    print_facts(
+        [
+            ("mechanism", f"{plan.mechanism}{', chosen by auto' if requested == 'auto' else ''}"),
+            ("costs the data", pair(plan.data_budget)),
+            (
+                "costs the analysts",
+                "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
+            ),
+            *(("counts on", each.all_in_words) for each in plan.charges),
+            ("promised error", error),
+            ("uncertified at most", f"{plan.max_uncertified:,}"),
+            ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
+            ("parameters", plan.parameters),
+        ]
+    )
+
+
+def next_step(detail: RoundDetail) -> str:
+    """What an operator has to do for the round to go on; empty where nothing, or where it goes on by itself."""
+    shown, progress = detail.round, detail.progress
+    if shown.terms.close_time is not None and not progress.phase.startswith("failed"):
+        return ""
+    match shown.state:
+        case RoundState.OPEN if shown.terms.session is not None:
+            return f"waits for: equipoise operator session close {shown.id}"
+        case RoundState.OPEN:
+            step = "seal"
+        case RoundState.SEALED:
+            step = "run"
+        case RoundState.RUNNING if progress.complete:
+            step = "release"
+        case RoundState.RUNNING if progress.phase.startswith("failed"):
+            step = "run"
+        case _:
+            return ""
+    return f"waits for: equipoise operator round {step} {shown.id}"

@@ -1,0 +1,69 @@
+"""Progress bars on standard error."""
+
+from __future__ import annotations
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from equipoise.commands.printing import err
+from equipoise.model.rounds import RoundDetail
+
+
+class ShownProgress:
+    """A progress bar on standard error, gone when it is done: use as a context, call with done and total."""
+
+    def __init__(self, unit: str) -> None:
+        columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+        self._bar = Progress(*columns, TimeElapsedColumn(), console=err, transient=True)
+        self._task = self._bar.add_task(unit, total=None)
+
+    def __enter__(self) -> ShownProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Shows how far it is."""
+        self._bar.update(self._task, completed=done, total=total)
+
+
+class RunProgress:
+    """A progress bar on standard error that follows a run: use as a context, call with every change."""
+
+    def __init__(self) -> None:
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description:<12}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=err,
+        )
+        self._task = self._bar.add_task("waiting", total=None, left="")
+        self._last_step = ""
+
+    def __enter__(self) -> RunProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, detail: RoundDetail) -> None:
+        """Shows what `detail` says."""
+        progress = detail.progress
+        self._bar.update(
+            self._task,
+            description=progress.phase or detail.round.state.value,
+            completed=progress.done,
+            total=progress.total or None,
+            left=f"{progress.seconds_left:.0f} s left" if progress.seconds_left else "",
+        )
+
+    def say(self, step: str) -> None:
+        """Prints what the round waits for above the bar, once, and whole: it is a command to copy."""
+        if step not in ("", self._last_step):
+            self._bar.console.print(step, soft_wrap=True, markup=False, highlight=False)
+        self._last_step = step
