@@ -188,7 +188,7 @@ BY_REASON: dict[str, type[EquipoiseError]] = {
 
 
 def from_reason(reason: str, message: str) -> EquipoiseError:
-    """The exception for a `reason` sent by a server, with the server's message."""
+    """Returns the exception for a `reason` sent by a server, with the server's message."""
     kind = BY_REASON.get(reason, InternalError)
     if kind is InvalidArgument:
         field, _, problem = message.partition(": ")

@@ -60,7 +60,7 @@ class Labels:
                 yield number, cell
 
     def _categories(self, statement: Statement) -> list[tuple[str, ...]]:
-        """The categories of each attribute whose combinations are the statement's cells."""
+        """Returns the categories of each attribute whose combinations are the statement's cells."""
         kind = kind_of(statement)
         names = kind.cells(statement) if isinstance(kind, LinearKind) else ()
         return [self.schema.attribute(name).categories for name in names]
@@ -124,11 +124,14 @@ class Results:
             yield Answer(value, bound, AnswerMethod(method), statement, cell)
 
     def counted(self) -> dict[AnswerMethod, int]:
-        """How many queries were answered in which way; every way has an entry."""
+        """Returns how many queries were answered in which way; every way has an entry."""
         return {method: int(np.count_nonzero(self.methods == method)) for method in AnswerMethod}
 
     def to_arrow(self) -> pyarrow.Table:
-        """A table with the columns query, statement, cell, value, bound, method. Needs the extra `arrow`."""
+        """Returns a table with the columns query, statement, cell, value, bound, method.
+
+        Needs the extra `arrow`.
+        """
         try:
             import pyarrow  # noqa: PLC0415 - optional
         except ImportError:
@@ -146,7 +149,7 @@ class Results:
         writer.writerows(self._rows())
 
     def to_dicts(self) -> list[dict[str, object]]:
-        """The same columns as one dict a row, ready for JSON: no bound is None."""
+        """Returns the same columns as one dict a row, ready for JSON: no bound is None."""
         rows = [dict(zip(COLUMNS, row, strict=True)) for row in self._rows()]
         return [row | {"bound": None if row["bound"] == math.inf else row["bound"]} for row in rows]
 

@@ -47,6 +47,9 @@ def rounded_up(amount: float | Fraction, unit: int) -> int:
 
 
 def float_above(amount: Fraction) -> float:
-    """The next double that is not below `amount`; above 0 where `amount` is. Raises `OverflowError` beyond them."""
+    """Returns the next double that is not below `amount`; above 0 where `amount` is.
+
+    Raises `OverflowError` beyond them.
+    """
     nearest = float(amount)
     return nearest if nearest >= amount else math.nextafter(nearest, math.inf)

@@ -79,7 +79,7 @@ class ApproximateDpEvent:
         return Fraction(0), self.epsilon, self.delta
 
     def divergence(self, order: Fraction) -> tuple[Fraction, Fraction]:
-        """That of a pure mechanism of the same epsilon, but for a probability of delta.
+        """Returns that of a pure mechanism of the same epsilon, but for a probability of delta.
 
         Where two laws are (epsilon, delta)-close in both directions, they are mixtures `(1 - delta) P' + delta P''`
         and `(1 - delta) Q' + delta Q''` with `P'` and `Q'` within `e^epsilon` of each other everywhere (Kairouz, Oh
@@ -169,7 +169,7 @@ PrivacyEvent = ZcdpEvent | PureDpEvent | ApproximateDpEvent | Mixture | Threshol
 
 
 def charge_of(parts: Iterable[PrivacyEvent]) -> Cost:
-    """The sum of all parts, rounded up once to whole units.
+    """Returns the sum of all parts, rounded up once to whole units.
 
     >>> charge_of([PureDpEvent("detection", Fraction(1, 10), 4), ZcdpEvent("answers", Fraction(1, 100), 4)])
     Cost(rho=60000000000, epsilon=0, delta=0, divergence=0)
@@ -195,7 +195,7 @@ def charge_at(parts: Iterable[PrivacyEvent], order: float) -> Cost:
 
 
 def pure_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
-    """What epsilon-DP is at most at a Renyi order: the smaller of epsilon and `order epsilon^2 / 2`."""
+    """Returns what epsilon-DP is at most at a Renyi order: the smaller of epsilon and `order epsilon^2 / 2`."""
     return min(epsilon, order * pure_rho(epsilon))
 
 
@@ -222,7 +222,10 @@ def events_from_json(text: str) -> tuple[PrivacyEvent, ...]:
 
 
 def _fields(part: PrivacyEvent) -> dict[str, object]:
-    """The JSON object of a part. These keys are hashed and kept for good: no attribute's name is one by itself."""
+    """Returns the JSON object of a part.
+
+    These keys are hashed and kept for good: no attribute's name is one by itself.
+    """
     fields: dict[str, object] = {"event": part.event, "name": part.name}
     match part:
         case ZcdpEvent():

@@ -32,7 +32,7 @@ def rounding_slack(units: int, queries: int) -> float:
 def mixed_play_data_rho(
     rounds: int, batch: int, data_rate: float, query_rate: float, records: int, slack: float
 ) -> float:
-    """What the game in mixed play costs the people in the table.
+    """Returns what the game in mixed play costs the people in the table.
 
     Between neighbouring data every payoff moves by at most `1/n` a round, so after `j` rounds the query
     player's exponents move by at most `a_j = query_rate j / n`, its mixed action in total variation by
@@ -47,7 +47,7 @@ def mixed_play_data_rho(
 
 
 def sampled_play_data_rho(rounds: int, draws: int, query_rate: float, records: int, units: int) -> float:
-    """What the game in sampled play costs the people in the table.
+    """Returns what the game in sampled play costs the people in the table.
 
     The records are post-processing of the drawn actions. An action drawn after `j` payoffs is two draws (the
     unit, then the action inside it), each of range `2 a_j` with `a_j = query_rate j / n`: the projection adds
@@ -64,7 +64,7 @@ def draw_slack(units: int) -> float:
 
 
 def mixed_play_analyst_rho(rounds: int, batch: int, data_rate: float, density: float, slack: float) -> float:
-    """What the game in mixed play costs one unit of the analysts, against all other analysts together.
+    """Returns what the game in mixed play costs one unit of the analysts, against all other analysts together.
 
     Given the released records, the mixed action moves in total variation by at most `1/density` whatever the
     unit contains (its mass is capped, and all other masses move in one direction), so the payoff vector
@@ -95,7 +95,7 @@ class BinomialMixture:
 def sampled_play_analyst_mixture(
     rounds: int, batch: int, draws: int, data_rate: float, density: float, units: int
 ) -> BinomialMixture:
-    """What the game in sampled play costs one unit of the analysts.
+    """Returns what the game in sampled play costs one unit of the analysts.
 
     Couple the two runs: each of the `(rounds-1) draws` draws differs with probability at most
     `1/density + 2 g`, independently of the past; given `w` differing draws every record's exponents differ

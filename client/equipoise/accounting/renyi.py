@@ -40,12 +40,12 @@ class RenyiCurve:
 
 
 def zcdp_curve(rho: float) -> RenyiCurve:
-    """The curve of rho-zCDP: `D_a <= a rho`, by definition (Bun & Steinke 2016, Definition 1.1)."""
+    """Returns the curve of rho-zCDP: `D_a <= a rho`, by definition (Bun & Steinke 2016, Definition 1.1)."""
     return RenyiCurve(tuple(order * rho * OUTWARD for order in ORDERS))
 
 
 def mixture_curve(mixture: BinomialMixture) -> RenyiCurve:
-    """The curve of what is `w^2 rho_of_one`-zCDP given `w`, with `w` at most Binomial(trials, probability).
+    """Returns the curve of what is `w^2 rho_of_one`-zCDP given `w`, with `w` at most Binomial(trials, probability).
 
     `exp((a - 1) D_a)` is the sum of `P^a Q^(1-a)`, which is jointly convex in (P, Q) (van Erven & Harremoes 2014,
     Theorem 11 and its proof), so for two mixtures with the same weights it is at most the mean of its values given
@@ -76,7 +76,7 @@ def mixture_divergence(mixture: BinomialMixture, order: float) -> float:
 
 @lru_cache(maxsize=4)
 def _log_binomial(trials: int, chance: float) -> NDArray[np.float64]:
-    """The logarithms of the binomial law's probabilities; float64[trials + 1]."""
+    """Returns the logarithms of the binomial law's probabilities; float64[trials + 1]."""
     factorials = np.array([math.lgamma(count + 1) for count in range(trials + 1)])
     differing = np.arange(trials + 1.0)
     ways = factorials[-1] - factorials - factorials[::-1]

@@ -80,7 +80,7 @@ def private_weights_rho(
 
 
 def repair_places_rho(epsilon: Fraction) -> Fraction:
-    """What the count test that grants repair places costs one analyst, against all others together.
+    """Returns what the count test that grants repair places costs one analyst, against all others together.
 
     Slots in a public order; after slot `i`, of which `N_i` were positive, stop if `N_i + W_i >= c + Z`, with
     `Z` drawn once and each `W_i` afresh, all discrete Laplace of rate `epsilon`. Let one analyst's slot `j` flip
@@ -100,7 +100,7 @@ def repair_places_rho(epsilon: Fraction) -> Fraction:
 
 
 def repair_places_delta(epsilon: Fraction, beyond: int, budget: float) -> float:
-    """The delta, at epsilon `budget`, of a hard stop at `c + beyond` positives in the count test above.
+    """Returns the delta, at epsilon `budget`, of a hard stop at `c + beyond` positives in the count test above.
 
     With `c + beyond` positives counted the test goes on only if `Z - W > beyond`, so the hard stop changes the
     law by at most that probability `p` in total variation, in both of the runs compared: `(1 + e^budget) p`. With

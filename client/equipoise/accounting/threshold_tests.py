@@ -52,6 +52,6 @@ def threshold_tests_divergence(epsilon: float, positives: int, answer_rho: float
 
 
 def threshold_tests_curve(epsilon: float, positives: int, answer_rho: float) -> RenyiCurve:
-    """The same at every order of the list."""
+    """Returns the same at every order of the list."""
     divergences = (threshold_tests_divergence(epsilon, positives, answer_rho, order) for order in ORDERS)
     return RenyiCurve(tuple(divergences))

@@ -162,7 +162,10 @@ def write_archive(archive: Archive, directory: Path) -> None:
 
 
 def read_archive(directory: Path) -> Archive:
-    """The archive in a directory. Raises `InvalidArgument` where a file is missing, or `VerificationFailed`."""
+    """Returns the archive in a directory.
+
+    Raises `InvalidArgument` where a file is missing, or `VerificationFailed`.
+    """
     header = _only(_read(directory / "archive.json", HEADER), "archive.json")
     earlier = directory / EARLIER
     return Archive(

@@ -28,7 +28,7 @@ _ROUND = re.compile(r"[0-9a-f]{1,64}")
 
 
 def own_acts(profile: Path) -> AuditorLog:
-    """What the auditor of this profile did. Raises `InvalidArgument` naming a file that is damaged."""
+    """Returns what the auditor of this profile did. Raises `InvalidArgument` naming a file that is damaged."""
     _, name = read_settings(profile)
     nonces = {path.name: _nonce(path).hex() for path in _files(profile / NONCES)}
     reads = {path.name: len(read_file(path).splitlines()) for path in _files(profile / READS)}

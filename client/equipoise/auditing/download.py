@@ -25,7 +25,7 @@ PAUSE_SECONDS = 0.5
 
 
 def download(auditor: Auditor, earlier: bytes | None = None, own: AuditorLog | None = None) -> Archive:
-    """The archive of a deployment, as it is now. `earlier`: the checkpoint that was seen last.
+    """Returns the archive of a deployment, as it is now. `earlier`: the checkpoint that was seen last.
 
     Where the log does not catch up with the rounds, the archive says what there is, and its checks say what is not.
     """

@@ -83,7 +83,7 @@ class Library:
         self._accountant, self._relation = rdp.RdpAccountant, NeighboringRelation.REPLACE_ONE
 
     def accountant(self, order: float | None) -> Any:
-        """An accountant of replaced records at one order, or at all of `conversion.ORDERS`."""
+        """Returns an accountant of replaced records at one order, or at all of `conversion.ORDERS`."""
         return self._accountant([order] if order is not None else list(ORDERS), self._relation)
 
     def pure(self, epsilon: float) -> Any:
@@ -92,7 +92,7 @@ class Library:
 
 
 def _sums(account: Account) -> Iterable[tuple[Iterable[PrivacyEvent], Iterable[Cost]]]:
-    """What composes on an account, in parts and in what was written off; equal sums once."""
+    """Returns what composes on an account, in parts and in what was written off; equal sums once."""
     live = [charge.parts for charge in account.charges.values() if charge.state != "released"]
     if account.composition == SUM:
         return [(chain.from_iterable(live), account.lost)]
@@ -139,7 +139,7 @@ def compose(library: Library, accountant: Any, part: PrivacyEvent, times: int, o
 
 @lru_cache(maxsize=256)  # every analyst of a round is charged for the same parts
 def _divergence(part: PrivacyEvent, order: float) -> tuple[float, Fraction]:
-    """The divergence of what the library has no event for, and the delta beside it."""
+    """Returns the divergence of what the library has no event for, and the delta beside it."""
     match part:
         case PureDpEvent():
             return part.times * float(part.epsilon), Fraction(0)

@@ -50,7 +50,7 @@ VERSION = 4
 
 
 def exported(account: str, history: Iterable[JournalEntry]) -> dict[str, Any]:
-    """The object above, from the journal's entries of the account.
+    """Returns the object above, from the journal's entries of the account.
 
     Raises `NotFound` for an account that was never opened, `DataLoss` for a charge whose parts do not add up to the
     amount that was charged, and for entries that cannot follow one another.

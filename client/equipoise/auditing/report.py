@@ -20,7 +20,7 @@ VERSION = 2
 
 
 def as_json(audit: Audit) -> dict[str, Any]:
-    """The object that `--json` prints."""
+    """Returns the object that `--json` prints."""
     checkpoint = audit.checkpoint
     return {
         "version": VERSION,
@@ -41,7 +41,7 @@ def as_json(audit: Audit) -> dict[str, Any]:
 
 
 def as_markdown(audit: Audit) -> str:
-    """The report."""
+    """Returns the report."""
     failed = [each for each in audit.checks if each.outcome is Outcome.FAILED]
     verdict = (
         "**Everything that was checked is in order.**"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from equipoise.accounting import Cost
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
 from equipoise.records.items import (
     AbortItem,
     AccessItem,
+    AccountCharge,
     DataItem,
     DatasetItem,
     DestructionItem,
@@ -19,10 +21,13 @@ from equipoise.records.items import (
     ReservationItem,
     RoundItem,
     SealItem,
+    SettledCharge,
     SettlementItem,
     ShareItem,
     SpendingItem,
 )
+
+Charges = dict[str, Cost]  # by account
 
 
 @dataclass
@@ -83,7 +88,10 @@ class Recorded:
 
 
 def read_rounds(steps: Iterable[Step]) -> Recorded:
-    """The rounds of a log. Raises `VerificationFailed` naming the first step that cannot follow those before it."""
+    """Returns the rounds of a log.
+
+    Raises `VerificationFailed` naming the first step that cannot follow those before it.
+    """
     recorded: Recorded | None = None
     for step in steps:
         if (step.kind == "log-started") != (recorded is None):
@@ -153,7 +161,7 @@ def _open(recorded: Recorded, step: Step) -> None:
 
 
 def _round_of(recorded: Recorded, step: Step, ids: set[str], *states: str) -> RecordedRound:
-    """The round that the items of a step name, which must be one, and in one of these states."""
+    """Returns the round that the items of a step name, which must be one, and in one of these states."""
     history = recorded.rounds.get(min(ids))
     if len(ids) != 1 or history is None:
         raise VerificationFailed(f"{step}: the round {min(ids)} is not opened before")
@@ -177,3 +185,8 @@ def _require_analysts(step: Step, round_id: str, analysts: list[str]) -> None:
 def _require_root(step: Step, root: bytes, before: Step | None) -> None:
     if before is None or root != before.root:
         raise VerificationFailed(f"{step}: does not name the root of {before}")
+
+
+def recorded_charges(charges: Iterable[AccountCharge | SettledCharge]) -> Charges:
+    """What each account was charged, as a record says."""
+    return {charge.account: charge.cost for charge in charges}

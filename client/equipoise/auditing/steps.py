@@ -52,7 +52,7 @@ class Step:
         return [item for cls in OF_ANALYSTS for item in self.record.each(cls)]
 
     def one(self, cls: type[AnyItem]) -> AnyItem:
-        """The item of this class at the record's beginning."""
+        """Returns the item of this class at the record's beginning."""
         return self.record.one(cls)
 
     def __str__(self) -> str:
@@ -60,7 +60,10 @@ class Step:
 
 
 def open_steps(records: Iterable[RecordOpening], leaves: tuple[bytes, ...]) -> tuple[Step, ...]:
-    """The step behind each leaf. Raises `VerificationFailed` naming the first record that is not its leaf's."""
+    """Returns the step behind each leaf.
+
+    Raises `VerificationFailed` naming the first record that is not its leaf's.
+    """
     steps: list[Step] = []
     for record in records:
         if record.index != len(steps) or record.index >= len(leaves):

@@ -9,10 +9,10 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def to_microseconds(time: datetime) -> int:
-    """The stored form of a time; `time` must carry a time zone."""
+    """Returns the stored form of a time; `time` must carry a time zone."""
     return (time - EPOCH) // MICROSECOND
 
 
 def from_microseconds(microseconds: int) -> datetime:
-    """The inverse of `to_microseconds`, in UTC."""
+    """Returns the inverse of `to_microseconds`, in UTC."""
     return EPOCH + microseconds * MICROSECOND

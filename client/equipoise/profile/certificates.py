@@ -13,7 +13,7 @@ _UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion)
 
 
 def read_certificate(pem: bytes) -> x509.Certificate:
-    """A certificate whose key can be read. Raises `ValueError`."""
+    """Returns a certificate whose key can be read. Raises `ValueError`."""
     try:
         certificate = x509.load_pem_x509_certificate(pem)
         certificate.public_key()
@@ -23,7 +23,7 @@ def read_certificate(pem: bytes) -> x509.Certificate:
 
 
 def read_request(pem: bytes) -> x509.CertificateSigningRequest:
-    """A PKCS #10 request whose key can be read; its signature is not looked at. Raises `ValueError`."""
+    """Returns a PKCS #10 request whose key can be read; its signature is not looked at. Raises `ValueError`."""
     try:
         request = x509.load_pem_x509_csr(pem)
         request.public_key()
@@ -33,7 +33,7 @@ def read_request(pem: bytes) -> x509.CertificateSigningRequest:
 
 
 def issued_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
-    """Whether the issuer's key signed the certificate, under the issuer's name."""
+    """Returns whether the issuer's key signed the certificate, under the issuer's name."""
     try:
         certificate.verify_directly_issued_by(issuer)
     except (*_UNREADABLE, InvalidSignature):

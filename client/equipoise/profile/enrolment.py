@@ -61,13 +61,13 @@ class Bundle:
     log_keys: str
 
     def to_json(self) -> str:
-        """The bundle's file."""
+        """Returns the bundle's file."""
         fields = {**asdict(self), "certificate": self.certificate.decode(), "authority": self.authority.decode()}
         return json.dumps({"version": VERSION, **fields}, indent=1) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Bundle:
-        """The inverse of `to_json`. Raises `InvalidArgument("bundle", ...)`."""
+        """Returns the inverse of `to_json`. Raises `InvalidArgument("bundle", ...)`."""
         try:
             fields = json.loads(text)
         except (ValueError, RecursionError):
@@ -86,7 +86,7 @@ class Bundle:
 
 
 def begin(directory: Path) -> bytes:
-    """The request in `directory`, which is made with its key where it is not there; PKCS #10 in PEM.
+    """Returns the request in `directory`, which is made with its key where it is not there; PKCS #10 in PEM.
 
     A directory that does not exist is made (0700); one that holds a profile gets a request to renew it. Raises
     `InvalidArgument` for a directory that is something else, and for a key that others may open.
@@ -139,12 +139,12 @@ def install(directory: Path, bundle: Bundle) -> None:
 
 
 def is_profile(directory: Path) -> bool:
-    """Whether the directory holds a complete profile."""
+    """Returns whether the directory holds a complete profile."""
     return (directory / SETTINGS).exists() and (directory / KEY).exists()
 
 
 def default_request_id(purpose: str, signing_request: bytes) -> str:
-    """One for each request, so that the same file sent again for the same purpose gets the first answer."""
+    """Returns one for each request, so that the same file sent again for the same purpose gets the first answer."""
     return f"{purpose} {hashlib.sha256(signing_request).hexdigest()}"
 
 

@@ -78,14 +78,14 @@ class Profile:
         return read_certificate(self.certificate).not_valid_after_utc
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """What a channel needs to prove the holder and to check the server."""
+        """Returns what a channel needs to prove the holder and to check the server."""
         return grpc.ssl_channel_credentials(
             root_certificates=self.authority, private_key=self._key, certificate_chain=self.certificate
         )
 
 
 def read_settings(directory: Path) -> tuple[str, str]:
-    """A profile's target and name. Raises `InvalidArgument` naming the file and the key."""
+    """Returns a profile's target and name. Raises `InvalidArgument` naming the file and the key."""
     path = directory / SETTINGS
     try:
         settings = tomllib.loads(read_file(path).decode("utf-8"))
@@ -98,18 +98,24 @@ def read_settings(directory: Path) -> tuple[str, str]:
 
 
 def settings_text(target: str, name: str) -> bytes:
-    """What `read_settings` reads."""
+    """Returns what `read_settings` reads."""
     # JSON's strings are TOML's, too.
     return f"target = {json.dumps(target)}\nname = {json.dumps(name)}\n".encode()
 
 
 def read_log_keys(file: Path) -> tuple[VerifierKey, ...]:
-    """The custodian's public keys in a file such as a profile's `log.vkey`. Raises `InvalidArgument` naming it."""
+    """Returns the custodian's public keys in a file such as a profile's `log.vkey`.
+
+    Raises `InvalidArgument` naming it.
+    """
     return parse_log_keys(read_file(file), str(file))
 
 
 def parse_log_keys(content: bytes, place: str) -> tuple[VerifierKey, ...]:
-    """The keys of such lines, of which there must be one at least. Raises `InvalidArgument` naming the place."""
+    """Returns the keys of such lines, of which there must be one at least.
+
+    Raises `InvalidArgument` naming the place.
+    """
     try:
         keys = tuple(VerifierKey.from_text(line) for line in content.decode("utf-8").splitlines())
     except UnicodeDecodeError:
@@ -150,7 +156,7 @@ def _certificate(field: str, pem: bytes) -> x509.Certificate:
 
 
 def _certified_name(certificate: x509.Certificate) -> str | None:
-    """The name where servers look for it: in the only alternative name, equipoise://DEPLOYMENT/NAME."""
+    """Returns the name where servers look for it: in the only alternative name, equipoise://DEPLOYMENT/NAME."""
     try:
         alternatives = list(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
     except (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError):
@@ -162,7 +168,7 @@ def _certified_name(certificate: x509.Certificate) -> str | None:
 
 
 def read_file(path: Path) -> bytes:
-    """A file's content. Raises `InvalidArgument` naming it."""
+    """Returns a file's content. Raises `InvalidArgument` naming it."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -170,7 +176,7 @@ def read_file(path: Path) -> bytes:
 
 
 def read_key(path: Path) -> bytes:
-    """A private key's file. Raises `InvalidArgument` naming it, also where others may open it."""
+    """Returns a private key's file. Raises `InvalidArgument` naming it, also where others may open it."""
     try:
         with path.open("rb") as file:
             # Asked of the open file, not of the path, which could be exchanged in between.
@@ -182,7 +188,10 @@ def read_key(path: Path) -> bytes:
 
 
 def read_seed_key(path: Path) -> X25519PrivateKey:
-    """An auditor's private key, PEM. Raises `InvalidArgument` naming the file, also where others may open it."""
+    """Returns an auditor's private key, PEM.
+
+    Raises `InvalidArgument` naming the file, also where others may open it.
+    """
     try:
         private = load_pem_private_key(read_key(path), None)
     except (ValueError, TypeError, UnsupportedAlgorithm):

@@ -33,7 +33,10 @@ class ReceiptStore:
     directory: Path
 
     def receipt(self, round_id: str) -> bytes | None:
-        """The newest receipt of a round; None where none was kept. Raises `InvalidArgument` naming the file."""
+        """Returns the newest receipt of a round; None where none was kept.
+
+        Raises `InvalidArgument` naming the file.
+        """
         return _read(self._file(RECEIPTS, round_id))
 
     def keep_receipt(self, round_id: str, envelope: bytes, *, repeated: bool = True) -> None:
@@ -54,7 +57,7 @@ class ReceiptStore:
             )
 
     def session_receipt(self, session_id: str) -> bytes | None:
-        """The receipt of a session's newest answer; None where none was kept. Raises `InvalidArgument`."""
+        """Returns the receipt of a session's newest answer; None where none was kept. Raises `InvalidArgument`."""
         return _read(self._file(SESSION_RECEIPTS, session_id))
 
     def keep_session_receipt(self, session_id: str, envelope: bytes) -> None:
@@ -74,11 +77,11 @@ class ReceiptStore:
             raise VerificationFailed(f"{problem}: the custodian has told you two different things")
 
     def newest(self, round_id: str) -> bytes | None:
-        """The newest receipt of a round or session; None where none was kept. Raises `InvalidArgument`."""
+        """Returns the newest receipt of a round or session; None where none was kept. Raises `InvalidArgument`."""
         return self.receipt(round_id) or self.session_receipt(round_id)
 
     def checkpoint(self) -> bytes | None:
-        """The newest checkpoint; None where none was kept. Raises `InvalidArgument` naming the file."""
+        """Returns the newest checkpoint; None where none was kept. Raises `InvalidArgument` naming the file."""
         return _read(self.directory / CHECKPOINT)
 
     def keep_checkpoint(self, note: bytes) -> None:
@@ -121,7 +124,10 @@ def check_answered(envelope: bytes, session_id: str, analyst: str, sequence: int
 
 
 def read_session_receipt(envelope: bytes) -> SessionReceiptPayload:
-    """What the envelope says, whoever has signed it. Raises `VerificationFailed` for what is no such receipt."""
+    """Returns what the envelope says, whoever has signed it.
+
+    Raises `VerificationFailed` for what is no such receipt.
+    """
     return SessionReceiptPayload.from_bytes(_unverified(envelope))
 
 

@@ -40,7 +40,7 @@ class Vectors:
         return np.asarray(bits >> (categories & 7).astype(np.uint8) & 1)
 
     def covered(self) -> NDArray[np.int64]:
-        """How many categories each vector selects: int64[count]."""
+        """Returns how many categories each vector selects: int64[count]."""
         return np.asarray(np.bitwise_count(self.bits).sum(axis=1, dtype=np.int64))
 
     def words(self, categories: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -72,7 +72,7 @@ class Terms:
     vectors: NDArray[np.int32]
 
     def table(self, rows: NDArray[np.int64], weights: Table, vectors: Sequence[Vectors]) -> Table:
-        """The sum over `rows` of the weight times the box, as a table over the axes, of the weights' type.
+        """Returns the sum over `rows` of the weight times the box, as a table over the axes, of the weights' type.
 
         The caller keeps the sum of |integer weights| within 2^53.
         """
@@ -141,7 +141,7 @@ class Terms:
         return factor.astype(np.float64)
 
     def _split(self, vectors: Sequence[Vectors]) -> int:
-        """How many of the axes go to the left factor, so that both factors together are smallest."""
+        """Returns how many of the axes go to the left factor, so that both factors together are smallest."""
         sizes = [vectors[axis].size for axis in self.axes]
         return min(range(len(sizes) + 1), key=lambda split: math.prod(sizes[:split]) + math.prod(sizes[split:]))
 

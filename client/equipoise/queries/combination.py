@@ -48,7 +48,7 @@ class Combination:
             self._add_restricted_cells(each, queries, coefficients)
 
     def at(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The sum at each of some universe cells: int64[cells], exact. The caller keeps it within int64."""
+        """Returns the sum at each of some universe cells: int64[cells], exact. The caller keeps it within int64."""
         coefficients = _joined(self._coefficients)
         result = np.zeros(len(cells), dtype=np.int64)
         by_vector = [_joined_parts(parts) for parts in self._by_vector]
@@ -136,7 +136,7 @@ class Combination:
 
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """All parts as one array, which then stands in their place."""
+    """Returns all parts as one array, which then stands in their place."""
     parts[:] = [np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)]
     return parts[0]
 

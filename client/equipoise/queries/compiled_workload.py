@@ -119,7 +119,7 @@ class CompiledWorkload:
         return result
 
     def transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The combination of all queries with int64[k] coefficients, over the universe: int64[|X|].
+        """Returns the combination of all queries with int64[k] coefficients, over the universe: int64[|X|].
 
         Exact; raises `ValueError` if the coefficients sum to more than 2^45 in absolute value.
         """
@@ -174,7 +174,7 @@ class CompiledWorkload:
         return universe
 
     def statement_sensitivity(self, statement: int) -> int:
-        """How much one statement's counts can move, in sum, when one record is replaced.
+        """Returns how much one statement's counts can move, in sum, when one record is replaced.
 
         It depends on the kind of statement only, never on its content.
         """
@@ -231,7 +231,7 @@ class CompiledWorkload:
         return result
 
     def supports(self) -> NDArray[np.int64]:
-        """The records of the universe that each query covers or leaves out, whichever are fewer: int64[k].
+        """Returns the records of the universe that each query covers or leaves out, whichever are fewer: int64[k].
 
         So a query and its complement have the same support. The rest is as `covered`.
         """
@@ -331,7 +331,7 @@ class CompiledWorkload:
 
 
 def _positions(axes: Axes, order: Axes) -> tuple[int, ...]:
-    """Where each axis of `order` stands in `axes`."""
+    """Returns where each axis of `order` stands in `axes`."""
     return tuple(axes.index(axis) for axis in order)
 
 

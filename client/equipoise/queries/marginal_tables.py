@@ -81,7 +81,7 @@ def _add(total: Table, keys: Keys, table_of: Callable[[Axes], Table], shared: in
 
 
 def _divided(keys: Keys, axis: int) -> tuple[Keys, Keys]:
-    """The axis sets without `axis`, and those with it, of which it is then treated."""
+    """Returns the axis sets without `axis`, and those with it, of which it is then treated."""
     without = [key for key in keys if not key[1] or key[1][0] != axis]
     sharing = [(axes, left[1:]) for axes, left in keys if left and left[0] == axis]
     return without, sharing

@@ -46,7 +46,7 @@ class PredicateCompiler:
         self._edges = [{edge: i for i, edge in enumerate(each.edges)} for each in self.schema.attributes]
 
     def compile(self, predicate: Predicate, path: str) -> Boxes:
-        """The boxes of `predicate`; errors name what is below `path`. Empty: it is never true.
+        """Returns the boxes of `predicate`; errors name what is below `path`. Empty: it is never true.
 
         The very same object, of a workload that holds it more than once, is compiled once, and its work counted
         as often as it is there: what is too complex does not depend on what is shared.
@@ -66,14 +66,14 @@ class PredicateCompiler:
         return boxes
 
     def axis(self, name: object, path: str) -> int:
-        """The axis of an attribute."""
+        """Returns the axis of an attribute."""
         axis = self._axes.get(name) if isinstance(name, str) else None
         if axis is None:
             raise InvalidArgument(path, f"the schema has no attribute {name!r}")
         return axis
 
     def axes(self, names: object, path: str) -> tuple[int, ...]:
-        """The axes of several attributes, all different."""
+        """Returns the axes of several attributes, all different."""
         if not isinstance(names, tuple | list) or not names:
             raise InvalidArgument(path, "must be at least one")
         axes: list[int] = []
@@ -126,7 +126,7 @@ class PredicateCompiler:
         return self._slab(axis, (1 << high) - (1 << low))
 
     def _bin(self, axis: int, attribute: Attribute, edge: float, path: str) -> int:
-        """The first bin at or above an edge."""
+        """Returns the first bin at or above an edge."""
         if isinstance(edge, bool) or not isinstance(edge, int | float):
             raise InvalidArgument(path, "is not a number")
         if edge in (-math.inf, math.inf):
@@ -205,7 +205,7 @@ class PredicateCompiler:
             raise InvalidArgument("statements", "are too complex together; send them in several workloads")
 
     def _merged(self, boxes: Boxes) -> Boxes:
-        """The same sum in fewer boxes, where boxes that differ in one attribute only can be joined."""
+        """Returns the same sum in fewer boxes, where boxes that differ in one attribute only can be joined."""
         shrinking = len(boxes) > 1
         while shrinking:
             before = len(boxes)
@@ -233,7 +233,7 @@ class PredicateCompiler:
 
 
 def _levels(members: Iterable[tuple[int, int]], full: int) -> list[tuple[int, int]]:
-    """The sum of coefficient times mask, as disjoint masks with one non-zero value each."""
+    """Returns the sum of coefficient times mask, as disjoint masks with one non-zero value each."""
     regions = {0: full}
     for mask, coefficient in members:
         refined: dict[int, int] = {}
@@ -246,7 +246,7 @@ def _levels(members: Iterable[tuple[int, int]], full: int) -> list[tuple[int, in
 
 
 def _slab_of(boxes: Boxes) -> tuple[int, int] | None:
-    """The (axis, mask) of a condition on a single attribute, or None."""
+    """Returns the (axis, mask) of a condition on a single attribute, or None."""
     if len(boxes) == 1:
         ((box, coefficient),) = boxes.items()
         if len(box) == 1 and coefficient == 1:
@@ -255,7 +255,7 @@ def _slab_of(boxes: Boxes) -> tuple[int, int] | None:
 
 
 def _intersection(box: Box, other: Box) -> Box | None:
-    """The box of the records in both; None if there are none."""
+    """Returns the box of the records in both; None if there are none."""
     masks = dict(box)
     for axis, mask in other:
         both = mask & masks.get(axis, mask)

@@ -83,12 +83,12 @@ class AttributeName:
     name: str
 
     def isin(self, categories: Iterable[str]) -> Among:
-        """The category is one of these labels. Raises `InvalidArgument` for a bare string."""
+        """Returns the category is one of these labels. Raises `InvalidArgument` for a bare string."""
         check_names("isin", categories)
         return Among(self.name, tuple(categories))
 
     def between(self, low: float, high: float) -> Interval:
-        """The value lies in [`low`, `high`); both must be edges of the attribute's bins, or infinite."""
+        """Returns the value lies in [`low`, `high`); both must be edges of the attribute's bins, or infinite."""
         return Interval(self.name, float(low), float(high))
 
     def __eq__(self, category: object) -> Among:  # type: ignore[override]
@@ -117,7 +117,7 @@ class AttributeName:
 
 
 def attribute(name: str) -> AttributeName:
-    """The attribute `name`, to be compared: `attribute("origin") == "JFK"`."""
+    """Returns the attribute `name`, to be compared: `attribute("origin") == "JFK"`."""
     return AttributeName(name)
 
 
@@ -134,5 +134,5 @@ def _label(category: object) -> str:
 
 
 def _parts(predicate: Predicate, kind: type[AllOf] | type[AnyOf]) -> tuple[Predicate, ...]:
-    """The conditions of a chain of the same operator, so that `a & b & c` is flat and stays shallow."""
+    """Returns the conditions of a chain of the same operator, so that `a & b & c` is flat and stays shallow."""
     return predicate.conditions if isinstance(predicate, kind) else (predicate,)

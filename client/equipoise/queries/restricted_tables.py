@@ -89,7 +89,7 @@ class RestrictedTables:
         return self._as_table(total, coefficients)
 
     def tables_of(self, queries: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The tables that queries, int64[j], are cells of, and which of the queries: both int64[found]."""
+        """Returns the tables that queries, int64[j], are cells of, and which of the queries: both int64[found]."""
         starts = np.searchsorted(self.first_queries, queries - self.cells, side="right")
         lengths = np.searchsorted(self.first_queries, queries, side="right") - starts
         within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -143,7 +143,7 @@ class RestrictedTables:
         return total.astype(like.dtype).reshape(shape).transpose(np.argsort(self._order))
 
     def _queries(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The queries of some tables: int64[rows, cells]."""
+        """Returns the queries of some tables: int64[rows, cells]."""
         return self.first_queries[rows, None] + np.arange(self.cells)
 
     def _outside(self, rows: NDArray[np.int64], vectors: Sequence[Vectors]) -> NDArray[np.float64]:

@@ -97,7 +97,7 @@ class Attribute:
         return max(0, len(self.edges) - 1)
 
     def index(self, label: str) -> int:
-        """The position of a category. Raises `InvalidArgument`."""
+        """Returns the position of a category. Raises `InvalidArgument`."""
         try:
             return self._positions[label]
         except (KeyError, TypeError):
@@ -141,7 +141,7 @@ class Schema:
         return math.prod(self.sizes)
 
     def attribute(self, name: str) -> Attribute:
-        """The attribute of that name. Raises `InvalidArgument`."""
+        """Returns the attribute of that name. Raises `InvalidArgument`."""
         for each in self.attributes:
             if each.name == name:
                 return each
@@ -168,7 +168,7 @@ class Schema:
         return cls(tuple(_from_document(f"schema.attributes[{i}]", each) for i, each in enumerate(attributes)))
 
     def to_json(self) -> str:
-        """The schema file; `from_json` reads it back to an equal schema."""
+        """Returns the schema file; `from_json` reads it back to an equal schema."""
         documents = [_to_document(each) for each in self.attributes]
         return json.dumps({"version": VERSION, "attributes": documents}, ensure_ascii=False, indent=2) + "\n"
 
@@ -182,7 +182,7 @@ def make_attribute(
     unknown: str = "",
     clamp: bool = False,
 ) -> Attribute:
-    """An attribute whose errors are named below `field`, such as `schema.attributes[2].edges`."""
+    """Returns an attribute whose errors are named below `field`, such as `schema.attributes[2].edges`."""
     try:
         return Attribute(name, categories, edges, missing, unknown, clamp)
     except InvalidArgument as error:
@@ -190,7 +190,7 @@ def make_attribute(
 
 
 def bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
-    """What bins are called unless the schema says otherwise: `[0, 15)`."""
+    """Returns what bins are called unless the schema says otherwise: `[0, 15)`."""
     names = [str(int(e)) if float(e).is_integer() and abs(e) < 1e15 else repr(float(e)) for e in edges]
     return tuple(f"[{low}, {high})" for low, high in itertools.pairwise(names))
 

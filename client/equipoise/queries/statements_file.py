@@ -59,7 +59,7 @@ def statement_from_json(text: str) -> Statement:
 
 
 def statements_to_json(statements: Sequence[Statement]) -> str:
-    """The file of some statements, one a line; `statements_from_json` reads it back to equal ones."""
+    """Returns the file of some statements, one a line; `statements_from_json` reads it back to equal ones."""
     lines = ",\n".join("  " + json.dumps(_write(each), ensure_ascii=False, allow_nan=False) for each in statements)
     return f'{{"version": {VERSION}, "statements": [\n{lines}\n]}}\n'
 
@@ -72,7 +72,7 @@ def _parsed(text: str, field: str, verb: str) -> object:
 
 
 def _write(statement: Any) -> dict[str, object]:
-    """A statement, or a condition within one, by its fields: what they hold is written by their types."""
+    """Returns a statement, or a condition within one, by its fields: what they hold is written by their types."""
     form = _FORMS[type(statement)]
     content: dict[str, object] = {}
     for each in fields(statement):
@@ -101,7 +101,7 @@ def _read_statement(document: object, field: str) -> Statement:
 
 
 def _read(document: object, field: str, depth: int, *, conditions_only: bool) -> object:
-    """A statement, or a condition within one, `depth` levels deep."""
+    """Returns a statement, or a condition within one, `depth` levels deep."""
     if depth > MAX_DEPTH:
         raise InvalidArgument(field, f"is nested deeper than {MAX_DEPTH} levels")
     keys = list(document) if isinstance(document, dict) else []

@@ -63,7 +63,7 @@ class Databases:
         return np.repeat(np.arange(len(self.starts)), lengths)
 
     def sums(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The sum over each database's entries of int64[entries] numbers: int64[databases]."""
+        """Returns the sum over each database's entries of int64[entries] numbers: int64[databases]."""
         return np.add.reduceat(numbers, self.starts)
 
     def categories(self, axis: int) -> NDArray[np.int64]:
@@ -88,7 +88,7 @@ class CompiledStatistic(ABC):
 
     @abstractmethod
     def values(self, databases: Databases) -> NDArray[np.int64]:
-        """Its value on each database, rounded down: int64[databases] in units of 2^-40."""
+        """Returns its value on each database, rounded down: int64[databases] in units of 2^-40."""
 
 
 def grid_units(delta: Fraction) -> int:
@@ -97,7 +97,7 @@ def grid_units(delta: Fraction) -> int:
 
 
 def binned(schema: Schema, name: object, path: str) -> int:
-    """The axis of the attribute of that name. Raises `InvalidArgument` below `path` unless it has bins."""
+    """Returns the axis of the attribute of that name. Raises `InvalidArgument` below `path` unless it has bins."""
     axis = PredicateCompiler(schema).axis(name, f"{path}.attribute")
     if not schema.attributes[axis].edges:
         raise InvalidArgument(f"{path}.attribute", f"{name!r} has no bins, so its categories have no order")
@@ -105,20 +105,23 @@ def binned(schema: Schema, name: object, path: str) -> int:
 
 
 def places_of(attribute: Attribute) -> NDArray[np.int64]:
-    """The place of each category: int64[categories], in units of 2^-40."""
+    """Returns the place of each category: int64[categories], in units of 2^-40."""
     edges = [shortest(edge) for edge in attribute.edges]
     middles = [place_of((low + high) / 2, attribute) for low, high in itertools.pairwise(edges)]
     return np.array(middles + [0] * (attribute.size - attribute.bins), dtype=np.int64)
 
 
 def place_of(value: Fraction, attribute: Attribute) -> int:
-    """The place of a value within the range of the edges, to the nearest unit of 2^-40."""
+    """Returns the place of a value within the range of the edges, to the nearest unit of 2^-40."""
     low, high = shortest(attribute.edges[0]), shortest(attribute.edges[-1])
     return round((value - low) / (high - low) * (1 << GRID_BITS))
 
 
 def decimal(number: object, path: str, low: float, high: float) -> Fraction:
-    """The shortest decimal that stands for a number. Raises `InvalidArgument` unless it lies in [`low`, `high`]."""
+    """Returns the shortest decimal that stands for a number.
+
+    Raises `InvalidArgument` unless it lies in [`low`, `high`].
+    """
     # Written so that NaN fails it.
     if isinstance(number, bool) or not isinstance(number, int | float) or not low <= number <= high:
         raise InvalidArgument(path, f"must be a number from {low:g} to {high:g}")
@@ -126,7 +129,7 @@ def decimal(number: object, path: str, low: float, high: float) -> Fraction:
 
 
 def shortest(number: float) -> Fraction:
-    """The shortest decimal that stands for a double."""
+    """Returns the shortest decimal that stands for a double."""
     return Fraction(repr(number))
 
 
@@ -136,7 +139,7 @@ def widest(places: NDArray[np.int64]) -> Fraction:
 
 
 def exact_sums(databases: Databases, counts: NDArray[np.int64], places: NDArray[np.int64]) -> list[int]:
-    """The sum over each database of counts times places, both int64[entries]; places are at most 2^40."""
+    """Returns the sum over each database of counts times places, both int64[entries]; places are at most 2^40."""
     high = databases.sums(counts * (places >> HALF_BITS)).tolist()
     low = databases.sums(counts * (places & (1 << HALF_BITS) - 1)).tolist()
     return [(above << HALF_BITS) + below for above, below in zip(high, low, strict=True)]

@@ -72,7 +72,7 @@ class WorkloadBuilder:
         self._sensitivities.append(l1_sensitivity)
 
     def build(self) -> CompiledWorkload:
-        """All statements as one workload."""
+        """Returns all statements as one workload."""
         vectors = []
         for size, numbers in zip(self._sizes, self._numbers, strict=True):
             width = (size + 7) // 8
@@ -108,7 +108,7 @@ class WorkloadBuilder:
         )
 
     def _numbers_of(self, box: Sequence[tuple[int, int]]) -> list[int]:
-        """The number of each of the box's vectors, among all vectors over its axis."""
+        """Returns the number of each of the box's vectors, among all vectors over its axis."""
         statement_numbers = []
         for axis, mask in box:
             numbers = self._numbers[axis]
@@ -129,7 +129,7 @@ def check_weight(boxes: Boxes, path: str) -> None:
 
 
 def concatenate(workloads: Sequence[CompiledWorkload]) -> CompiledWorkload:
-    """The statements of several workloads over the same schema, in order, as one workload."""
+    """Returns the statements of several workloads over the same schema, in order, as one workload."""
     if not workloads or any(each.schema_sizes != workloads[0].schema_sizes for each in workloads):
         raise ValueError("there must be workloads, all over the same schema")
     vectors, renumberings = zip(
@@ -174,7 +174,7 @@ def concatenate(workloads: Sequence[CompiledWorkload]) -> CompiledWorkload:
 
 
 def some_statements(workload: CompiledWorkload, chosen: Sequence[int]) -> CompiledWorkload:
-    """The workload of some of the statements, in the order given, which ascends."""
+    """Returns the workload of some of the statements, in the order given, which ascends."""
     sizes = np.diff(workload.statement_offsets)[list(chosen)]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     number = np.full(workload.query_count, -1, dtype=np.int64)
@@ -224,7 +224,7 @@ def _renumbered(
 
 
 def _joined(parts: list[Vectors]) -> tuple[Vectors, list[NDArray[np.int64]]]:
-    """The different vectors of all parts, and for each part the new numbers of its vectors."""
+    """Returns the different vectors of all parts, and for each part the new numbers of its vectors."""
     stacked = np.concatenate([part.bits for part in parts])
     if not len(stacked):
         return parts[0], [np.zeros(0, dtype=np.int64) for _ in parts]

@@ -32,12 +32,12 @@ class Bundle:
     synopsis: bytes | None = key("synopsis", optional(BASE64))
 
     def to_bytes(self) -> bytes:
-        """The file: canonical JSON."""
+        """Returns the file: canonical JSON."""
         return BUNDLE.to_bytes(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Bundle:
-        """The inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
+        """Returns the inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
         return BUNDLE.from_bytes(data, "the bundle")
 
 
@@ -45,13 +45,16 @@ BUNDLE: Codec[Bundle] = codec_of(Bundle, {"format": FORMAT, "version": VERSION})
 
 
 def synopsis_to_bytes(records: NDArray[np.int64], sizes: tuple[int, ...]) -> bytes:
-    """The bytes that are committed to, of category numbers int64[records, attributes] over these sizes."""
+    """Returns the bytes that are committed to, of category numbers int64[records, attributes] over these sizes."""
     cells: bytes = np.ravel_multi_index(tuple(records.T), sizes).astype("<u4").tobytes()
     return cells
 
 
 def synopsis_from_bytes(data: bytes, universe: int) -> NDArray[np.int64]:
-    """The universe cells of a synopsis, int64[records]. Raises `VerificationFailed` outside the universe."""
+    """Returns the universe cells of a synopsis, int64[records].
+
+    Raises `VerificationFailed` outside the universe.
+    """
     if len(data) % CELL_BYTES:
         raise VerificationFailed("the synopsis ends in the middle of a record")
     cells = np.frombuffer(data, dtype="<u4").astype(np.int64)

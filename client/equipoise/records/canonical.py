@@ -15,7 +15,7 @@ from equipoise.errors import VerificationFailed
 
 
 def canonical_json(value: Any) -> bytes:
-    """The bytes of a JSON value: ASCII, keys in the order of their code points, no white space.
+    """Returns the bytes of a JSON value: ASCII, keys in the order of their code points, no white space.
 
     Integers are decimal. Floats are the shortest decimal that reads back as the same double, always with a point or
     an exponent, so that the two stay apart. Raises `ValueError` for what is not finite, `TypeError` for what JSON
@@ -39,7 +39,7 @@ def parse_canonical_json(data: bytes, what: str) -> Any:
 
 
 def read_object(value: Any, kinds: Mapping[str, type | tuple[type, ...]], what: str) -> dict[str, Any]:
-    """The value, which must be an object with exactly these keys and values of these types.
+    """Returns the value, which must be an object with exactly these keys and values of these types.
 
     A type counts exactly: true is no integer, and 1 no float. For a key that may be null, give `type(None)` too.
     Raises `VerificationFailed` that names the first key that is missing, unknown or of another type.
@@ -60,7 +60,10 @@ def to_base64(data: bytes) -> str:
 
 
 def from_base64(text: Any, what: str) -> bytes:
-    """The bytes that `to_base64` writes as this text; raises `VerificationFailed` for any other text or type."""
+    """Returns the bytes that `to_base64` writes as this text.
+
+    Raises `VerificationFailed` for any other text or type.
+    """
     try:
         data = base64.b64decode(text.encode("ascii"), validate=True)
     except (AttributeError, ValueError):

@@ -89,7 +89,7 @@ def object_codec(
     keys: Mapping[str, tuple[str, Codec[Any]]],
     constants: Mapping[str, Any] | None = None,
 ) -> Codec[T]:
-    """The codec of objects whose class says nothing of JSON.
+    """Returns the codec of objects whose class says nothing of JSON.
 
     Args:
         build: makes the value of its attributes, given by name.
@@ -119,7 +119,7 @@ def object_codec(
 
 
 def either(tag: str, kinds: Mapping[str, tuple[type, Codec[Any]]]) -> Codec[Any]:
-    """The codec of a union of classes: each object has the key `tag`, whose value names its class."""
+    """Returns the codec of a union of classes: each object has the key `tag`, whose value names its class."""
     tags = dict(kinds.values())
     named = one_of(*kinds)
 
@@ -131,7 +131,10 @@ def either(tag: str, kinds: Mapping[str, tuple[type, Codec[Any]]]) -> Codec[Any]
 
 
 def converted(codec: Codec[U], to: Callable[[T], U], back: Callable[[U], T]) -> Codec[T]:
-    """The codec of values that are written as others are. `back` raises `ValueError` where it cannot convert."""
+    """Returns the codec of values that are written as others are.
+
+    `back` raises `ValueError` where it cannot convert.
+    """
 
     def decode(value: Any, what: str) -> T:
         try:
@@ -143,7 +146,7 @@ def converted(codec: Codec[U], to: Callable[[T], U], back: Callable[[U], T]) -> 
 
 
 def optional(codec: Codec[T]) -> Codec[T | None]:
-    """The codec of values that may be missing: null."""
+    """Returns the codec of values that may be missing: null."""
     return Codec(
         lambda value: None if value is None else codec.encode(value),
         lambda value, what: None if value is None else codec.decode(value, what),
@@ -151,7 +154,7 @@ def optional(codec: Codec[T]) -> Codec[T | None]:
 
 
 def list_of(codec: Codec[T]) -> Codec[tuple[T, ...]]:
-    """The codec of tuples: a list."""
+    """Returns the codec of tuples: a list."""
 
     def decode(value: Any, what: str) -> tuple[T, ...]:
         if type(value) is not list:
@@ -162,7 +165,7 @@ def list_of(codec: Codec[T]) -> Codec[tuple[T, ...]]:
 
 
 def mapping_of(codec: Codec[T]) -> Codec[Mapping[str, T]]:
-    """The codec of mappings whose keys are names: an object with any keys."""
+    """Returns the codec of mappings whose keys are names: an object with any keys."""
 
     def decode(value: Any, what: str) -> Mapping[str, T]:
         return {name: codec.decode(each, f"{what}: {name}") for name, each in OBJECT.decode(value, what).items()}
@@ -171,7 +174,7 @@ def mapping_of(codec: Codec[T]) -> Codec[Mapping[str, T]]:
 
 
 def one_of(*allowed: str) -> Codec[str]:
-    """The codec of a string that is one of these."""
+    """Returns the codec of a string that is one of these."""
 
     def decode(value: Any, what: str) -> str:
         if type(value) is not str or value not in allowed:
@@ -182,18 +185,18 @@ def one_of(*allowed: str) -> Codec[str]:
 
 
 def name_of(names: type[Name]) -> Codec[Name]:
-    """The codec of an enumeration of names: its value, a string."""
+    """Returns the codec of an enumeration of names: its value, a string."""
     text = one_of(*names)
     return Codec(lambda name: name.value, lambda value, what: names(text.decode(value, what)))
 
 
 def hex_of(length: int) -> Codec[bytes]:
-    """The codec of `length` bytes: lower-case hexadecimal."""
+    """Returns the codec of `length` bytes: lower-case hexadecimal."""
     return Codec(lambda data: data.hex(), lambda value, what: from_hex(value, length, what))
 
 
 def base64_of(length: int) -> Codec[bytes]:
-    """The codec of exactly `length` bytes: base64."""
+    """Returns the codec of exactly `length` bytes: base64."""
 
     def decode(value: Any, what: str) -> bytes:
         data = from_base64(value, what)
@@ -205,7 +208,7 @@ def base64_of(length: int) -> Codec[bytes]:
 
 
 def bytes_in(encoding: str) -> Codec[bytes]:
-    """The codec of bytes that are text in this encoding: a string of exactly these bytes."""
+    """Returns the codec of bytes that are text in this encoding: a string of exactly these bytes."""
 
     def decode(value: Any, what: str) -> bytes:
         try:

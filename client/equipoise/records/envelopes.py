@@ -52,13 +52,13 @@ ENVELOPE: Codec[Envelope] = codec_of(Envelope)
 
 
 def signed_bytes(payload_type: str, payload: bytes) -> bytes:
-    """The message that a signature covers: DSSE's pre-authentication encoding of type and payload."""
+    """Returns the message that a signature covers: DSSE's pre-authentication encoding of type and payload."""
     kind = payload_type.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 
 
 def sign(payload_type: str, payload: bytes, keys: Iterable[SigningKey]) -> bytes:
-    """The envelope of the payload, with one signature by each of the keys."""
+    """Returns the envelope of the payload, with one signature by each of the keys."""
     message = signed_bytes(payload_type, payload)
     signatures = tuple(Signature(each.verifier.name, each.verifier.id, each.private.sign(message)) for each in keys)
     return ENVELOPE.to_bytes(Envelope(payload, payload_type, signatures))
@@ -77,7 +77,7 @@ def open_envelope(
 
 
 def open_cosigned(envelope: bytes, payload_type: str, trusted: Sequence[VerifierKey]) -> bytes:
-    """The payload of an envelope of this type that a trusted key has signed, whoever has besides.
+    """Returns the payload of an envelope of this type that a trusted key has signed, whoever has besides.
 
     For what comes from a custodian who may be exchanging its key: the next one is not known here yet. Raises
     `VerificationFailed` for anything else.
@@ -90,7 +90,7 @@ def open_cosigned(envelope: bytes, payload_type: str, trusted: Sequence[Verifier
 
 
 def claimed_type(envelope: bytes) -> str:
-    """The type that an envelope says it is of, whoever has signed it. Raises `VerificationFailed`."""
+    """Returns the type that an envelope says it is of, whoever has signed it. Raises `VerificationFailed`."""
     return ENVELOPE.from_bytes(envelope, _WHAT).payload_type
 
 

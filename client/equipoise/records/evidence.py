@@ -87,12 +87,12 @@ class Evidence:
     salt: bytes | None = key("salt", optional(SALT))
 
     def to_bytes(self) -> bytes:
-        """The canonical JSON."""
+        """Returns the canonical JSON."""
         return EVIDENCE.to_bytes(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Evidence:
-        """The inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
+        """Returns the inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
         return EVIDENCE.from_bytes(data, "the evidence")
 
 
@@ -100,7 +100,7 @@ EVIDENCE: Codec[Evidence] = codec_of(Evidence, {"format": FORMAT, "version": VER
 
 
 def log_origin(deployment: str) -> str:
-    """What the log of a deployment is called, and the keys that sign for it."""
+    """Returns what the log of a deployment is called, and the keys that sign for it."""
     return f"equipoise/{deployment}"
 
 
@@ -110,7 +110,7 @@ def needed_keys(keys: Sequence[VerifierKey], notes: Sequence[bytes], receipt: by
 
 
 def explained(keys: Sequence[VerifierKey], notes: Sequence[bytes], receipt: bytes | None) -> bool:
-    """Whether every signature of the checkpoints and of the receipt is by one of the keys."""
+    """Returns whether every signature of the checkpoints and of the receipt is by one of the keys."""
     try:
         for note in notes:
             open_checkpoint(note, keys)

@@ -18,17 +18,17 @@ EMPTY_ROOT = sha256().digest()
 
 
 def leaf_hash(data: bytes) -> bytes:
-    """The hash of a leaf with this content."""
+    """Returns the hash of a leaf with this content."""
     return sha256(b"\x00" + data).digest()
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """The hash of the node that joins two subtrees with these hashes."""
+    """Returns the hash of the node that joins two subtrees with these hashes."""
     return sha256(b"\x01" + left + right).digest()
 
 
 def root_of(hashes: Sequence[bytes]) -> bytes:
-    """The root of the tree over leaves with these hashes, which are `leaf_hash` of their contents.
+    """Returns the root of the tree over leaves with these hashes, which are `leaf_hash` of their contents.
 
     Joining neighbours level by level, with an odd last node moved up as it is, gives the tree defined above: at
     every level but the top its nodes are complete but for the last.
@@ -80,7 +80,7 @@ def consistency_ranges(old_size: int, new_size: int) -> list[tuple[int, int]]:
 
 
 def inclusion_path(hashes: Sequence[bytes], index: int) -> list[bytes]:
-    """The audit path of leaf `index` in the tree over these leaf hashes (RFC 6962 section 2.1.1)."""
+    """Returns the audit path of leaf `index` in the tree over these leaf hashes (RFC 6962 section 2.1.1)."""
     return [root_of(hashes[begin:end]) for begin, end in inclusion_ranges(index, len(hashes))]
 
 

@@ -27,11 +27,11 @@ class ReadRecord:
     items: tuple[object | None, ...]
 
     def has(self, cls: type) -> bool:
-        """Whether an item of this class is at the record's beginning."""
+        """Returns whether an item of this class is at the record's beginning."""
         return cls in LAYOUTS[self.kind].first
 
     def one(self, cls: type[AnyItem]) -> AnyItem:
-        """The item of this class at the record's beginning, which its kind must have."""
+        """Returns the item of this class at the record's beginning, which its kind must have."""
         item = self.items[LAYOUTS[self.kind].first.index(cls)]
         assert isinstance(item, cls)
         return item

@@ -94,7 +94,10 @@ def check_openings(records: Sequence[OpenedRecord]) -> None:
 
 
 def proven_round(evidence: Evidence) -> ProvenRound:
-    """What the items say. Raises `VerificationFailed` unless they are all that one round has for one analyst."""
+    """Returns what the items say.
+
+    Raises `VerificationFailed` unless they are all that one round has for one analyst.
+    """
     leaves = [read_leaf(record.leaf, "a leaf") for record in evidence.records]
     kinds = tuple(leaf.kind for leaf in leaves)
     if kinds not in STEPS:
@@ -134,7 +137,7 @@ def proven_round(evidence: Evidence) -> ProvenRound:
 
 
 def _root_before(item: object) -> bytes | None:
-    """The root of the record before it that the first item of a record names."""
+    """Returns the root of the record before it that the first item of a record names."""
     match item:
         case RoundItem():
             return item.dataset_root

@@ -42,12 +42,12 @@ class ReceiptPayload:
     accept_time: int = key("accept_time", COUNT)
 
     def to_bytes(self) -> bytes:
-        """The exact bytes that are signed: canonical JSON."""
+        """Returns the exact bytes that are signed: canonical JSON."""
         return RECEIPT.to_bytes(self)
 
     @classmethod
     def from_bytes(cls, payload: bytes) -> ReceiptPayload:
-        """The inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
+        """Returns the inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
         receipt = RECEIPT.from_bytes(payload, "a receipt")
         if receipt.commitment is None and (receipt.statements or receipt.queries):
             raise VerificationFailed("a receipt for nothing counts statements or queries")
@@ -69,12 +69,12 @@ class SessionReceiptPayload:
     time: int = key("time", COUNT)
 
     def to_bytes(self) -> bytes:
-        """The exact bytes that are signed: canonical JSON."""
+        """Returns the exact bytes that are signed: canonical JSON."""
         return SESSION_RECEIPT.to_bytes(self)
 
     @classmethod
     def from_bytes(cls, payload: bytes) -> SessionReceiptPayload:
-        """The inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
+        """Returns the inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
         return SESSION_RECEIPT.from_bytes(payload, "a session's receipt")
 
 
@@ -83,7 +83,7 @@ SESSION_RECEIPT: Codec[SessionReceiptPayload] = codec_of(SessionReceiptPayload, 
 
 
 def chain_start(deployment: str, session: str, analyst: str, salt: bytes) -> bytes:
-    """The chain of which nothing was asked yet, 32 bytes; `salt`: the analyst's, 32 bytes."""
+    """Returns the chain of which nothing was asked yet, 32 bytes; `salt`: the analyst's, 32 bytes."""
     if len(salt) != SALT_BYTES:
         raise ValueError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
     names = canonical_json({"deployment": deployment, "session": session, "analyst": analyst})
@@ -99,7 +99,7 @@ def chain_step(
     methods: NDArray[np.uint8],
     bounds: NDArray[np.int64],
 ) -> bytes:
-    """The chain after the analyst's next statement, its `sequence`-th from 1, and the answers to its cells.
+    """Returns the chain after the analyst's next statement, its `sequence`-th from 1, and the answers to its cells.
 
     `statement`: its exact bytes; `values`, `methods` and `bounds`, each [cells], as `equipoise.wire.workloads`
     reads them.

@@ -87,23 +87,23 @@ class Record:
         return leaf_bytes(self.kind, self.root, len(self.items) + len(self.padding))
 
     def path(self, place: int) -> list[bytes]:
-        """What leads from an item's hash to the root."""
+        """Returns what leads from an item's hash to the root."""
         return inclusion_path(self.hashes, place)
 
 
 def make_record(kind: Kind, items: Sequence[Item]) -> Record:
-    """A record of these items, filled up with random hashes."""
+    """Returns a record of these items, filled up with random hashes."""
     size = padded_size(len(items))
     return Record(kind, tuple(items), tuple(secrets.token_bytes(HASH_BYTES) for _ in range(size - len(items))))
 
 
 def padded_size(items: int) -> int:
-    """The size of a record's tree: a power of two that holds its items."""
+    """Returns the size of a record's tree: a power of two that holds its items."""
     return max(MIN_RECORD, 1 << (items - 1).bit_length())
 
 
 def item_hash(salt: bytes, content: bytes) -> bytes:
-    """The hash of an item, 32 bytes; the salt has a fixed length, so the concatenation is unambiguous."""
+    """Returns the hash of an item, 32 bytes; the salt has a fixed length, so the concatenation is unambiguous."""
     if len(salt) != SALT_BYTES:
         raise ValueError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
     return leaf_hash(salt + content)
@@ -122,12 +122,15 @@ LEAF: Codec[Leaf] = codec_of(Leaf, {"version": VERSION})
 
 
 def leaf_bytes(kind: Kind, root: bytes, size: int) -> bytes:
-    """The exact bytes of a leaf of the log."""
+    """Returns the exact bytes of a leaf of the log."""
     return LEAF.to_bytes(Leaf(kind, root, size))
 
 
 def read_leaf(data: bytes, what: str) -> Leaf:
-    """The inverse of `leaf_bytes`. Raises `VerificationFailed`, naming `what`, for bytes that it does not write."""
+    """Returns the inverse of `leaf_bytes`.
+
+    Raises `VerificationFailed`, naming `what`, for bytes that it does not write.
+    """
     return LEAF.from_bytes(data, what)
 
 
@@ -137,14 +140,14 @@ def key_id(public: bytes) -> str:
 
 
 def workload_commitment(salt: bytes, workload: bytes) -> bytes:
-    """What commits to a workload's exact bytes, under the salt that its analyst has drawn; 32 bytes."""
+    """Returns what commits to a workload's exact bytes, under the salt that its analyst has drawn; 32 bytes."""
     if len(salt) != SALT_BYTES:
         raise ValueError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
     return hashlib.sha256(b"equipoise workload v1\n" + salt + workload).digest()
 
 
 def stream_digest(round_id: str, chunks: Iterable[bytes]) -> bytes:
-    """What commits to a result stream: a chain over the exact bytes of its messages; 32 bytes."""
+    """Returns what commits to a result stream: a chain over the exact bytes of its messages; 32 bytes."""
     digest = stream_start(round_id)
     for chunk in chunks:
         digest = stream_step(digest, chunk)
@@ -152,15 +155,15 @@ def stream_digest(round_id: str, chunks: Iterable[bytes]) -> bytes:
 
 
 def stream_start(round_id: str) -> bytes:
-    """The digest of a stream of which nothing was sent yet."""
+    """Returns the digest of a stream of which nothing was sent yet."""
     return hashlib.sha256(b"equipoise stream v1\n" + round_id.encode()).digest()
 
 
 def stream_step(digest: bytes, chunk: bytes) -> bytes:
-    """The digest of a stream after its next message."""
+    """Returns the digest of a stream after its next message."""
     return hashlib.sha256(digest + hashlib.sha256(chunk).digest()).digest()
 
 
 def synopsis_digest(cells: bytes) -> bytes:
-    """What commits to a synopsis: over its universe cell numbers, each 4 bytes, little endian."""
+    """Returns what commits to a synopsis: over its universe cell numbers, each 4 bytes, little endian."""
     return hashlib.sha256(b"equipoise synopsis v1\n" + cells).digest()

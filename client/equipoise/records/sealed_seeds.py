@@ -31,12 +31,12 @@ def commit(salt: bytes, seed: bytes) -> bytes:
 
 
 def seed_binding(round_id: str) -> bytes:
-    """What is authenticated together with a seed, so that no round's passes for another's."""
+    """Returns what is authenticated together with a seed, so that no round's passes for another's."""
     return b"equipoise seed v1\n" + round_id.encode()
 
 
 def seal_to(public: bytes, round_id: str, salt: bytes, seed: bytes) -> bytes:
-    """The commitment's salt and the seed, for the holder of an X25519 key (`public`: its 32 bytes) only.
+    """Returns the commitment's salt and the seed, for the holder of an X25519 key (`public`: its 32 bytes) only.
 
     The encapsulated key, 32 bytes, and the ciphertext; different ones each time.
     """
@@ -44,7 +44,10 @@ def seal_to(public: bytes, round_id: str, salt: bytes, seed: bytes) -> bytes:
 
 
 def open_sealed(private: X25519PrivateKey, round_id: str, sealed: bytes, commitment: bytes) -> bytes:
-    """The seed again, 32 bytes. Raises `VerificationFailed` where it does not open, or another was committed to."""
+    """Returns the seed again, 32 bytes.
+
+    Raises `VerificationFailed` where it does not open, or another was committed to.
+    """
     return open_committed(private, round_id, sealed, commitment)[SALT_BYTES:]
 
 

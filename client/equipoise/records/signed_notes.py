@@ -59,7 +59,10 @@ class VerifierKey:
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """The key of such a line; raises `VerificationFailed` for anything else, also for other algorithms."""
+        """Returns the key of such a line.
+
+        Raises `VerificationFailed` for anything else, also for other algorithms.
+        """
         name, _, rest = text.partition("+")
         hashed, _, encoded = rest.partition("+")
         kind_and_public = from_base64(encoded, "the verifier key")
@@ -69,7 +72,7 @@ class VerifierKey:
         return key
 
     def verifies(self, signature: bytes, message: bytes) -> bool:
-        """Whether the signature is this key's for exactly this message."""
+        """Returns whether the signature is this key's for exactly this message."""
         try:
             Ed25519PublicKey.from_public_bytes(self.public).verify(signature, message)
         except InvalidSignature:
@@ -108,7 +111,7 @@ class Checkpoint:
     root: bytes
 
     def to_text(self) -> str:
-        """The three lines."""
+        """Returns the three lines."""
         return f"{self.origin}\n{self.size}\n{to_base64(self.root)}\n"
 
     @classmethod
@@ -124,7 +127,7 @@ class Checkpoint:
 
 
 def sign_note(text: str, keys: Iterable[SigningKey]) -> bytes:
-    """The note: the text, which must end in a newline, with one signature by each of the keys."""
+    """Returns the note: the text, which must end in a newline, with one signature by each of the keys."""
     if not text.endswith("\n") or not _is_plain(text):
         raise ValueError("a note's text must end in a newline and have no other control characters")
     message = text.encode()
@@ -156,7 +159,7 @@ def open_checkpoint(
 
 
 def claimed(note: bytes) -> Checkpoint:
-    """What a checkpoint says, whoever has signed it: to ask for what belongs to it, and for nothing else.
+    """Returns what a checkpoint says, whoever has signed it: to ask for what belongs to it, and for nothing else.
 
     Raises `VerificationFailed` where its text is no checkpoint's.
     """

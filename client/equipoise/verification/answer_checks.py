@@ -28,7 +28,10 @@ OF_ROUNDS = tuple(set(AnswerMethod) - set(IN_SESSIONS))
 
 
 def read_stream(stream: Sequence[bytes], proven: ProvenRound) -> Results | None:
-    """The results, None where there are none by the records. Raises `DataLoss` for any other stream than theirs."""
+    """Returns the results, None where there are none by the records.
+
+    Raises `DataLoss` for any other stream than theirs.
+    """
     committed = None if proven.result is None else proven.result.stream
     if proven.result is not None and (committed is None) != (proven.commitment is None):
         raise VerificationFailed("there is a workload without results, or there are results without a workload")
@@ -75,7 +78,7 @@ def check_bounds(results: Results, queries: int, proven: ProvenRound) -> str:
 
 
 def read_synopsis(synopsis: bytes | None, proven: ProvenRound) -> NDArray[np.int64] | None:
-    """The universe cells of the released synopsis, int64[records]; None where none is by the records.
+    """Returns the universe cells of the released synopsis, int64[records]; None where none is by the records.
 
     Raises `VerificationFailed` for other bytes than those that are committed to.
     """

@@ -134,7 +134,7 @@ def verify(data: bytes, papers: VerifierInputs, passed: Passed) -> None:
 
 
 def _open(data: bytes, papers: VerifierInputs, passed: Passed) -> _Opened:
-    """Whether the records are the log's, and one round's."""
+    """Returns whether the records are the log's, and one round's."""
     with _numbered(Check.FORMAT, passed) as report:
         bundle = Bundle.from_bytes(data)
         evidence = bundle.evidence

@@ -43,7 +43,7 @@ def epsilon_of(cost: Cost, delta: float, order: float | None) -> float:
 
 
 def limits_of(epsilon: float, delta: float, order: float) -> tuple[float, float]:
-    """The limits that a cap sets at an order: the largest divergence, and half of the cap's delta.
+    """Returns the limits that a cap sets at an order: the largest divergence, and half of the cap's delta.
 
     The divergence is the largest for which either theorem above gives the cap's epsilon at the other half.
     """
@@ -54,7 +54,7 @@ def limits_of(epsilon: float, delta: float, order: float) -> tuple[float, float]
 
 
 def fits(total: Cost, epsilon: float, delta: float, order: float | None) -> bool:
-    """Whether a total, or without an order what one round costs by itself, stays within a cap.
+    """Returns whether a total, or without an order what one round costs by itself, stays within a cap.
 
     At an order both of its limits are held, each for itself, as they were fixed before any round was chosen: half
     of the cap's delta for what is lost in delta, and what the other half converts to the cap's epsilon. One round

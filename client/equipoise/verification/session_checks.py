@@ -55,7 +55,7 @@ def check_session_receipts(
     trusted: Sequence[VerifierKey],
     listed_keys: Sequence[VerifierKey],
 ) -> tuple[SessionReceipts, str]:
-    """The receipts, and what they are, for people. `kept`: the newest envelope that the analyst got itself.
+    """Returns the receipts, and what they are, for people. `kept`: the newest envelope that the analyst got itself.
 
     Raises `VerificationFailed`.
     """
@@ -79,7 +79,7 @@ def check_session_receipts(
 def check_asked(
     bundle: Bundle, receipts: SessionReceipts, proven: ProvenRound, own: Sequence[Statement] | None
 ) -> tuple[AskedInSession | None, str]:
-    """What was asked, None where nothing was; and what it is, for people.
+    """Returns what was asked, None where nothing was; and what it is, for people.
 
     `own`: what the analyst remembers to have asked. Raises `VerificationFailed`, `InvalidArgument` for what cannot
     be compiled, `BudgetExhausted` for more than the share.

@@ -26,7 +26,7 @@ def check_receipt(
     trusted: Sequence[VerifierKey],
     listed_keys: Sequence[VerifierKey],
 ) -> tuple[ReceiptPayload | None, str]:
-    """The receipt of the workload that was in force, None where none was; and what it is, for people.
+    """Returns the receipt of the workload that was in force, None where none was; and what it is, for people.
 
     `kept`: the newest envelope that the analyst got itself. Raises `VerificationFailed`.
     """
@@ -47,7 +47,7 @@ def check_receipt(
 def check_workload(
     bundle: Bundle, receipt: ReceiptPayload | None, proven: ProvenRound, own: Sequence[Statement] | None
 ) -> tuple[CompiledWorkload | None, str]:
-    """The workload of the receipt, None where there is none; and what it is, for people.
+    """Returns the workload of the receipt, None where there is none; and what it is, for people.
 
     `own`: what the analyst remembers to have asked. Raises `VerificationFailed`, `InvalidArgument` for a workload
     that cannot be compiled, `BudgetExhausted` for one beyond the share.

@@ -15,7 +15,7 @@ from equipoise.errors import InvalidArgument
 
 
 def checked_text(value: object, path: str, name: str) -> str:
-    """A string that UTF-8 can hold, and not an empty one."""
+    """Returns a string that UTF-8 can hold, and not an empty one."""
     if not isinstance(value, str) or not value:
         raise InvalidArgument(path + name, "must be a string, and not empty")
     if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
@@ -33,7 +33,7 @@ def checked_texts(values: object, path: str, name: str) -> tuple[str, ...]:
 
 
 def checked_number(value: object, path: str, name: str) -> float:
-    """A number that is none of the NaNs."""
+    """Returns a number that is none of the NaNs."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidArgument(path + name, "is not a number")
     try:

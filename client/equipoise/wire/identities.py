@@ -22,7 +22,7 @@ caller_to_message, caller_from_message = CALLER.write, from_server(CALLER.read)
 
 
 def analyst_to_message(identity: Identity) -> operator_pb2.Analyst:
-    """The message of an analyst who was admitted."""
+    """Returns the message of an analyst who was admitted."""
     until = identity.certified_until
     return operator_pb2.Analyst(
         name=identity.name,
@@ -33,7 +33,7 @@ def analyst_to_message(identity: Identity) -> operator_pb2.Analyst:
 
 @from_server
 def analyst_from_message(message: operator_pb2.Analyst) -> Identity:
-    """An analyst who was admitted. Raises `DataLoss`."""
+    """Returns an analyst who was admitted. Raises `DataLoss`."""
     return Identity(
         name=message.name,
         role=Role.ANALYST,

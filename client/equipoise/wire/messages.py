@@ -30,7 +30,7 @@ class FieldCodec(Protocol):
         """What stands in the message."""
 
     def read(self, sent: Any, field: str, /) -> Any:
-        """The value."""
+        """Returns the value."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Converted:
         return self.to_message(value)
 
     def read(self, sent: Any, _: str) -> Any:
-        """The value."""
+        """Returns the value."""
         return self.from_message(sent)
 
 

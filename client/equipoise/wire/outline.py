@@ -37,7 +37,7 @@ class Outline:
 
 
 def outline(data: bytes, most_statements: int | None) -> Outline:
-    """The outline of a workload's bytes, up to the first unknown field.
+    """Returns the outline of a workload's bytes, up to the first unknown field.
 
     Raises `InvalidArgument` for what is not encoded rightly and for a statement that is too large,
     `BudgetExhausted` for more than `most_statements`.
@@ -77,7 +77,7 @@ def outline(data: bytes, most_statements: int | None) -> Outline:
 
 
 def not_a_workload() -> InvalidArgument:
-    """What is raised for bytes that no parser reads."""
+    """Returns what is raised for bytes that no parser reads."""
     return InvalidArgument("workload", "is not a serialized Workload, or is nested too deeply")
 
 
@@ -97,7 +97,7 @@ def asked_to_bytes(statements: Sequence[bytes], slots: Sequence[int]) -> bytes:
 
 
 def asked_from_bytes(data: bytes, most_statements: int | None = None) -> tuple[tuple[bytes, ...], tuple[int, ...]]:
-    """What `asked_to_bytes` wrote: the statements' exact bytes, and their slots.
+    """Returns what `asked_to_bytes` wrote: the statements' exact bytes, and their slots.
 
     Raises `InvalidArgument` for everything else, `BudgetExhausted` for more than `most_statements`.
     """
@@ -117,7 +117,7 @@ def _ascending(slots: Sequence[int]) -> bool:
 
 
 def _varint(number: int) -> bytes:
-    """A number as `_number` reads it."""
+    """Returns a number as `_number` reads it."""
     groups = bytearray()
     while number > 127:
         groups.append(number & 127 | 128)
@@ -137,7 +137,7 @@ def _numbers(packed: bytes, most: int) -> list[int]:
 
 
 def _number(data: bytes, at: int, longest: int) -> tuple[int, int]:
-    """The number that begins at `at`, seven bits a byte and the lowest first, and where it ends."""
+    """Returns the number that begins at `at`, seven bits a byte and the lowest first, and where it ends."""
     if at < len(data) and data[at] < 128:
         return data[at], at + 1  # as nearly all of them
     number = 0

@@ -43,20 +43,23 @@ class Numbers(Generic[Value, Number]):
             self._values[0] = unsaid
 
     def write(self, value: Value, field: str) -> Number:
-        """The number of a value. Raises `InvalidArgument` naming `field` for a value that has none."""
+        """Returns the number of a value. Raises `InvalidArgument` naming `field` for a value that has none."""
         if value not in self._numbers:
             raise InvalidArgument(field, f"must be {' or '.join(map(str, self._numbers))}")
         return self._numbers[value]
 
     def read(self, number: int, field: str) -> Value:
-        """The value of a number. Raises `InvalidArgument` naming `field` for a number that stands for none."""
+        """Returns the value of a number.
+
+        Raises `InvalidArgument` naming `field` for a number that stands for none.
+        """
         if number not in self._values:
             raise InvalidArgument(field, f"must be {' or '.join(map(str, self._numbers))}, and is number {number}")
         return self._values[number]
 
 
 def time_to_message(time: datetime, field: str = "time") -> Timestamp:
-    """The message of a time, which must carry a time zone, else `InvalidArgument` naming `field`."""
+    """Returns the message of a time, which must carry a time zone, else `InvalidArgument` naming `field`."""
     if time.tzinfo is None:
         raise InvalidArgument(field, "must say its time zone")
     message = Timestamp()
@@ -65,7 +68,7 @@ def time_to_message(time: datetime, field: str = "time") -> Timestamp:
 
 
 def time_from_message(message: Timestamp, field: str = "time") -> datetime:
-    """The time in UTC. Raises `InvalidArgument` naming `field` for what is no time."""
+    """Returns the time in UTC. Raises `InvalidArgument` naming `field` for what is no time."""
     try:
         return message.ToDatetime(tzinfo=UTC)
     except ValueError:

@@ -30,7 +30,7 @@ MAX_STATEMENT_BYTES = 1 << 20  # far beyond any that compiles, but for one that 
 
 
 def statement_to_bytes(statement: Statement) -> bytes:
-    """The bytes of one Statement message, the same for equal statements. Raises `InvalidArgument`."""
+    """Returns the bytes of one Statement message, the same for equal statements. Raises `InvalidArgument`."""
     message = types_pb2.Statement()
     write_statement(statement, message, "statement")
     return message.SerializeToString(deterministic=True)
@@ -94,7 +94,7 @@ def read_statement(data: bytes, path: str) -> Statement:
 
 
 def _statement_of(message: types_pb2.Statement) -> Statement:
-    """The statement; errors name what is within it, `.predicate.among` for example."""
+    """Returns the statement; errors name what is within it, `.predicate.among` for example."""
     refuse_unknown_fields(message, "")
     match message.WhichOneof("statement"):
         case "predicate":

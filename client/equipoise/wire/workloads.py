@@ -20,7 +20,7 @@ MAX_REMEMBERED = 1 << 16  # statements of one workload that are not read again w
 
 
 def schema_to_message(schema: Schema) -> types_pb2.Schema:
-    """The message of a schema."""
+    """Returns the message of a schema."""
     return types_pb2.Schema(
         attributes=[
             types_pb2.Attribute(
@@ -56,7 +56,7 @@ def schema_from_message(message: types_pb2.Schema) -> Schema:
 
 
 def workload_to_bytes(statements: Sequence[Statement]) -> bytes:
-    """The bytes of a Workload message, the same for equal statements. Raises `InvalidArgument`."""
+    """Returns the bytes of a Workload message, the same for equal statements. Raises `InvalidArgument`."""
     message = types_pb2.Workload(version=VERSION)
     for i, statement in enumerate(statements):
         write_statement(statement, message.statements.add(), f"statements[{i}]")

@@ -46,5 +46,5 @@ _KIND_OF: dict[type[object], StatementKind] = {each: kind for kind in KINDS for 
 
 
 def kind_of(statement: Statement) -> StatementKind | None:
-    """The kind of a statement; None for what is none, which callers without a type checker send."""
+    """Returns the kind of a statement; None for what is none, which callers without a type checker send."""
     return _KIND_OF.get(type(statement))

@@ -47,7 +47,7 @@ class CompiledCappedSum(CompiledStatistic):
         return widest(self.places) / records
 
     def values(self, databases: Databases) -> NDArray[np.int64]:
-        """The mean, rounded down."""
+        """Returns the mean, rounded down."""
         places = self.places[databases.categories(self.axis)]
         return means(exact_sums(databases, databases.counts, places), databases.records.tolist())
 

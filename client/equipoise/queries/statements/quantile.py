@@ -63,11 +63,11 @@ class CompiledQuantile(CompiledStatistic):
     window: Fraction
 
     def averaged(self, records: int) -> int:
-        """How many records of so many are averaged, W."""
+        """Returns how many records of so many are averaged, W."""
         return max(1, math.floor(self.window * records))
 
     def first(self, records: int) -> int:
-        """How many records lie below those that are averaged, a."""
+        """Returns how many records lie below those that are averaged, a."""
         averaged = self.averaged(records)
         return min(max(0, math.floor(self.level * records - Fraction(averaged, 2))), records - averaged)
 
@@ -76,7 +76,7 @@ class CompiledQuantile(CompiledStatistic):
         return widest(self.places) / self.averaged(records)
 
     def values(self, databases: Databases) -> NDArray[np.int64]:
-        """The mean over the window, rounded down."""
+        """Returns the mean over the window, rounded down."""
         sizes, of_size = np.unique(databases.records, return_inverse=True)  # few differ
         averaged = np.array([self.averaged(each) for each in sizes.tolist()], dtype=np.int64)
         first = np.array([self.first(each) for each in sizes.tolist()], dtype=np.int64)
@@ -99,7 +99,7 @@ def _compile(quantile: Quantile, schema: Schema, path: str) -> CompiledQuantile:
 
 
 def _meaning(quantile: Quantile, value: float, schema: Schema) -> str:
-    """The value of the attribute that a place in its range stands for."""
+    """Returns the value of the attribute that a place in its range stands for."""
     edges = schema.attribute(quantile.attribute).edges
     return f"at {edges[0] + value * (edges[-1] - edges[0]):.6g}"
 

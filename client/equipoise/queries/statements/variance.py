@@ -46,7 +46,7 @@ class CompiledVariance(CompiledStatistic):
         return Fraction(records - 1, records**2) * widest(self.places) ** 2
 
     def values(self, databases: Databases) -> NDArray[np.int64]:
-        """The variance, rounded down."""
+        """Returns the variance, rounded down."""
         places = self.places[databases.categories(self.axis)]
         high, low = places >> HALF_BITS, places & (1 << HALF_BITS) - 1
         first, highs, mixed, lows = (
