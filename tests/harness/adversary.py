@@ -12,24 +12,29 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import fftconvolve
 from scipy.special import ndtr
+from scipy.stats import binom
 
 from equipoise.accounting import (
+    RHO_UNIT,
     ApproximateDpEvent,
     Cost,
+    Mixture,
     PrivacyEvent,
     PureDpEvent,
+    ThresholdTests,
     ZcdpEvent,
     charge_at,
     charge_of,
     events_to_json,
 )
 from equipoise.errors import BudgetExhausted
-from equipoise_server.conversion import epsilon_for
+from equipoise_server.conversion import epsilon_for, largest_rho
 from equipoise_server.ledger.accounts import Account, total_with
 from equipoise_server.ledger.caps import Cap, Composition, limits
 from equipoise_server.ledger.charges import Charge
@@ -37,11 +42,17 @@ from equipoise_server.ledger.charges import Charge
 Value = NDArray[np.float64]  # of going on, by the loss so far
 Rule = Callable[[Cost, PrivacyEvent], Cost | None]  # what is committed with one more part; None where it is refused
 STEPS = 12  # of a bisection for what is left
+TESTS = 4  # against a threshold, in one round
+RARE = 1e-12  # what is as improbable as this is taken for certain to tell all, or nothing
+ROOM = Fraction(9999, 10_000)  # of all rho, so that no rounding makes the last round too large
+PURE = (Fraction(0),)
+WITH_DELTA = (Fraction(0), Fraction(1, 4), Fraction(49, 100))
 
 
 def by_ledger(name: str, cap: Cap) -> Rule:
-    """The ledger's own rule, by the functions that a reservation goes through."""
-    empty = Account(name, "t", Composition.SEQUENTIAL, cap, limits(cap), Cost(), Cost())
+    """The ledger's own rule, by the functions of a reservation; without an order the worst round counts."""
+    composition = Composition.PARALLEL if cap.order is None else Composition.SEQUENTIAL
+    empty = Account(name, "t", composition, cap, limits(cap), Cost(), Cost())
 
     def add(total: Cost, part: PrivacyEvent) -> Cost | None:
         charge = Charge(name, charge_of([part]), events_to_json("test", [part]))
@@ -74,6 +85,20 @@ def with_limits(cap: Cap, limit: Cost, rho_by_itself: bool = False) -> Rule:
         return added if added.divergence <= limit.divergence and added.delta <= limit.delta else None
 
     return add
+
+
+def all_rho(cap: Cap) -> Fraction:
+    """As much zCDP as fits, as the cap counts."""
+    if cap.order is None:
+        return ROOM * Fraction(largest_rho(cap.epsilon, cap.delta), RHO_UNIT)
+    return ROOM * Fraction(limits(cap).divergence, RHO_UNIT) / Fraction(cap.order)
+
+
+def growing(cap: Cap, rounds: int, power: int) -> list[PrivacyEvent]:
+    """Gaussian rounds that use up all zCDP: after `i` of them `(i / rounds)^power` of it is spent."""
+    most = all_rho(cap)
+    spent = [most * Fraction(number, rounds) ** power for number in range(rounds + 1)]
+    return [ZcdpEvent("answers", after - before) for before, after in pairwise(spent)]
 
 
 @dataclass
@@ -123,12 +148,53 @@ class Losses:
         """All is told with probability `delta`, otherwise randomised response."""
         return delta + (1 - delta) * self.response(value, epsilon)
 
+    def mixture(self, value: Value, part: Mixture) -> Value:
+        """How many trials differ is told, and a Gaussian answer that is as large: within what is proven of it."""
+        numbers = np.arange(part.trials + 1)
+        chances = binom.pmf(numbers, part.trials, float(part.probability))
+        told = np.zeros_like(value)
+        for number, chance in zip(numbers.tolist(), chances.tolist(), strict=True):
+            if chance < RARE:
+                told += chance * (1.0 if self.upwards else 0.0)
+            else:
+                rho = number * number * float(part.rho_of_one)
+                told += chance * (self.gaussian(value, rho) if rho else value)
+        return np.clip(told, 0, 1)
+
+    def threshold_tests(self, value: Value, part: ThresholdTests) -> Value:
+        """Some tests, each of which tells as much as its epsilon allows, for or against; the best way to go on."""
+        epsilon, rho = float(part.test_epsilon), float(part.answer_rho)
+        often = 1 / (1 + math.exp(-epsilon))
+        left = [value] * (part.positives + 1)
+        for _ in range(TESTS):
+            for positives in range(part.positives, 0, -1):
+                answered = self.gaussian(left[positives - 1], rho) if rho else left[positives - 1]
+                negative = left[positives]
+                best = negative
+                for chance, loss in ((often, epsilon), (1 - often, -epsilon)):
+                    tested = chance * self._moved(answered, loss) + (1 - chance) * self._moved(negative, -loss)
+                    best = np.maximum(best, tested)
+                left[positives] = best
+        return left[-1]
+
     def after(self, value: Value, part: PrivacyEvent) -> Value:
         """Any of these, by what it is charged as."""
-        if isinstance(part, ZcdpEvent):
-            return self.gaussian(value, float(part.rho))
-        assert isinstance(part, ApproximateDpEvent)
-        return self.pair(value, float(part.epsilon), float(part.delta))
+        match part:
+            case ZcdpEvent():
+                for _ in range(part.times):
+                    value = self.gaussian(value, float(part.rho))
+            case PureDpEvent():
+                for _ in range(part.times):
+                    value = self.response(value, float(part.epsilon))
+            case Mixture():
+                value = self.mixture(value, part)
+            case ThresholdTests():
+                value = self.threshold_tests(value, part)
+            case ApproximateDpEvent():
+                value = self.pair(value, float(part.epsilon), float(part.delta))
+            case _:
+                raise ValueError(f"nothing is known that costs as much as {part.event}")
+        return value
 
     def _moved(self, value: Value, loss: float) -> Value:
         places = np.arange(value.size) + (math.ceil if self.upwards else math.floor)(loss / self.step)
@@ -156,17 +222,19 @@ def all_that_is_left(add: Rule, total: Cost, cap: Cap, delta: Fraction) -> Appro
     return ApproximateDpEvent("rest", low, delta)
 
 
-def last_rounds(add: Rule, total: Cost, cap: Cap, on: Losses) -> Value:
-    """The best last round that spends all that is left: pure, or with some of delta, or with most of it."""
+def last_rounds(add: Rule, total: Cost, cap: Cap, on: Losses, shares: Sequence[Fraction] = WITH_DELTA) -> Value:
+    """The best last round that spends all that is left, with one of these shares of delta."""
     value = on.stop()
-    for share in (Fraction(0), Fraction(1, 4), Fraction(49, 100)):
+    for share in shares:
         rest = all_that_is_left(add, total, cap, share * Fraction(cap.delta))
         if rest is not None:
             value = np.maximum(value, on.after(on.stop(), rest))
     return value
 
 
-def after_growing_rounds(add: Rule, cap: Cap, rounds: Sequence[PrivacyEvent], on: Losses) -> float:
+def after_growing_rounds(
+    add: Rule, cap: Cap, rounds: Sequence[PrivacyEvent], on: Losses, shares: Sequence[Fraction] = WITH_DELTA
+) -> float:
     """Delta of these rounds in order, as far as they fit, the operator stopping with a last one when it likes."""
     totals, total = [], Cost()
     for part in rounds:
@@ -175,9 +243,9 @@ def after_growing_rounds(add: Rule, cap: Cap, rounds: Sequence[PrivacyEvent], on
             break
         total = grown
         totals.append(total)
-    value = last_rounds(add, totals[-1], cap, on)
+    value = last_rounds(add, totals[-1], cap, on, shares)
     for before, part in zip(reversed(totals[:-1]), reversed(rounds[1 : len(totals)]), strict=True):
-        value = np.maximum(last_rounds(add, before, cap, on), on.after(value, part))
+        value = np.maximum(last_rounds(add, before, cap, on, shares), on.after(value, part))
     return on.at_none(on.after(value, rounds[0]))
 
 

@@ -102,7 +102,8 @@ def test_where_rounds_do_not_add_there_is_no_order(tmp_path: Path, store_url: st
 
 def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path, store_url: str) -> None:
     bench = Bench(tmp_path, store_url)
-    lost = Snapshot(99, b"\1" * 32, {"data/gone": Cost(divergence=5)}, {"data/gone": 6.0})
+    known = {"data/gone": Cost(divergence=5), "data/away": Cost(divergence=7)}
+    lost = Snapshot(99, b"\1" * 32, known, dict.fromkeys(known, 6.0))
     with bench.store.write() as connection:
         write_off(connection, lost, Finding.BEHIND, datetime(2024, 1, 1, tzinfo=UTC))
 
@@ -111,17 +112,24 @@ def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path,
         ask = bench.rounds.datasets.register
         ask("gone", "shop.csv", SCHEMA, CAP, CAP, f"gone {order}", counting=counting, new_budgets=True)
 
-    # Any other table may be the lost one, until that is registered again.
+    # Any other table may be a lost one, until that is registered again.
     table = bench.directory / "data" / "shop.csv"
     row = table.read_text().splitlines()[1] + "\n"
     (table.parent / "other.csv").write_text(table.read_text() + row)
     (table.parent / "new.csv").write_text(table.read_text() + 2 * row)
     other = ("other", "other.csv", SCHEMA, CAP, CAP)
-    with pytest.raises(InvalidArgument, match="as this may be the table of the dataset 'gone'"):
+    with pytest.raises(InvalidArgument, match="as this may be the table of the dataset 'away'"):
         bench.rounds.datasets.register(*other, "1")
     bench.rounds.datasets.register("beside", *other[1:], "2", new_budgets=True)
     opened = bench.rounds.budgets.journal()[0][-1]
-    assert (opened.account, json.loads(opened.events)["beside"]) == ("data/beside", ["data/gone"])
+    assert (opened.account, json.loads(opened.events)["beside"]) == ("data/beside", ["data/away", "data/gone"])
+    # Under its own old name each of the lost ones is taken for what it says.
+    (table.parent / "away.csv").write_text(table.read_text() + 3 * row)
+    away = bench.rounds.datasets.register(
+        "away", "away.csv", SCHEMA, CAP, CAP, "4", counting=Counting(data_order=6.0)
+    )
+    opened = bench.rounds.budgets.journal()[0][-1]
+    assert (opened.account, "beside" in json.loads(opened.events)) == (f"data/{away.name}", False)
     for order in (0.0, 2.5):
         with pytest.raises(InvalidArgument, match=r"data_order: must be 6\.0, at which what was written off"):
             register(order)

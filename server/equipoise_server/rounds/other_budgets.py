@@ -60,8 +60,9 @@ def other_data_accounts(connection: Connection, name: str, table: NewTable, *, n
     `new_budgets`: whether the operator knows of them. Raises `InvalidArgument` where that is wrong, `Unavailable`.
     """
     known = table.datasets(connection)
-    # Under its old name a dataset that was lost begins with what was written off.
-    lost = sorted(lost_data_accounts(connection) - {data_account(name)})
+    lost = sorted(lost_data_accounts(connection))
+    if data_account(name) in lost:
+        lost = []  # under its old name a dataset that was lost begins with what was written off
     if known and not new_budgets:
         problem = f"must be set, as this is the table of the dataset {known[0]!r} already: {JOURNALED}"
         raise InvalidArgument("new_budgets", problem)
