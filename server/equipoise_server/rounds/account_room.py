@@ -78,9 +78,9 @@ def planned_charges(connection: Connection, terms: Terms, plan: Plan) -> tuple[A
 def round_charges(connection: Connection, terms: Terms, plan: Plan) -> tuple[AccountCharge, ...]:
     """What a round that was opened counts on the data's account and on the first analyst's of its own unit."""
     charges = charges_of(terms, plan)[:2]
-    held = [account(connection, charge.account) for charge in charges]
+    accounts = [account(connection, charge.account) for charge in charges]
     return tuple(
-        Asked(on, charge.counted(on.cap.order), ()).shown() for charge, on in zip(charges, held, strict=True)
+        Asked(on, charge.counted(on.cap.order), ()).shown() for charge, on in zip(charges, accounts, strict=True)
     )
 
 
