@@ -54,7 +54,7 @@ RECORDING: Sequence[tuple[object, str]] = (
     (seed_encryption, "seal_to"),
     (submissions, "workload_commitment"),
     (submissions.Submissions, "_signed"),
-    (transitions, "step_taken"),
+    (transitions, "record_step"),
     (Sequencer, "sequence"),
 )
 

@@ -6,6 +6,6 @@ mkdir -p client/equipoise/v1
 rm -f client/equipoise/v1/*_pb2*.py client/equipoise/v1/*_pb2*.pyi
 python -m grpc_tools.protoc -I protos --python_out=client --mypy_out=quiet:client protos/equipoise/v1/*.proto
 # shellcheck disable=SC2046  # file names in this folder have no spaces
-python -m grpc_tools.protoc -I protos --grpc_python_out=client --mypy_grpc_out=quiet,only_async:client \
+python -m grpc_tools.protoc -I protos --grpc_python_out=client --mypy_grpc_out=quiet:client \
   $(grep -l '^service ' protos/equipoise/v1/*.proto)
 [ -f client/equipoise/v1/__init__.py ] || printf '"""Generated from protos/equipoise/v1 by protos/generate.sh; never edited."""\n' > client/equipoise/v1/__init__.py

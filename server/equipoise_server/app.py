@@ -35,7 +35,7 @@ from equipoise_server.rpc.interceptors.metrics import Metrics
 from equipoise_server.rpc.server import SERVICES, make_server
 from equipoise_server.rpc.threads import SharedThreads, Threads
 from equipoise_server.sessions.service import Sessions
-from equipoise_server.storage.crash_points import Hook, told
+from equipoise_server.storage.crash_points import Hook, install_hook
 from equipoise_server.storage.store import Store
 from equipoise_server.transparency.log import check_log
 from equipoise_server.transparency.seed_encryption import SeedSource, system_seeds
@@ -67,7 +67,7 @@ async def serve(
     log_to_stderr(deployment.config.log_level)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "equipoise"))
     stopping = asyncio.Event()
-    with deployment.held(), _stopped_by_signals(stopping), told(crash_hook):
+    with deployment.hold(), _stopped_by_signals(stopping), install_hook(crash_hook):
         store = await asyncio.to_thread(deployment.open_store)
         try:
             async with (

@@ -38,7 +38,7 @@ def serving(state: Path, settings: Sequence[str], script: str = SCRIPT) -> Itera
         yield server
 
 
-async def opened(operator: operator_pb2_grpc.OperatorServiceStub, request_id: str = "open") -> str:
+async def opened(operator: operator_pb2_grpc.OperatorServiceAsyncStub, request_id: str = "open") -> str:
     """A round with a share for each analyst, answered by plain noise, which takes no time."""
     cap = types_pb2.Budget(epsilon=20.0, delta=1e-3)
     budget = types_pb2.Budget(epsilon=8.0, delta=1e-4)
@@ -65,7 +65,7 @@ async def opened(operator: operator_pb2_grpc.OperatorServiceStub, request_id: st
     return str(response.detail.round.id)
 
 
-async def released(operator: operator_pb2_grpc.OperatorServiceStub, round_id: str) -> None:
+async def released(operator: operator_pb2_grpc.OperatorServiceAsyncStub, round_id: str) -> None:
     """The round, sealed, run and released; returns when its streams are open."""
     await operator.SealRound(operator_pb2.SealRoundRequest(round_id=round_id, request_id="seal"))
     await operator.RunRound(operator_pb2.RunRoundRequest(round_id=round_id, request_id="run"))

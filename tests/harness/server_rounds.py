@@ -62,6 +62,6 @@ async def uploaded(
         yield analyst_pb2.SubmitWorkloadRequest(piece=workload[start : start + 7])
 
 
-async def chunks(stub: analyst_pb2_grpc.AnalystServiceStub, round_id: str, after: int = 0) -> list[bytes]:
+async def chunks(stub: analyst_pb2_grpc.AnalystServiceAsyncStub, round_id: str, after: int = 0) -> list[bytes]:
     request = analyst_pb2.StreamResultsRequest(round_id=round_id, after_sequence=after)
     return [response.chunk async for response in stub.StreamResults(request)]

@@ -19,8 +19,7 @@ from harness.server_rounds import WORKLOADS, registration, terms, uploaded
 from sqlalchemy import select
 
 from equipoise.accounting import RHO_UNIT, Cost, ZcdpEvent, charge_at, events_from_json, events_to_json
-from equipoise.v1 import analyst_pb2_grpc, operator_pb2, types_pb2
-from equipoise.v1.operator_pb2_grpc import OperatorServiceStub
+from equipoise.v1 import analyst_pb2_grpc, operator_pb2, operator_pb2_grpc, types_pb2
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.config_file import load_config
@@ -139,7 +138,7 @@ async def test_clients_racing_at_servers_get_exactly_what_fits(state: Path) -> N
             await stack.enter_async_context(servers[number % len(servers)].channel(credentials))
             for number in range(CLIENTS)
         ]
-        clients = [OperatorServiceStub(channel) for channel in channels]
+        clients = [operator_pb2_grpc.OperatorServiceStub(channel) for channel in channels]
         ann = analyst_pb2_grpc.AnalystServiceStub(
             await stack.enter_async_context(servers[-1].channel(analysts["ann"]))
         )
@@ -157,7 +156,7 @@ async def test_clients_racing_at_servers_get_exactly_what_fits(state: Path) -> N
                     raise
                 return ""
 
-        async def seals(client: OperatorServiceStub, round_id: str) -> None:
+        async def seals(client: operator_pb2_grpc.OperatorServiceAsyncStub, round_id: str) -> None:
             request = operator_pb2.SealRoundRequest(round_id=round_id, request_id=f"seal {round_id}")
             sealed = (await client.SealRound(request)).detail.round
             assert sealed.state == types_pb2.ROUND_STATE_SEALED

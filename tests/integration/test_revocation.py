@@ -23,9 +23,7 @@ from harness.server_process import (
 )
 from harness.server_rounds import registration, terms
 
-from equipoise.v1 import analyst_pb2, operator_pb2, types_pb2
-from equipoise.v1.analyst_pb2_grpc import AnalystServiceStub
-from equipoise.v1.operator_pb2_grpc import OperatorServiceStub
+from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, operator_pb2_grpc, types_pb2
 
 PROMISED_SECONDS = 60
 REFUSED = Refusal("UNAUTHENTICATED", "IDENTITY", "the certificate is not, or no longer, in force")
@@ -44,7 +42,7 @@ def servers(tmp_path: Path, store_url: str) -> Iterator[list[ServerProcess]]:
                 yield [one, two]
 
 
-async def renewed(operator: OperatorServiceStub, name: str, request_id: str) -> Credentials:
+async def renewed(operator: operator_pb2_grpc.OperatorServiceAsyncStub, name: str, request_id: str) -> Credentials:
     key = ec.generate_private_key(ec.SECP256R1())
     request = operator_pb2.RenewAnalystRequest(
         name=name, signing_request=signing_request(key), request_id=request_id
@@ -58,11 +56,11 @@ async def test_whoever_is_revoked_is_out_within_a_minute_and_nobody_else_is(serv
     anns, bobs = await servers[0].admit("ann"), await servers[0].admit("bob")
     async with AsyncExitStack() as stack:
 
-        async def stub(server: ServerProcess, credentials: Credentials) -> AnalystServiceStub:
-            return AnalystServiceStub(await stack.enter_async_context(server.channel(credentials)))
+        async def stub(server: ServerProcess, credentials: Credentials) -> analyst_pb2_grpc.AnalystServiceAsyncStub:
+            return analyst_pb2_grpc.AnalystServiceStub(await stack.enter_async_context(server.channel(credentials)))
 
         channel = await stack.enter_async_context(servers[0].channel(servers[0].operator()))
-        operator: Any = OperatorServiceStub(channel)
+        operator: Any = operator_pb2_grpc.OperatorServiceStub(channel)
         await operator.RegisterDataset(registration())
         opened = await operator.OpenRound(operator_pb2.OpenRoundRequest(terms=terms(), request_id="open"))
         round_id = opened.detail.round.id

@@ -40,9 +40,9 @@ from equipoise.v1 import (
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import system_clock
 from equipoise_server.identity.authority import Authority, certificate_to_pem
+from equipoise_server.identity.credential import serial_of
 from equipoise_server.identity.names import identity_uri
 from equipoise_server.identity.policy import POLICY
-from equipoise_server.identity.registry import serial_of
 from equipoise_server.memory import HEAPS
 from equipoise_server.storage.tables import certificates
 

@@ -132,7 +132,7 @@ def _malformed(server: ServerProcess, profile: Path, round_id: str) -> None:
         yield analyst_pb2.SubmitWorkloadRequest(piece=asked)
 
     with server.blocking_channel(Credentials.of_profile(profile)) as channel:
-        stub = analyst_pb2_grpc.AnalystServiceStub(channel)  # type: ignore[arg-type]  # not asyncio's
+        stub = analyst_pb2_grpc.AnalystServiceStub(channel)
         with pytest.raises(Exception, match="INVALID_ARGUMENT"):
             stub.SubmitWorkload(pieces())
 

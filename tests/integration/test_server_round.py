@@ -53,10 +53,10 @@ async def dry_run(round_id: str, workload: bytes) -> AsyncIterator[analyst_pb2.D
 class People:
     """Everyone who talks to the server; eve has no share in the round."""
 
-    operator: operator_pb2_grpc.OperatorServiceStub
-    auditor: auditor_pb2_grpc.AuditorServiceStub
-    analysts: dict[str, analyst_pb2_grpc.AnalystServiceStub]
-    eve: analyst_pb2_grpc.AnalystServiceStub
+    operator: operator_pb2_grpc.OperatorServiceAsyncStub
+    auditor: auditor_pb2_grpc.AuditorServiceAsyncStub
+    analysts: dict[str, analyst_pb2_grpc.AnalystServiceAsyncStub]
+    eve: analyst_pb2_grpc.AnalystServiceAsyncStub
 
 
 @pytest.mark.both_stores
@@ -147,7 +147,7 @@ async def submitted(people: People, round_id: str) -> None:
     assert (await refusal_of(synopsis)).reason == "STATE"
 
 
-async def states_seen(stub: analyst_pb2_grpc.AnalystServiceStub, round_id: str) -> list[int]:
+async def states_seen(stub: analyst_pb2_grpc.AnalystServiceAsyncStub, round_id: str) -> list[int]:
     call = stub.WatchAnalystRound(analyst_pb2.WatchAnalystRoundRequest(round_id=round_id))
     return [response.round.state async for response in call]
 

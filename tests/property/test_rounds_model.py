@@ -42,7 +42,7 @@ from equipoise_server.ledger.caps import Cap, at_order
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.datasets import Counting
 from equipoise_server.rounds.store.results import Runs
-from equipoise_server.storage.crash_points import CrashPoint, told
+from equipoise_server.storage.crash_points import CrashPoint, install_hook
 
 DATA = "data/shop"
 CHUNKS = [b"first", b"second"]
@@ -142,7 +142,7 @@ class Life(RuleBasedStateMachine):
                 raise Killed
 
         try:
-            with told(kill):
+            with install_hook(kill):
                 return act(request_id)
         except Killed:
             self.restart()

@@ -109,6 +109,6 @@ def analyst_epsilon(parameters: EpochParameters, asked: int, delta: float) -> fl
     return epsilon_for(charge_of(analyst_parts(*session_of(asked), parameters)), delta)
 
 
-def told_apart(law: Law, other: Law, epsilon: float) -> float:
+def largest_delta(law: Law, other: Law, epsilon: float) -> float:
     """The delta that both ways need at this epsilon."""
     return max(hockey_stick(law, other, epsilon), hockey_stick(other, law, epsilon))

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import grpc
 import numpy as np
@@ -45,7 +44,7 @@ def served(place: Path, lived: Sequence[tuple[JointRound, int]]) -> list[Served]
         (state / "data" / f"{number}.csv").write_text(case.table)
     with running(state, (0).to_bytes(32, "big"), SCRIPT.format(fault="pass")) as server, ExitStack() as stack:
         channel = stack.enter_context(server.blocking_channel(server.operator()))
-        operator: Any = operator_pb2_grpc.OperatorServiceStub(channel)  # type: ignore[arg-type]
+        operator = operator_pb2_grpc.OperatorServiceStub(channel)
         analysts: dict[str, grpc.Channel] = {
             name: stack.enter_context(server.blocking_channel(admitted(operator, name)))
             for name in sorted({name for case, _ in lived for name in case.analysts})
@@ -75,7 +74,13 @@ def served(place: Path, lived: Sequence[tuple[JointRound, int]]) -> list[Served]
 
 
 def begun(
-    operator: Any, analysts: dict[str, grpc.Channel], number: int, case: JointRound, side: int, *, again: bool
+    operator: operator_pb2_grpc.OperatorServiceStub,
+    analysts: dict[str, grpc.Channel],
+    number: int,
+    case: JointRound,
+    side: int,
+    *,
+    again: bool,
 ) -> str:
     """The id of a new round that is sealed, on a new dataset; `again` where its table is another's already."""
     dataset, cap, terms = f"joint-{number}", budget(CAP), case.terms

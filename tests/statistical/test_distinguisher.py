@@ -12,7 +12,7 @@ from harness.exact_game import masks_workload
 from statistical.exact_sparse_vector import first_positive_law
 
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.online.distinguisher import distinguish, told_apart
+from equipoise_server.mechanisms.online.distinguisher import detectable_difference, distinguish
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
 
@@ -55,7 +55,7 @@ def test_what_it_names_hides_a_record_and_the_charge_is_not_idle() -> None:
 
 def test_it_finds_what_differs_and_nothing_else() -> None:
     """But for a probability of 10^-6 in each of 60 runs."""
-    far = told_apart(EPSILON, len(STATEMENTS), FAILURE) >> SCORE_BITS
+    far = detectable_difference(EPSILON, len(STATEMENTS), FAILURE) >> SCORE_BITS
     for run in range(20):
         seed = run.to_bytes(32)
         # The tables are alike; or differ by a little less than F; or by a little more than 3 F on the last.

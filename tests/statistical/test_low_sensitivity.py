@@ -27,10 +27,10 @@ from statistical.exact_statistics import (
     TABLES,
     analyst_epsilon,
     data_epsilon,
+    largest_delta,
     law_on,
     listed,
     parameters_of,
-    told_apart,
 )
 
 from equipoise.accounting import Cost
@@ -78,7 +78,7 @@ def uncovered(declared: Fraction) -> float:
     for statement in taken(declared):
         laws = [law_on(table, [statement], parameters, candidates) for table in TABLES]
         for law, near in itertools.pairwise(laws):
-            apart = [told_apart(law, near, data_epsilon(parameters, 1, delta)) - delta for delta in DELTAS]
+            apart = [largest_delta(law, near, data_epsilon(parameters, 1, delta)) - delta for delta in DELTAS]
             worst = max(worst, *apart)
     return worst
 
@@ -90,14 +90,14 @@ def test_a_replaced_record_shows_no_more_than_is_charged(asked: tuple[CompiledSt
     laws = [law_on(table, asked, parameters, listed(CANDIDATES)) for table in TABLES]
     for law, near in itertools.pairwise(laws):
         for delta in DELTAS:
-            assert told_apart(law, near, data_epsilon(parameters, 2, delta)) <= delta + ROUNDING
+            assert largest_delta(law, near, data_epsilon(parameters, 2, delta)) <= delta + ROUNDING
 
 
 @pytest.mark.usefixtures("coarse")
 def test_the_charge_is_less_than_twice_what_shows() -> None:
     parameters = parameters_of(MIDDLE.sensitivity(RECORDS))
     laws = [law_on(each, [MIDDLE, MIDDLE], parameters, listed(CANDIDATES)) for each in TABLES[1:3]]
-    assert told_apart(laws[0], laws[1], 0.55 * data_epsilon(parameters, 2, 1e-3)) > 1e-3
+    assert largest_delta(laws[0], laws[1], 0.55 * data_epsilon(parameters, 2, 1e-3)) > 1e-3
 
 
 @pytest.mark.usefixtures("coarse")
@@ -113,8 +113,8 @@ def test_a_replaced_statement_shows_no_more_than_is_charged_and_shows() -> None:
         law_on(TABLES[0], [hidden, SPREAD], parameters, listed(CANDIDATES), hidden=0) for hidden in (SPREAD, MIDDLE)
     ]
     for delta in DELTAS:
-        assert told_apart(laws[0], laws[1], analyst_epsilon(parameters, 2, delta)) <= delta + ROUNDING
-    assert told_apart(laws[0], laws[1], 0.45 * analyst_epsilon(parameters, 2, 1e-3)) > 1e-3
+        assert largest_delta(laws[0], laws[1], analyst_epsilon(parameters, 2, delta)) <= delta + ROUNDING
+    assert largest_delta(laws[0], laws[1], 0.45 * analyst_epsilon(parameters, 2, 1e-3)) > 1e-3
 
 
 @pytest.mark.usefixtures("coarse")
@@ -146,7 +146,7 @@ def test_candidates_that_come_from_the_data_tell_them() -> None:
     laws = [
         law_on(table, [MIDDLE], parameters, candidates) for table, candidates in zip(TABLES[1:3], own, strict=True)
     ]
-    assert told_apart(laws[0], laws[1], data_epsilon(parameters, 1, 1e-3)) > 0.5
+    assert largest_delta(laws[0], laws[1], data_epsilon(parameters, 1, 1e-3)) > 0.5
 
 
 # A shipped session whose single record moves from one end to the other.

@@ -1,41 +1,26 @@
-"""A8 to A11: rounds went their way, within their budgets, with seeds and receipts on record."""
+"""A8: rounds went their way, and the budget journal with them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from equipoise.accounting import Cost
-from equipoise.auditing.accounts import Accounts, comes_to
-from equipoise.auditing.archive import Archive, AuditorLog, ListedRound
-from equipoise.auditing.rounds import Recorded, RecordedRound
-from equipoise.auditing.session_checks import check_session_receipts, check_session_terms, check_started
+from equipoise.auditing.archive import Archive, ListedRound
+from equipoise.auditing.rounds import Charges, Recorded, RecordedRound, recorded_charges
+from equipoise.auditing.session_checks import check_started
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
-from equipoise.model.accounts import COUNTED_FOR, Budget, JournalEntry
+from equipoise.model.accounts import JournalEntry
 from equipoise.model.times import to_microseconds
-from equipoise.records.envelopes import claimed_type, open_envelope
-from equipoise.records.evidence import log_origin
 from equipoise.records.items import (
     NOTHING_CHARGED,
-    AccountCharge,
-    ChargeItem,
     DataItem,
     ReleaseItem,
     ReservationItem,
-    ResultItem,
-    SealItem,
-    SettledCharge,
     SettlementItem,
     SpendingItem,
-    WorkloadItem,
 )
-from equipoise.records.receipts import RECEIPT_TYPE, SESSION_RECEIPT_TYPE, ReceiptPayload
-from equipoise.records.signed_notes import VerifierKey
-from equipoise.verification.conversion import TOLERANCE, epsilon_of
 
-Charges = dict[str, Cost]
 ACTIONS = ("reserve", "run", "spend", "release")
 # States of the log that are further than what was listed before it was read.
 _FURTHER = {
@@ -133,7 +118,7 @@ def _check_entries(history: RecordedRound, entries: Sequence[JournalEntry]) -> N
             _require_until(history.ended, by_action["spend"])
         return
     sealing = history.sealed.one(ReservationItem)
-    if _recorded_charges(sealing.charges) != reserved:
+    if recorded_charges(sealing.charges) != reserved:
         raise VerificationFailed(f"{history.sealed}: reserves something else than the budget journal")
     at_seal = sealing.journal.sequence
     if any(each.sequence > at_seal for each in by_action["reserve"]):
@@ -156,7 +141,7 @@ def _check_entries(history: RecordedRound, entries: Sequence[JournalEntry]) -> N
 
 def _check_release(history: RecordedRound, ended: Step, spent: Sequence[JournalEntry], settled: Charges) -> None:
     spending, release = ended.one(SpendingItem), ended.one(ReleaseItem)
-    if not spent or _charges(spent) != settled or _recorded_charges(spending.charges) != settled:
+    if not spent or _charges(spent) != settled or recorded_charges(spending.charges) != settled:
         raise VerificationFailed(f"{ended}: spends something else than the budget journal")
     _require_until(ended, spent)
     grid = history.terms.release_grid_seconds * 1_000_000
@@ -166,7 +151,7 @@ def _check_release(history: RecordedRound, ended: Step, spent: Sequence[JournalE
 
 def _check_abort(ended: Step, settled: Charges, state: str) -> None:
     charges = ended.one(SettlementItem).charges
-    if any(each.state != state for each in charges) or _recorded_charges(charges) != settled:
+    if any(each.state != state for each in charges) or recorded_charges(charges) != settled:
         raise VerificationFailed(f"{ended}: settles something else than the budget journal")
 
 
@@ -175,169 +160,5 @@ def _require_until(step: Step, entries: Iterable[JournalEntry]) -> None:
         raise VerificationFailed(f"{step}: comes before its charges are settled in the budget journal")
 
 
-def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
-    """A9: what a plan costs is within its round's budgets, and each share was charged just that, all alike."""
-    for history in recorded.rounds.values():
-        terms, plan = history.terms, history.plan.plan
-        parameters = history.plan.terms
-        planned = (parameters.unit, parameters.data_budget, parameters.analyst_budget, parameters.beta)
-        if planned != (terms.unit, terms.data_budget, terms.analyst_budget, terms.beta):
-            raise VerificationFailed(f"{history.opened}: the terms differ from the public parameters")
-        same = (plan.mechanism, plan.error_bound, plan.max_uncertified, plan.analyst_cost)
-        public = (terms.mechanism, terms.error_bound, terms.max_uncertified, terms.analyst_cost)
-        if same != public or json.loads(plan.analyst_events) != terms.analyst_events:
-            raise VerificationFailed(f"{history.opened}: the plan differs from the public parameters")
-        missing = terms.analyst_budget is None
-        if missing != (terms.analyst_cost is None) or (missing and history.session is None):
-            raise VerificationFailed(
-                f"{history.opened}: analysts have a cost without a budget, or a budget without a cost"
-            )
-        if history.session is not None:
-            check_session_terms(history)
-        _check_cost(history, "data", terms.data_budget, plan.data_cost, plan.data_events)
-        if plan.analyst_cost is not None:
-            _check_cost(history, "analyst", terms.analyst_budget, plan.analyst_cost, plan.analyst_events)
-        _check_charged(history, accounts)
-        dataset = recorded.datasets[terms.dataset]
-        used = (
-            None
-            if history.ended is None or history.release is None
-            else history.ended.one(SpendingItem).data_digest
-        )
-        if used not in (None, dataset.one(DataItem).digest):
-            raise VerificationFailed(f"{history.ended}: was computed on other data than {dataset}")
-
-
-def _check_cost(history: RecordedRound, side: str, budget: Budget | None, cost: Cost, events: str) -> None:
-    if not comes_to(events, cost, None):
-        raise VerificationFailed(f"{history.opened}: the {side} cost is not what its parts come to")
-    if budget is None:
-        raise VerificationFailed(f"{history.opened}: the plan has a cost of {side}s, for whom there is no budget")
-    epsilon = epsilon_of(cost, budget.delta, None)
-    if epsilon > budget.epsilon * (1 + TOLERANCE):
-        raise VerificationFailed(
-            f"{history.opened}: the plan costs epsilon {epsilon:.6g} at delta {budget.delta:g}, beyond the round's "
-            f"{side} budget of {budget.epsilon:g}"
-        )
-
-
-def _check_charged(history: RecordedRound, accounts: Accounts) -> None:
-    """The data account and those of each share, by what the plan costs as each account counts.
-
-    A round that protects all that an analyst asks protects each statement, and is counted for both. Where a session
-    does not protect its analysts, the data account alone is charged.
-    """
-    charging = history.sealed if history.session is None else history.opened
-    if charging is None:
-        return
-    terms, plan = history.terms, history.plan.plan
-    charged_analysts = history.analysts if terms.analyst_budget is not None else []
-    wanted = {f"data/{terms.dataset}": plan.data_events}
-    prefix = f"analyst/{terms.dataset}/{terms.unit}/"
-    wanted |= {
-        f"analyst/{terms.dataset}/{unit}/{analyst}": plan.analyst_events
-        for analyst in charged_analysts
-        for unit in COUNTED_FOR.get(terms.unit, ())
-    }
-    charged = _charged_until_sealed(history, accounts)
-    if charged.keys() != wanted.keys():
-        raise VerificationFailed(f"{charging}: charges not just the data's account and those of each share")
-    for name, events in wanted.items():
-        account = accounts.by_name.get(name)
-        if account is None or not comes_to(events, charged[name], account.order):
-            raise VerificationFailed(f"{charging}: charges {name} something else than what the plan costs")
-        if name.startswith(prefix) and account.order != terms.analyst_order:
-            raise VerificationFailed(f"{history.opened}: {name} counts at another order than the record says")
-    if len({charged[prefix + analyst] for analyst in charged_analysts}) > 1:
-        raise VerificationFailed(f"{charging}: does not charge all analysts alike")
-    _check_announced_charges(history, {analyst: charged[prefix + analyst] for analyst in charged_analysts})
-
-
-def _charged_until_sealed(history: RecordedRound, accounts: Accounts) -> Charges:
-    """By the record of the seal, which is the journal's (A8); of a session that is not sealed, by the journal."""
-    if history.sealed is not None:
-        return _recorded_charges(history.sealed.one(ReservationItem).charges)
-    round_id = history.terms.round_id
-    return {
-        account.name: account.charges[round_id].cost
-        for account in accounts.by_name.values()
-        if round_id in account.charges
-    }
-
-
-def _check_announced_charges(history: RecordedRound, charged: Mapping[str, Cost]) -> None:
-    """What each analyst is told that it was charged, is what its account was charged: nothing where it was not."""
-    if history.ended is None:
-        return
-    for item in history.ended.of_analysts:
-        if not isinstance(item, ResultItem | ChargeItem):
-            continue
-        cost = charged.get(item.analyst)
-        uncharged = isinstance(item, ChargeItem) and item.state == NOTHING_CHARGED
-        if item.charge != (cost or Cost()) or (cost is not None and uncharged):
-            raise VerificationFailed(f"{history.ended}: {item.analyst!a} is shown another charge than was made")
-
-
-def check_seeds(recorded: Recorded, own: AuditorLog) -> None:
-    """A10: what the auditor itself did for a round's randomness is on record: its nonces, and what it read."""
-    for round_id, nonce in own.nonces.items():
-        history = recorded.rounds.get(round_id)
-        if history is None:
-            raise VerificationFailed(f"the round {round_id} got a nonce of the auditor's, but is not recorded")
-        # A session takes none: the server refused it, and the auditor's own copy means nothing.
-        taken = history.sealed is not None and history.session is None
-        if taken and history.sealed is not None and history.sealed.one(SealItem).nonce != bytes.fromhex(nonce):
-            raise VerificationFailed(f"{history.sealed}: does not name the nonce that the auditor gave")
-    for round_id, times in own.reads.items():
-        history = recorded.rounds.get(round_id)
-        recorded_reads = 0 if history is None else sum(read.auditor == own.name for read in history.reads)
-        if recorded_reads < times:
-            raise VerificationFailed(
-                f"the seed of the round {round_id} was read {times} times, of which {recorded_reads} are recorded"
-            )
-    commitments = [history.terms.seed_commitment for history in recorded.rounds.values()]
-    if len(set(commitments)) != len(commitments):
-        raise VerificationFailed("two rounds have the same seed commitment")
-
-
-def check_receipts(
-    recorded: Recorded, receipts: Sequence[bytes], trusted: Sequence[VerifierKey], known: Sequence[VerifierKey]
-) -> list[str]:
-    """A11: of each analyst's newest receipt, the workload that was used is the one the custodian took.
-
-    Gives what could not be compared, as the analyst was deleted.
-    """
-    of_sessions = [each for each in receipts if claimed_type(each) == SESSION_RECEIPT_TYPE]
-    removed = check_session_receipts(recorded, of_sessions, trusted, known)
-    newest: dict[tuple[str, str], ReceiptPayload] = {}
-    for envelope in (each for each in receipts if each not in of_sessions):
-        receipt = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted, known))
-        if trusted[0].name != log_origin(receipt.deployment):
-            raise VerificationFailed(f"a receipt is of another deployment: {receipt.deployment!a}")
-        key = receipt.round_id, receipt.analyst
-        before = newest.setdefault(key, receipt)
-        if before.accept_time == receipt.accept_time and before != receipt:
-            raise VerificationFailed(f"two receipts of {receipt.analyst!a} have the same time; neither is newer")
-        newest[key] = max(before, receipt, key=lambda each: each.accept_time)
-    for (round_id, analyst), receipt in newest.items():
-        history = recorded.rounds.get(round_id)
-        if history is None or analyst not in history.analysts:
-            raise VerificationFailed(f"a receipt of {analyst!a} is of the round {round_id}, which is not recorded")
-        if history.sealed is None:
-            continue
-        item = history.sealed.record.each(WorkloadItem)[history.analysts.index(analyst)]
-        if item is None:
-            removed.append(f"{analyst!a} in the round {round_id}")
-        elif item.commitment != receipt.commitment:
-            raise VerificationFailed(
-                f"{history.sealed}: another workload of {analyst!a} was used than the newest receipt says"
-            )
-    return removed
-
-
 def _charges(entries: Iterable[JournalEntry]) -> Charges:
     return {entry.account: entry.cost for entry in entries}
-
-
-def _recorded_charges(charges: Iterable[AccountCharge | SettledCharge]) -> Charges:
-    return {charge.account: charge.cost for charge in charges}

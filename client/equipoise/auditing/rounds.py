@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from equipoise.accounting import Cost
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
 from equipoise.records.items import (
     AbortItem,
     AccessItem,
+    AccountCharge,
     DataItem,
     DatasetItem,
     DestructionItem,
@@ -19,10 +21,13 @@ from equipoise.records.items import (
     ReservationItem,
     RoundItem,
     SealItem,
+    SettledCharge,
     SettlementItem,
     ShareItem,
     SpendingItem,
 )
+
+Charges = dict[str, Cost]  # by account
 
 
 @dataclass
@@ -180,3 +185,8 @@ def _require_analysts(step: Step, round_id: str, analysts: list[str]) -> None:
 def _require_root(step: Step, root: bytes, before: Step | None) -> None:
     if before is None or root != before.root:
         raise VerificationFailed(f"{step}: does not name the root of {before}")
+
+
+def recorded_charges(charges: Iterable[AccountCharge | SettledCharge]) -> Charges:
+    """What each account was charged, as a record says."""
+    return {charge.account: charge.cost for charge in charges}

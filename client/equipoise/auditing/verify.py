@@ -15,8 +15,11 @@ from equipoise.auditing.archive import Archive
 from equipoise.auditing.budget_checks import check_caps, check_charges, check_journal
 from equipoise.auditing.dp_accounting_check import NotInstalled, check_totals
 from equipoise.auditing.log_checks import check_continuation, check_root, check_signatures
-from equipoise.auditing.round_checks import check_budgets, check_receipts, check_rounds, check_seeds
+from equipoise.auditing.plan_checks import check_budgets
+from equipoise.auditing.receipt_checks import check_receipts
+from equipoise.auditing.round_checks import check_rounds
 from equipoise.auditing.rounds import Recorded, read_rounds
+from equipoise.auditing.seed_checks import check_seeds
 from equipoise.auditing.session_checks import unprotected
 from equipoise.auditing.steps import Step, open_steps
 from equipoise.errors import InvalidArgument, VerificationFailed

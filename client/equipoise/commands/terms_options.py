@@ -80,18 +80,8 @@ class RoundOptions:
 
     def terms(self) -> Terms:
         """Make the terms of a round. Raises `InvalidArgument` naming the option."""
-        return Terms(
-            dataset=self.dataset,
-            shares=parse_shares(self.share),
-            data_budget=Budget(self.data_epsilon, self.data_delta),
-            analyst_budget=Budget(self.analyst_epsilon, self.analyst_delta),
-            unit=self.unit,
-            beta=self.beta,
-            mechanism=self.mechanism,
-            options=parse_options(self.options),
-            close_time=self.close,
-            release_grid_seconds=self.release_grid,
-        )
+        analysts = Budget(self.analyst_epsilon, self.analyst_delta)
+        return _terms(self, analysts, parse_options(self.options), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,21 +172,30 @@ class SessionOptions:
         options = parse_options(self.options)
         if self.candidates is not None:
             options |= {"candidates": parse_json(read_text(self.candidates), str(self.candidates))}
-        return Terms(
-            dataset=self.dataset,
-            shares=parse_shares(self.share),
-            data_budget=Budget(self.data_epsilon, self.data_delta),
-            analyst_budget=None
-            if self.analyst_epsilon is None
-            else Budget(self.analyst_epsilon, self.analyst_delta),
-            unit=self.unit,
-            beta=self.beta,
-            mechanism=self.mechanism,
-            options=options,
-            close_time=self.close,
-            release_grid_seconds=self.release_grid,
-            session=SessionTerms(self.length, self.turn_seconds, self.ending),
-        )
+        analysts = None if self.analyst_epsilon is None else Budget(self.analyst_epsilon, self.analyst_delta)
+        return _terms(self, analysts, options, SessionTerms(self.length, self.turn_seconds, self.ending))
+
+
+def _terms(
+    given: RoundOptions | SessionOptions,
+    analyst_budget: Budget | None,
+    options: dict[str, object],
+    session: SessionTerms | None,
+) -> Terms:
+    """Make terms of what both kinds of options say alike, and of the rest."""
+    return Terms(
+        dataset=given.dataset,
+        shares=parse_shares(given.share),
+        data_budget=Budget(given.data_epsilon, given.data_delta),
+        analyst_budget=analyst_budget,
+        unit=given.unit,
+        beta=given.beta,
+        mechanism=given.mechanism,
+        options=options,
+        close_time=given.close,
+        release_grid_seconds=given.release_grid,
+        session=session,
+    )
 
 
 def parse_shares(texts: list[str]) -> tuple[Share, ...]:

@@ -3,7 +3,7 @@
 >>> from equipoise import attribute
 >>> late = attribute("dep_delay") >= 15
 >>> late & attribute("carrier").isin(["AA", "UA"])
-All(conditions=(Interval(attribute='dep_delay', low=15.0, high=inf), Among(attribute='carrier', \
+AllOf(conditions=(Interval(attribute='dep_delay', low=15.0, high=inf), Among(attribute='carrier', \
 categories=('AA', 'UA'))))
 """
 

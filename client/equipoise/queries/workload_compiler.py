@@ -1,5 +1,6 @@
 """Compiles statements to a workload: linear queries over a schema's universe, for both sides of the wire.
 
+>>> import numpy as np
 >>> from equipoise import Attribute, Marginal, Schema, attribute
 >>> schema = Schema((Attribute("sex", ("f", "m")), Attribute("smokes", ("no", "yes"))))
 >>> workload = compile_workload([attribute("sex") == "f", Marginal(("smokes",))], schema)

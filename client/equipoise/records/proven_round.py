@@ -44,9 +44,10 @@ Found = dict[type, Any]  # items by their classes
 
 @dataclass(frozen=True)
 class ProvenRound:
-    """The items, by their names: those that speak to all, `dataset`, `round`, `seal`, `release` or `abort`; the
-    analyst's own, `share`, `workload`, `result` or `charge`. What a round did not come to is None. `place`: which
-    of the shares is the analyst's, in their order, from 0.
+    """The items of a round, by their names.
+
+    `dataset`, `round`, `seal`, `release` or `abort` are for all; `share`, `workload`, `result` or `charge` are the
+    analyst's own. A step that was not reached is None. `place`: the position of the analyst's share, from 0.
     """
 
     dataset: DatasetItem

@@ -7,7 +7,21 @@ from collections import abc as _abc
 from equipoise.v1 import analyst_pb2 as _analyst_pb2
 from grpc import aio as _aio
 import abc as _abc_1
+import grpc as _grpc
+import sys
+import typing as _typing
 
+if sys.version_info >= (3, 11):
+    from typing import Self as _Self
+else:
+    from typing_extensions import Self as _Self
+
+_T = _typing.TypeVar("_T")
+
+class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
+
+class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
+    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -15,32 +29,67 @@ GRPC_VERSION: str
 class AnalystServiceStub:
     """Every method speaks of the caller and of nobody else."""
 
-    def __init__(self, channel: _aio.Channel) -> None: ...
-    GetIdentity: _aio.UnaryUnaryMultiCallable[_analyst_pb2.GetIdentityRequest, _analyst_pb2.GetIdentityResponse]
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> AnalystServiceAsyncStub: ...
+    GetIdentity: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.GetIdentityRequest, _analyst_pb2.GetIdentityResponse]
     """Says who the caller is."""
-    GetDataset: _aio.UnaryUnaryMultiCallable[_analyst_pb2.GetDatasetRequest, _analyst_pb2.GetDatasetResponse]
+    GetDataset: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.GetDatasetRequest, _analyst_pb2.GetDatasetResponse]
     """Shows a dataset of a round the caller has a share in."""
-    ListAnalystRounds: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListAnalystRoundsRequest, _analyst_pb2.ListAnalystRoundsResponse]
+    ListAnalystRounds: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.ListAnalystRoundsRequest, _analyst_pb2.ListAnalystRoundsResponse]
     """Lists the rounds in which the caller has a share, newest first."""
-    GetAnalystRound: _aio.UnaryUnaryMultiCallable[_analyst_pb2.GetAnalystRoundRequest, _analyst_pb2.GetAnalystRoundResponse]
+    GetAnalystRound: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.GetAnalystRoundRequest, _analyst_pb2.GetAnalystRoundResponse]
     """Shows one round."""
-    WatchAnalystRound: _aio.UnaryStreamMultiCallable[_analyst_pb2.WatchAnalystRoundRequest, _analyst_pb2.WatchAnalystRoundResponse]
+    WatchAnalystRound: _grpc.UnaryStreamMultiCallable[_analyst_pb2.WatchAnalystRoundRequest, _analyst_pb2.WatchAnalystRoundResponse]
     """Streams a round whenever its visible state changes, until it has ended and its results can be read."""
-    SubmitWorkload: _aio.StreamUnaryMultiCallable[_analyst_pb2.SubmitWorkloadRequest, _analyst_pb2.SubmitWorkloadResponse]
+    SubmitWorkload: _grpc.StreamUnaryMultiCallable[_analyst_pb2.SubmitWorkloadRequest, _analyst_pb2.SubmitWorkloadResponse]
     """Submits, or until sealing replaces, the caller's workload. A header first, then the bytes of a Workload in pieces."""
-    DryRunWorkload: _aio.StreamUnaryMultiCallable[_analyst_pb2.DryRunWorkloadRequest, _analyst_pb2.DryRunWorkloadResponse]
+    DryRunWorkload: _grpc.StreamUnaryMultiCallable[_analyst_pb2.DryRunWorkloadRequest, _analyst_pb2.DryRunWorkloadResponse]
     """Checks a workload and predicts its error without leaving a trace."""
-    WithdrawWorkload: _aio.UnaryUnaryMultiCallable[_analyst_pb2.WithdrawWorkloadRequest, _analyst_pb2.WithdrawWorkloadResponse]
+    WithdrawWorkload: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.WithdrawWorkloadRequest, _analyst_pb2.WithdrawWorkloadResponse]
     """Withdraws the caller's workload before sealing."""
-    StreamResults: _aio.UnaryStreamMultiCallable[_analyst_pb2.StreamResultsRequest, _analyst_pb2.StreamResultsResponse]
+    StreamResults: _grpc.UnaryStreamMultiCallable[_analyst_pb2.StreamResultsRequest, _analyst_pb2.StreamResultsResponse]
     """Streams the caller's results after a sequence number, byte for byte the same each time."""
-    DownloadSynopsis: _aio.UnaryStreamMultiCallable[_analyst_pb2.DownloadSynopsisRequest, _analyst_pb2.DownloadSynopsisResponse]
+    DownloadSynopsis: _grpc.UnaryStreamMultiCallable[_analyst_pb2.DownloadSynopsisRequest, _analyst_pb2.DownloadSynopsisResponse]
     """Streams the round's synopsis after a number of records, if its mechanism makes one."""
-    DownloadEvidence: _aio.UnaryStreamMultiCallable[_analyst_pb2.DownloadEvidenceRequest, _analyst_pb2.DownloadEvidenceResponse]
+    DownloadEvidence: _grpc.UnaryStreamMultiCallable[_analyst_pb2.DownloadEvidenceRequest, _analyst_pb2.DownloadEvidenceResponse]
     """Streams what the caller needs to verify a round offline: the evidence first, then the workload that was used."""
-    ListSessions: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListSessionsRequest, _analyst_pb2.ListSessionsResponse]
+    ListSessions: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.ListSessionsRequest, _analyst_pb2.ListSessionsResponse]
     """Lists the online sessions in which the caller has a share."""
-    AskQueries: _aio.StreamStreamMultiCallable[_analyst_pb2.AskQueriesRequest, _analyst_pb2.AskQueriesResponse]
+    AskQueries: _grpc.StreamStreamMultiCallable[_analyst_pb2.AskQueriesRequest, _analyst_pb2.AskQueriesResponse]
+    """One statement in, one answer out, in order; each is stored before it is sent, and can be had again."""
+
+@_typing.type_check_only
+class AnalystServiceAsyncStub(AnalystServiceStub):
+    """Every method speaks of the caller and of nobody else."""
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    GetIdentity: _aio.UnaryUnaryMultiCallable[_analyst_pb2.GetIdentityRequest, _analyst_pb2.GetIdentityResponse]  # type: ignore[assignment]
+    """Says who the caller is."""
+    GetDataset: _aio.UnaryUnaryMultiCallable[_analyst_pb2.GetDatasetRequest, _analyst_pb2.GetDatasetResponse]  # type: ignore[assignment]
+    """Shows a dataset of a round the caller has a share in."""
+    ListAnalystRounds: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListAnalystRoundsRequest, _analyst_pb2.ListAnalystRoundsResponse]  # type: ignore[assignment]
+    """Lists the rounds in which the caller has a share, newest first."""
+    GetAnalystRound: _aio.UnaryUnaryMultiCallable[_analyst_pb2.GetAnalystRoundRequest, _analyst_pb2.GetAnalystRoundResponse]  # type: ignore[assignment]
+    """Shows one round."""
+    WatchAnalystRound: _aio.UnaryStreamMultiCallable[_analyst_pb2.WatchAnalystRoundRequest, _analyst_pb2.WatchAnalystRoundResponse]  # type: ignore[assignment]
+    """Streams a round whenever its visible state changes, until it has ended and its results can be read."""
+    SubmitWorkload: _aio.StreamUnaryMultiCallable[_analyst_pb2.SubmitWorkloadRequest, _analyst_pb2.SubmitWorkloadResponse]  # type: ignore[assignment]
+    """Submits, or until sealing replaces, the caller's workload. A header first, then the bytes of a Workload in pieces."""
+    DryRunWorkload: _aio.StreamUnaryMultiCallable[_analyst_pb2.DryRunWorkloadRequest, _analyst_pb2.DryRunWorkloadResponse]  # type: ignore[assignment]
+    """Checks a workload and predicts its error without leaving a trace."""
+    WithdrawWorkload: _aio.UnaryUnaryMultiCallable[_analyst_pb2.WithdrawWorkloadRequest, _analyst_pb2.WithdrawWorkloadResponse]  # type: ignore[assignment]
+    """Withdraws the caller's workload before sealing."""
+    StreamResults: _aio.UnaryStreamMultiCallable[_analyst_pb2.StreamResultsRequest, _analyst_pb2.StreamResultsResponse]  # type: ignore[assignment]
+    """Streams the caller's results after a sequence number, byte for byte the same each time."""
+    DownloadSynopsis: _aio.UnaryStreamMultiCallable[_analyst_pb2.DownloadSynopsisRequest, _analyst_pb2.DownloadSynopsisResponse]  # type: ignore[assignment]
+    """Streams the round's synopsis after a number of records, if its mechanism makes one."""
+    DownloadEvidence: _aio.UnaryStreamMultiCallable[_analyst_pb2.DownloadEvidenceRequest, _analyst_pb2.DownloadEvidenceResponse]  # type: ignore[assignment]
+    """Streams what the caller needs to verify a round offline: the evidence first, then the workload that was used."""
+    ListSessions: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListSessionsRequest, _analyst_pb2.ListSessionsResponse]  # type: ignore[assignment]
+    """Lists the online sessions in which the caller has a share."""
+    AskQueries: _aio.StreamStreamMultiCallable[_analyst_pb2.AskQueriesRequest, _analyst_pb2.AskQueriesResponse]  # type: ignore[assignment]
     """One statement in, one answer out, in order; each is stored before it is sent, and can be had again."""
 
 class AnalystServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -50,104 +99,104 @@ class AnalystServiceServicer(metaclass=_abc_1.ABCMeta):
     def GetIdentity(
         self,
         request: _analyst_pb2.GetIdentityRequest,
-        context: _aio.ServicerContext[_analyst_pb2.GetIdentityRequest, _abc.Awaitable[_analyst_pb2.GetIdentityResponse]],
-    ) -> _abc.Awaitable[_analyst_pb2.GetIdentityResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_analyst_pb2.GetIdentityResponse, _abc.Awaitable[_analyst_pb2.GetIdentityResponse]]:
         """Says who the caller is."""
 
     @_abc_1.abstractmethod
     def GetDataset(
         self,
         request: _analyst_pb2.GetDatasetRequest,
-        context: _aio.ServicerContext[_analyst_pb2.GetDatasetRequest, _abc.Awaitable[_analyst_pb2.GetDatasetResponse]],
-    ) -> _abc.Awaitable[_analyst_pb2.GetDatasetResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_analyst_pb2.GetDatasetResponse, _abc.Awaitable[_analyst_pb2.GetDatasetResponse]]:
         """Shows a dataset of a round the caller has a share in."""
 
     @_abc_1.abstractmethod
     def ListAnalystRounds(
         self,
         request: _analyst_pb2.ListAnalystRoundsRequest,
-        context: _aio.ServicerContext[_analyst_pb2.ListAnalystRoundsRequest, _abc.Awaitable[_analyst_pb2.ListAnalystRoundsResponse]],
-    ) -> _abc.Awaitable[_analyst_pb2.ListAnalystRoundsResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_analyst_pb2.ListAnalystRoundsResponse, _abc.Awaitable[_analyst_pb2.ListAnalystRoundsResponse]]:
         """Lists the rounds in which the caller has a share, newest first."""
 
     @_abc_1.abstractmethod
     def GetAnalystRound(
         self,
         request: _analyst_pb2.GetAnalystRoundRequest,
-        context: _aio.ServicerContext[_analyst_pb2.GetAnalystRoundRequest, _abc.Awaitable[_analyst_pb2.GetAnalystRoundResponse]],
-    ) -> _abc.Awaitable[_analyst_pb2.GetAnalystRoundResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_analyst_pb2.GetAnalystRoundResponse, _abc.Awaitable[_analyst_pb2.GetAnalystRoundResponse]]:
         """Shows one round."""
 
     @_abc_1.abstractmethod
     def WatchAnalystRound(
         self,
         request: _analyst_pb2.WatchAnalystRoundRequest,
-        context: _aio.ServicerContext[_analyst_pb2.WatchAnalystRoundRequest, _abc.AsyncIterator[_analyst_pb2.WatchAnalystRoundResponse]],
-    ) -> _abc.AsyncIterator[_analyst_pb2.WatchAnalystRoundResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_analyst_pb2.WatchAnalystRoundResponse], _abc.AsyncIterator[_analyst_pb2.WatchAnalystRoundResponse]]:
         """Streams a round whenever its visible state changes, until it has ended and its results can be read."""
 
     @_abc_1.abstractmethod
     def SubmitWorkload(
         self,
-        request_iterator: _abc.AsyncIterator[_analyst_pb2.SubmitWorkloadRequest],
-        context: _aio.ServicerContext[_abc.AsyncIterator[_analyst_pb2.SubmitWorkloadRequest], _abc.Awaitable[_analyst_pb2.SubmitWorkloadResponse]],
-    ) -> _abc.Awaitable[_analyst_pb2.SubmitWorkloadResponse]:
+        request_iterator: _MaybeAsyncIterator[_analyst_pb2.SubmitWorkloadRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_analyst_pb2.SubmitWorkloadResponse, _abc.Awaitable[_analyst_pb2.SubmitWorkloadResponse]]:
         """Submits, or until sealing replaces, the caller's workload. A header first, then the bytes of a Workload in pieces."""
 
     @_abc_1.abstractmethod
     def DryRunWorkload(
         self,
-        request_iterator: _abc.AsyncIterator[_analyst_pb2.DryRunWorkloadRequest],
-        context: _aio.ServicerContext[_abc.AsyncIterator[_analyst_pb2.DryRunWorkloadRequest], _abc.Awaitable[_analyst_pb2.DryRunWorkloadResponse]],
-    ) -> _abc.Awaitable[_analyst_pb2.DryRunWorkloadResponse]:
+        request_iterator: _MaybeAsyncIterator[_analyst_pb2.DryRunWorkloadRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_analyst_pb2.DryRunWorkloadResponse, _abc.Awaitable[_analyst_pb2.DryRunWorkloadResponse]]:
         """Checks a workload and predicts its error without leaving a trace."""
 
     @_abc_1.abstractmethod
     def WithdrawWorkload(
         self,
         request: _analyst_pb2.WithdrawWorkloadRequest,
-        context: _aio.ServicerContext[_analyst_pb2.WithdrawWorkloadRequest, _abc.Awaitable[_analyst_pb2.WithdrawWorkloadResponse]],
-    ) -> _abc.Awaitable[_analyst_pb2.WithdrawWorkloadResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_analyst_pb2.WithdrawWorkloadResponse, _abc.Awaitable[_analyst_pb2.WithdrawWorkloadResponse]]:
         """Withdraws the caller's workload before sealing."""
 
     @_abc_1.abstractmethod
     def StreamResults(
         self,
         request: _analyst_pb2.StreamResultsRequest,
-        context: _aio.ServicerContext[_analyst_pb2.StreamResultsRequest, _abc.AsyncIterator[_analyst_pb2.StreamResultsResponse]],
-    ) -> _abc.AsyncIterator[_analyst_pb2.StreamResultsResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_analyst_pb2.StreamResultsResponse], _abc.AsyncIterator[_analyst_pb2.StreamResultsResponse]]:
         """Streams the caller's results after a sequence number, byte for byte the same each time."""
 
     @_abc_1.abstractmethod
     def DownloadSynopsis(
         self,
         request: _analyst_pb2.DownloadSynopsisRequest,
-        context: _aio.ServicerContext[_analyst_pb2.DownloadSynopsisRequest, _abc.AsyncIterator[_analyst_pb2.DownloadSynopsisResponse]],
-    ) -> _abc.AsyncIterator[_analyst_pb2.DownloadSynopsisResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_analyst_pb2.DownloadSynopsisResponse], _abc.AsyncIterator[_analyst_pb2.DownloadSynopsisResponse]]:
         """Streams the round's synopsis after a number of records, if its mechanism makes one."""
 
     @_abc_1.abstractmethod
     def DownloadEvidence(
         self,
         request: _analyst_pb2.DownloadEvidenceRequest,
-        context: _aio.ServicerContext[_analyst_pb2.DownloadEvidenceRequest, _abc.AsyncIterator[_analyst_pb2.DownloadEvidenceResponse]],
-    ) -> _abc.AsyncIterator[_analyst_pb2.DownloadEvidenceResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_analyst_pb2.DownloadEvidenceResponse], _abc.AsyncIterator[_analyst_pb2.DownloadEvidenceResponse]]:
         """Streams what the caller needs to verify a round offline: the evidence first, then the workload that was used."""
 
     @_abc_1.abstractmethod
     def ListSessions(
         self,
         request: _analyst_pb2.ListSessionsRequest,
-        context: _aio.ServicerContext[_analyst_pb2.ListSessionsRequest, _abc.Awaitable[_analyst_pb2.ListSessionsResponse]],
-    ) -> _abc.Awaitable[_analyst_pb2.ListSessionsResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_analyst_pb2.ListSessionsResponse, _abc.Awaitable[_analyst_pb2.ListSessionsResponse]]:
         """Lists the online sessions in which the caller has a share."""
 
     @_abc_1.abstractmethod
     def AskQueries(
         self,
-        request_iterator: _abc.AsyncIterator[_analyst_pb2.AskQueriesRequest],
-        context: _aio.ServicerContext[_abc.AsyncIterator[_analyst_pb2.AskQueriesRequest], _abc.AsyncIterator[_analyst_pb2.AskQueriesResponse]],
-    ) -> _abc.AsyncIterator[_analyst_pb2.AskQueriesResponse]:
+        request_iterator: _MaybeAsyncIterator[_analyst_pb2.AskQueriesRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_analyst_pb2.AskQueriesResponse], _abc.AsyncIterator[_analyst_pb2.AskQueriesResponse]]:
         """One statement in, one answer out, in order; each is stored before it is sent, and can be had again."""
 
-def add_AnalystServiceServicer_to_server(servicer: AnalystServiceServicer, server: _aio.Server) -> None: ...
+def add_AnalystServiceServicer_to_server(servicer: AnalystServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

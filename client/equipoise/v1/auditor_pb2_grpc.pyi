@@ -7,7 +7,21 @@ from collections import abc as _abc
 from equipoise.v1 import auditor_pb2 as _auditor_pb2
 from grpc import aio as _aio
 import abc as _abc_1
+import grpc as _grpc
+import sys
+import typing as _typing
 
+if sys.version_info >= (3, 11):
+    from typing import Self as _Self
+else:
+    from typing_extensions import Self as _Self
+
+_T = _typing.TypeVar("_T")
+
+class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
+
+class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
+    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -15,24 +29,51 @@ GRPC_VERSION: str
 class AuditorServiceStub:
     """Reads every record. All that it changes: a round's nonce, and the record that a seed was read."""
 
-    def __init__(self, channel: _aio.Channel) -> None: ...
-    ListAuditRounds: _aio.UnaryUnaryMultiCallable[_auditor_pb2.ListAuditRoundsRequest, _auditor_pb2.ListAuditRoundsResponse]
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> AuditorServiceAsyncStub: ...
+    ListAuditRounds: _grpc.UnaryUnaryMultiCallable[_auditor_pb2.ListAuditRoundsRequest, _auditor_pb2.ListAuditRoundsResponse]
     """Lists every round, newest first."""
-    ListJournal: _aio.UnaryUnaryMultiCallable[_auditor_pb2.ListJournalRequest, _auditor_pb2.ListJournalResponse]
+    ListJournal: _grpc.UnaryUnaryMultiCallable[_auditor_pb2.ListJournalRequest, _auditor_pb2.ListJournalResponse]
     """Lists the budget journal from the beginning."""
-    GetCheckpoint: _aio.UnaryUnaryMultiCallable[_auditor_pb2.GetCheckpointRequest, _auditor_pb2.GetCheckpointResponse]
+    GetCheckpoint: _grpc.UnaryUnaryMultiCallable[_auditor_pb2.GetCheckpointRequest, _auditor_pb2.GetCheckpointResponse]
     """Gives the newest signed checkpoint of the log."""
-    ListLogEntries: _aio.UnaryUnaryMultiCallable[_auditor_pb2.ListLogEntriesRequest, _auditor_pb2.ListLogEntriesResponse]
+    ListLogEntries: _grpc.UnaryUnaryMultiCallable[_auditor_pb2.ListLogEntriesRequest, _auditor_pb2.ListLogEntriesResponse]
     """Lists the leaves of the log from the beginning."""
-    ListRecords: _aio.UnaryUnaryMultiCallable[_auditor_pb2.ListRecordsRequest, _auditor_pb2.ListRecordsResponse]
+    ListRecords: _grpc.UnaryUnaryMultiCallable[_auditor_pb2.ListRecordsRequest, _auditor_pb2.ListRecordsResponse]
     """Lists the records behind the leaves, opened, in the order of the log."""
-    GetInclusionProof: _aio.UnaryUnaryMultiCallable[_auditor_pb2.GetInclusionProofRequest, _auditor_pb2.GetInclusionProofResponse]
+    GetInclusionProof: _grpc.UnaryUnaryMultiCallable[_auditor_pb2.GetInclusionProofRequest, _auditor_pb2.GetInclusionProofResponse]
     """Proves that a leaf is in a checkpoint."""
-    GetConsistencyProof: _aio.UnaryUnaryMultiCallable[_auditor_pb2.GetConsistencyProofRequest, _auditor_pb2.GetConsistencyProofResponse]
+    GetConsistencyProof: _grpc.UnaryUnaryMultiCallable[_auditor_pb2.GetConsistencyProofRequest, _auditor_pb2.GetConsistencyProofResponse]
     """Proves that one checkpoint extends another."""
-    SetAuditNonce: _aio.UnaryUnaryMultiCallable[_auditor_pb2.SetAuditNonceRequest, _auditor_pb2.SetAuditNonceResponse]
+    SetAuditNonce: _grpc.UnaryUnaryMultiCallable[_auditor_pb2.SetAuditNonceRequest, _auditor_pb2.SetAuditNonceResponse]
     """Adds the auditor's own randomness to a round's, once, between its opening and its sealing."""
-    GetSealedSeed: _aio.UnaryUnaryMultiCallable[_auditor_pb2.GetSealedSeedRequest, _auditor_pb2.GetSealedSeedResponse]
+    GetSealedSeed: _grpc.UnaryUnaryMultiCallable[_auditor_pb2.GetSealedSeedRequest, _auditor_pb2.GetSealedSeedResponse]
+    """Gives a round's seed, sealed to the auditors' keys. That it was read is recorded in the log before."""
+
+@_typing.type_check_only
+class AuditorServiceAsyncStub(AuditorServiceStub):
+    """Reads every record. All that it changes: a round's nonce, and the record that a seed was read."""
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    ListAuditRounds: _aio.UnaryUnaryMultiCallable[_auditor_pb2.ListAuditRoundsRequest, _auditor_pb2.ListAuditRoundsResponse]  # type: ignore[assignment]
+    """Lists every round, newest first."""
+    ListJournal: _aio.UnaryUnaryMultiCallable[_auditor_pb2.ListJournalRequest, _auditor_pb2.ListJournalResponse]  # type: ignore[assignment]
+    """Lists the budget journal from the beginning."""
+    GetCheckpoint: _aio.UnaryUnaryMultiCallable[_auditor_pb2.GetCheckpointRequest, _auditor_pb2.GetCheckpointResponse]  # type: ignore[assignment]
+    """Gives the newest signed checkpoint of the log."""
+    ListLogEntries: _aio.UnaryUnaryMultiCallable[_auditor_pb2.ListLogEntriesRequest, _auditor_pb2.ListLogEntriesResponse]  # type: ignore[assignment]
+    """Lists the leaves of the log from the beginning."""
+    ListRecords: _aio.UnaryUnaryMultiCallable[_auditor_pb2.ListRecordsRequest, _auditor_pb2.ListRecordsResponse]  # type: ignore[assignment]
+    """Lists the records behind the leaves, opened, in the order of the log."""
+    GetInclusionProof: _aio.UnaryUnaryMultiCallable[_auditor_pb2.GetInclusionProofRequest, _auditor_pb2.GetInclusionProofResponse]  # type: ignore[assignment]
+    """Proves that a leaf is in a checkpoint."""
+    GetConsistencyProof: _aio.UnaryUnaryMultiCallable[_auditor_pb2.GetConsistencyProofRequest, _auditor_pb2.GetConsistencyProofResponse]  # type: ignore[assignment]
+    """Proves that one checkpoint extends another."""
+    SetAuditNonce: _aio.UnaryUnaryMultiCallable[_auditor_pb2.SetAuditNonceRequest, _auditor_pb2.SetAuditNonceResponse]  # type: ignore[assignment]
+    """Adds the auditor's own randomness to a round's, once, between its opening and its sealing."""
+    GetSealedSeed: _aio.UnaryUnaryMultiCallable[_auditor_pb2.GetSealedSeedRequest, _auditor_pb2.GetSealedSeedResponse]  # type: ignore[assignment]
     """Gives a round's seed, sealed to the auditors' keys. That it was read is recorded in the log before."""
 
 class AuditorServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -42,72 +83,72 @@ class AuditorServiceServicer(metaclass=_abc_1.ABCMeta):
     def ListAuditRounds(
         self,
         request: _auditor_pb2.ListAuditRoundsRequest,
-        context: _aio.ServicerContext[_auditor_pb2.ListAuditRoundsRequest, _abc.Awaitable[_auditor_pb2.ListAuditRoundsResponse]],
-    ) -> _abc.Awaitable[_auditor_pb2.ListAuditRoundsResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_auditor_pb2.ListAuditRoundsResponse, _abc.Awaitable[_auditor_pb2.ListAuditRoundsResponse]]:
         """Lists every round, newest first."""
 
     @_abc_1.abstractmethod
     def ListJournal(
         self,
         request: _auditor_pb2.ListJournalRequest,
-        context: _aio.ServicerContext[_auditor_pb2.ListJournalRequest, _abc.Awaitable[_auditor_pb2.ListJournalResponse]],
-    ) -> _abc.Awaitable[_auditor_pb2.ListJournalResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_auditor_pb2.ListJournalResponse, _abc.Awaitable[_auditor_pb2.ListJournalResponse]]:
         """Lists the budget journal from the beginning."""
 
     @_abc_1.abstractmethod
     def GetCheckpoint(
         self,
         request: _auditor_pb2.GetCheckpointRequest,
-        context: _aio.ServicerContext[_auditor_pb2.GetCheckpointRequest, _abc.Awaitable[_auditor_pb2.GetCheckpointResponse]],
-    ) -> _abc.Awaitable[_auditor_pb2.GetCheckpointResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_auditor_pb2.GetCheckpointResponse, _abc.Awaitable[_auditor_pb2.GetCheckpointResponse]]:
         """Gives the newest signed checkpoint of the log."""
 
     @_abc_1.abstractmethod
     def ListLogEntries(
         self,
         request: _auditor_pb2.ListLogEntriesRequest,
-        context: _aio.ServicerContext[_auditor_pb2.ListLogEntriesRequest, _abc.Awaitable[_auditor_pb2.ListLogEntriesResponse]],
-    ) -> _abc.Awaitable[_auditor_pb2.ListLogEntriesResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_auditor_pb2.ListLogEntriesResponse, _abc.Awaitable[_auditor_pb2.ListLogEntriesResponse]]:
         """Lists the leaves of the log from the beginning."""
 
     @_abc_1.abstractmethod
     def ListRecords(
         self,
         request: _auditor_pb2.ListRecordsRequest,
-        context: _aio.ServicerContext[_auditor_pb2.ListRecordsRequest, _abc.Awaitable[_auditor_pb2.ListRecordsResponse]],
-    ) -> _abc.Awaitable[_auditor_pb2.ListRecordsResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_auditor_pb2.ListRecordsResponse, _abc.Awaitable[_auditor_pb2.ListRecordsResponse]]:
         """Lists the records behind the leaves, opened, in the order of the log."""
 
     @_abc_1.abstractmethod
     def GetInclusionProof(
         self,
         request: _auditor_pb2.GetInclusionProofRequest,
-        context: _aio.ServicerContext[_auditor_pb2.GetInclusionProofRequest, _abc.Awaitable[_auditor_pb2.GetInclusionProofResponse]],
-    ) -> _abc.Awaitable[_auditor_pb2.GetInclusionProofResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_auditor_pb2.GetInclusionProofResponse, _abc.Awaitable[_auditor_pb2.GetInclusionProofResponse]]:
         """Proves that a leaf is in a checkpoint."""
 
     @_abc_1.abstractmethod
     def GetConsistencyProof(
         self,
         request: _auditor_pb2.GetConsistencyProofRequest,
-        context: _aio.ServicerContext[_auditor_pb2.GetConsistencyProofRequest, _abc.Awaitable[_auditor_pb2.GetConsistencyProofResponse]],
-    ) -> _abc.Awaitable[_auditor_pb2.GetConsistencyProofResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_auditor_pb2.GetConsistencyProofResponse, _abc.Awaitable[_auditor_pb2.GetConsistencyProofResponse]]:
         """Proves that one checkpoint extends another."""
 
     @_abc_1.abstractmethod
     def SetAuditNonce(
         self,
         request: _auditor_pb2.SetAuditNonceRequest,
-        context: _aio.ServicerContext[_auditor_pb2.SetAuditNonceRequest, _abc.Awaitable[_auditor_pb2.SetAuditNonceResponse]],
-    ) -> _abc.Awaitable[_auditor_pb2.SetAuditNonceResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_auditor_pb2.SetAuditNonceResponse, _abc.Awaitable[_auditor_pb2.SetAuditNonceResponse]]:
         """Adds the auditor's own randomness to a round's, once, between its opening and its sealing."""
 
     @_abc_1.abstractmethod
     def GetSealedSeed(
         self,
         request: _auditor_pb2.GetSealedSeedRequest,
-        context: _aio.ServicerContext[_auditor_pb2.GetSealedSeedRequest, _abc.Awaitable[_auditor_pb2.GetSealedSeedResponse]],
-    ) -> _abc.Awaitable[_auditor_pb2.GetSealedSeedResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_auditor_pb2.GetSealedSeedResponse, _abc.Awaitable[_auditor_pb2.GetSealedSeedResponse]]:
         """Gives a round's seed, sealed to the auditors' keys. That it was read is recorded in the log before."""
 
-def add_AuditorServiceServicer_to_server(servicer: AuditorServiceServicer, server: _aio.Server) -> None: ...
+def add_AuditorServiceServicer_to_server(servicer: AuditorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

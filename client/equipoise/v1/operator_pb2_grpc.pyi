@@ -7,7 +7,21 @@ from collections import abc as _abc
 from equipoise.v1 import operator_pb2 as _operator_pb2
 from grpc import aio as _aio
 import abc as _abc_1
+import grpc as _grpc
+import sys
+import typing as _typing
 
+if sys.version_info >= (3, 11):
+    from typing import Self as _Self
+else:
+    from typing_extensions import Self as _Self
+
+_T = _typing.TypeVar("_T")
+
+class _MaybeAsyncIterator(_abc.AsyncIterator[_T], _abc.Iterator[_T], metaclass=_abc_1.ABCMeta): ...
+
+class _ServicerContext(_grpc.ServicerContext, _aio.ServicerContext):  # type: ignore[misc, type-arg]
+    ...
 
 GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
@@ -15,54 +29,111 @@ GRPC_VERSION: str
 class OperatorServiceStub:
     """Registers data, admits analysts, runs rounds."""
 
-    def __init__(self, channel: _aio.Channel) -> None: ...
-    RegisterDataset: _aio.UnaryUnaryMultiCallable[_operator_pb2.RegisterDatasetRequest, _operator_pb2.RegisterDatasetResponse]
+    @_typing.overload
+    def __new__(cls, channel: _grpc.Channel) -> _Self: ...
+    @_typing.overload
+    def __new__(cls, channel: _aio.Channel) -> OperatorServiceAsyncStub: ...
+    RegisterDataset: _grpc.UnaryUnaryMultiCallable[_operator_pb2.RegisterDatasetRequest, _operator_pb2.RegisterDatasetResponse]
     """Registers a table that lies in the server's data directory and opens its budget accounts."""
-    RetireDataset: _aio.UnaryUnaryMultiCallable[_operator_pb2.RetireDatasetRequest, _operator_pb2.RetireDatasetResponse]
+    RetireDataset: _grpc.UnaryUnaryMultiCallable[_operator_pb2.RetireDatasetRequest, _operator_pb2.RetireDatasetResponse]
     """Retires a dataset: no new rounds."""
-    ListDatasets: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListDatasetsRequest, _operator_pb2.ListDatasetsResponse]
+    ListDatasets: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListDatasetsRequest, _operator_pb2.ListDatasetsResponse]
     """Lists the datasets."""
-    AddAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.AddAnalystRequest, _operator_pb2.AddAnalystResponse]
+    AddAnalyst: _grpc.UnaryUnaryMultiCallable[_operator_pb2.AddAnalystRequest, _operator_pb2.AddAnalystResponse]
     """Admits an analyst: signs its certificate request."""
-    ListAnalysts: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListAnalystsRequest, _operator_pb2.ListAnalystsResponse]
+    ListAnalysts: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListAnalystsRequest, _operator_pb2.ListAnalystsResponse]
     """Lists the analysts."""
-    RevokeAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.RevokeAnalystRequest, _operator_pb2.RevokeAnalystResponse]
+    RevokeAnalyst: _grpc.UnaryUnaryMultiCallable[_operator_pb2.RevokeAnalystRequest, _operator_pb2.RevokeAnalystResponse]
     """Revokes every certificate that an analyst has; open calls and streams end within a minute."""
-    RenewAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.RenewAnalystRequest, _operator_pb2.RenewAnalystResponse]
+    RenewAnalyst: _grpc.UnaryUnaryMultiCallable[_operator_pb2.RenewAnalystRequest, _operator_pb2.RenewAnalystResponse]
     """Signs a new certificate for an analyst, also after a revocation: it lets its holder in again. Earlier ones stay
     good until they expire or are revoked.
     """
-    DeleteAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.DeleteAnalystRequest, _operator_pb2.DeleteAnalystResponse]
+    DeleteAnalyst: _grpc.UnaryUnaryMultiCallable[_operator_pb2.DeleteAnalystRequest, _operator_pb2.DeleteAnalystResponse]
     """Deletes an analyst with its workloads and results. Its name and its budget accounts stay for ever."""
-    PlanRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.PlanRoundRequest, _operator_pb2.PlanRoundResponse]
+    PlanRound: _grpc.UnaryUnaryMultiCallable[_operator_pb2.PlanRoundRequest, _operator_pb2.PlanRoundResponse]
     """Shows what a round, or a session, would do, cost and count on its accounts, and whether these admit it now;
     nothing is opened or reserved. A plan that an account refuses is answered, with the refusal in its charges.
     """
-    OpenRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.OpenRoundRequest, _operator_pb2.OpenRoundResponse]
+    OpenRound: _grpc.UnaryUnaryMultiCallable[_operator_pb2.OpenRoundRequest, _operator_pb2.OpenRoundResponse]
     """Opens a round: workloads are accepted from now on."""
-    ListRounds: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListRoundsRequest, _operator_pb2.ListRoundsResponse]
+    ListRounds: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListRoundsRequest, _operator_pb2.ListRoundsResponse]
     """Lists the rounds, newest first."""
-    GetRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.GetRoundRequest, _operator_pb2.GetRoundResponse]
+    GetRound: _grpc.UnaryUnaryMultiCallable[_operator_pb2.GetRoundRequest, _operator_pb2.GetRoundResponse]
     """Shows one round."""
-    WatchRound: _aio.UnaryStreamMultiCallable[_operator_pb2.WatchRoundRequest, _operator_pb2.WatchRoundResponse]
+    WatchRound: _grpc.UnaryStreamMultiCallable[_operator_pb2.WatchRoundRequest, _operator_pb2.WatchRoundResponse]
     """Streams a round whenever its state or progress changes, until it has ended."""
-    SealRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.SealRoundRequest, _operator_pb2.SealRoundResponse]
+    SealRound: _grpc.UnaryUnaryMultiCallable[_operator_pb2.SealRoundRequest, _operator_pb2.SealRoundResponse]
     """Fixes the workloads and reserves both budgets."""
-    RunRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.RunRoundRequest, _operator_pb2.RunRoundResponse]
+    RunRound: _grpc.UnaryUnaryMultiCallable[_operator_pb2.RunRoundRequest, _operator_pb2.RunRoundResponse]
     """Starts the worker process."""
-    ReleaseRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.ReleaseRoundRequest, _operator_pb2.ReleaseRoundResponse]
+    ReleaseRound: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ReleaseRoundRequest, _operator_pb2.ReleaseRoundResponse]
     """Stores answers and charges in one transaction; streams open at the release time."""
-    AbortRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.AbortRoundRequest, _operator_pb2.AbortRoundResponse]
+    AbortRound: _grpc.UnaryUnaryMultiCallable[_operator_pb2.AbortRoundRequest, _operator_pb2.AbortRoundResponse]
     """Ends a round without answers."""
-    ListAccounts: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListAccountsRequest, _operator_pb2.ListAccountsResponse]
+    ListAccounts: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListAccountsRequest, _operator_pb2.ListAccountsResponse]
     """Shows the budget accounts of a dataset."""
-    ListAccountHistory: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListAccountHistoryRequest, _operator_pb2.ListAccountHistoryResponse]
+    ListAccountHistory: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListAccountHistoryRequest, _operator_pb2.ListAccountHistoryResponse]
     """Lists the journal entries of one account from its opening, with the names of what was charged."""
-    SetCap: _aio.UnaryUnaryMultiCallable[_operator_pb2.SetCapRequest, _operator_pb2.SetCapResponse]
+    SetCap: _grpc.UnaryUnaryMultiCallable[_operator_pb2.SetCapRequest, _operator_pb2.SetCapResponse]
     """Changes the cap of an account: an explicit, journaled act."""
-    OpenSession: _aio.UnaryUnaryMultiCallable[_operator_pb2.OpenSessionRequest, _operator_pb2.OpenSessionResponse]
+    OpenSession: _grpc.UnaryUnaryMultiCallable[_operator_pb2.OpenSessionRequest, _operator_pb2.OpenSessionResponse]
     """Opens an online session, and charges both budgets."""
-    CloseSession: _aio.UnaryUnaryMultiCallable[_operator_pb2.CloseSessionRequest, _operator_pb2.CloseSessionResponse]
+    CloseSession: _grpc.UnaryUnaryMultiCallable[_operator_pb2.CloseSessionRequest, _operator_pb2.CloseSessionResponse]
+    """Closes an online session: no more statements are answered."""
+
+@_typing.type_check_only
+class OperatorServiceAsyncStub(OperatorServiceStub):
+    """Registers data, admits analysts, runs rounds."""
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    RegisterDataset: _aio.UnaryUnaryMultiCallable[_operator_pb2.RegisterDatasetRequest, _operator_pb2.RegisterDatasetResponse]  # type: ignore[assignment]
+    """Registers a table that lies in the server's data directory and opens its budget accounts."""
+    RetireDataset: _aio.UnaryUnaryMultiCallable[_operator_pb2.RetireDatasetRequest, _operator_pb2.RetireDatasetResponse]  # type: ignore[assignment]
+    """Retires a dataset: no new rounds."""
+    ListDatasets: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListDatasetsRequest, _operator_pb2.ListDatasetsResponse]  # type: ignore[assignment]
+    """Lists the datasets."""
+    AddAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.AddAnalystRequest, _operator_pb2.AddAnalystResponse]  # type: ignore[assignment]
+    """Admits an analyst: signs its certificate request."""
+    ListAnalysts: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListAnalystsRequest, _operator_pb2.ListAnalystsResponse]  # type: ignore[assignment]
+    """Lists the analysts."""
+    RevokeAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.RevokeAnalystRequest, _operator_pb2.RevokeAnalystResponse]  # type: ignore[assignment]
+    """Revokes every certificate that an analyst has; open calls and streams end within a minute."""
+    RenewAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.RenewAnalystRequest, _operator_pb2.RenewAnalystResponse]  # type: ignore[assignment]
+    """Signs a new certificate for an analyst, also after a revocation: it lets its holder in again. Earlier ones stay
+    good until they expire or are revoked.
+    """
+    DeleteAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.DeleteAnalystRequest, _operator_pb2.DeleteAnalystResponse]  # type: ignore[assignment]
+    """Deletes an analyst with its workloads and results. Its name and its budget accounts stay for ever."""
+    PlanRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.PlanRoundRequest, _operator_pb2.PlanRoundResponse]  # type: ignore[assignment]
+    """Shows what a round, or a session, would do, cost and count on its accounts, and whether these admit it now;
+    nothing is opened or reserved. A plan that an account refuses is answered, with the refusal in its charges.
+    """
+    OpenRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.OpenRoundRequest, _operator_pb2.OpenRoundResponse]  # type: ignore[assignment]
+    """Opens a round: workloads are accepted from now on."""
+    ListRounds: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListRoundsRequest, _operator_pb2.ListRoundsResponse]  # type: ignore[assignment]
+    """Lists the rounds, newest first."""
+    GetRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.GetRoundRequest, _operator_pb2.GetRoundResponse]  # type: ignore[assignment]
+    """Shows one round."""
+    WatchRound: _aio.UnaryStreamMultiCallable[_operator_pb2.WatchRoundRequest, _operator_pb2.WatchRoundResponse]  # type: ignore[assignment]
+    """Streams a round whenever its state or progress changes, until it has ended."""
+    SealRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.SealRoundRequest, _operator_pb2.SealRoundResponse]  # type: ignore[assignment]
+    """Fixes the workloads and reserves both budgets."""
+    RunRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.RunRoundRequest, _operator_pb2.RunRoundResponse]  # type: ignore[assignment]
+    """Starts the worker process."""
+    ReleaseRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.ReleaseRoundRequest, _operator_pb2.ReleaseRoundResponse]  # type: ignore[assignment]
+    """Stores answers and charges in one transaction; streams open at the release time."""
+    AbortRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.AbortRoundRequest, _operator_pb2.AbortRoundResponse]  # type: ignore[assignment]
+    """Ends a round without answers."""
+    ListAccounts: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListAccountsRequest, _operator_pb2.ListAccountsResponse]  # type: ignore[assignment]
+    """Shows the budget accounts of a dataset."""
+    ListAccountHistory: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListAccountHistoryRequest, _operator_pb2.ListAccountHistoryResponse]  # type: ignore[assignment]
+    """Lists the journal entries of one account from its opening, with the names of what was charged."""
+    SetCap: _aio.UnaryUnaryMultiCallable[_operator_pb2.SetCapRequest, _operator_pb2.SetCapResponse]  # type: ignore[assignment]
+    """Changes the cap of an account: an explicit, journaled act."""
+    OpenSession: _aio.UnaryUnaryMultiCallable[_operator_pb2.OpenSessionRequest, _operator_pb2.OpenSessionResponse]  # type: ignore[assignment]
+    """Opens an online session, and charges both budgets."""
+    CloseSession: _aio.UnaryUnaryMultiCallable[_operator_pb2.CloseSessionRequest, _operator_pb2.CloseSessionResponse]  # type: ignore[assignment]
     """Closes an online session: no more statements are answered."""
 
 class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -72,56 +143,56 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
     def RegisterDataset(
         self,
         request: _operator_pb2.RegisterDatasetRequest,
-        context: _aio.ServicerContext[_operator_pb2.RegisterDatasetRequest, _abc.Awaitable[_operator_pb2.RegisterDatasetResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.RegisterDatasetResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.RegisterDatasetResponse, _abc.Awaitable[_operator_pb2.RegisterDatasetResponse]]:
         """Registers a table that lies in the server's data directory and opens its budget accounts."""
 
     @_abc_1.abstractmethod
     def RetireDataset(
         self,
         request: _operator_pb2.RetireDatasetRequest,
-        context: _aio.ServicerContext[_operator_pb2.RetireDatasetRequest, _abc.Awaitable[_operator_pb2.RetireDatasetResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.RetireDatasetResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.RetireDatasetResponse, _abc.Awaitable[_operator_pb2.RetireDatasetResponse]]:
         """Retires a dataset: no new rounds."""
 
     @_abc_1.abstractmethod
     def ListDatasets(
         self,
         request: _operator_pb2.ListDatasetsRequest,
-        context: _aio.ServicerContext[_operator_pb2.ListDatasetsRequest, _abc.Awaitable[_operator_pb2.ListDatasetsResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.ListDatasetsResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.ListDatasetsResponse, _abc.Awaitable[_operator_pb2.ListDatasetsResponse]]:
         """Lists the datasets."""
 
     @_abc_1.abstractmethod
     def AddAnalyst(
         self,
         request: _operator_pb2.AddAnalystRequest,
-        context: _aio.ServicerContext[_operator_pb2.AddAnalystRequest, _abc.Awaitable[_operator_pb2.AddAnalystResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.AddAnalystResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.AddAnalystResponse, _abc.Awaitable[_operator_pb2.AddAnalystResponse]]:
         """Admits an analyst: signs its certificate request."""
 
     @_abc_1.abstractmethod
     def ListAnalysts(
         self,
         request: _operator_pb2.ListAnalystsRequest,
-        context: _aio.ServicerContext[_operator_pb2.ListAnalystsRequest, _abc.Awaitable[_operator_pb2.ListAnalystsResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.ListAnalystsResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.ListAnalystsResponse, _abc.Awaitable[_operator_pb2.ListAnalystsResponse]]:
         """Lists the analysts."""
 
     @_abc_1.abstractmethod
     def RevokeAnalyst(
         self,
         request: _operator_pb2.RevokeAnalystRequest,
-        context: _aio.ServicerContext[_operator_pb2.RevokeAnalystRequest, _abc.Awaitable[_operator_pb2.RevokeAnalystResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.RevokeAnalystResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.RevokeAnalystResponse, _abc.Awaitable[_operator_pb2.RevokeAnalystResponse]]:
         """Revokes every certificate that an analyst has; open calls and streams end within a minute."""
 
     @_abc_1.abstractmethod
     def RenewAnalyst(
         self,
         request: _operator_pb2.RenewAnalystRequest,
-        context: _aio.ServicerContext[_operator_pb2.RenewAnalystRequest, _abc.Awaitable[_operator_pb2.RenewAnalystResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.RenewAnalystResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.RenewAnalystResponse, _abc.Awaitable[_operator_pb2.RenewAnalystResponse]]:
         """Signs a new certificate for an analyst, also after a revocation: it lets its holder in again. Earlier ones stay
         good until they expire or are revoked.
         """
@@ -130,16 +201,16 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
     def DeleteAnalyst(
         self,
         request: _operator_pb2.DeleteAnalystRequest,
-        context: _aio.ServicerContext[_operator_pb2.DeleteAnalystRequest, _abc.Awaitable[_operator_pb2.DeleteAnalystResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.DeleteAnalystResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.DeleteAnalystResponse, _abc.Awaitable[_operator_pb2.DeleteAnalystResponse]]:
         """Deletes an analyst with its workloads and results. Its name and its budget accounts stay for ever."""
 
     @_abc_1.abstractmethod
     def PlanRound(
         self,
         request: _operator_pb2.PlanRoundRequest,
-        context: _aio.ServicerContext[_operator_pb2.PlanRoundRequest, _abc.Awaitable[_operator_pb2.PlanRoundResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.PlanRoundResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.PlanRoundResponse, _abc.Awaitable[_operator_pb2.PlanRoundResponse]]:
         """Shows what a round, or a session, would do, cost and count on its accounts, and whether these admit it now;
         nothing is opened or reserved. A plan that an account refuses is answered, with the refusal in its charges.
         """
@@ -148,104 +219,104 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
     def OpenRound(
         self,
         request: _operator_pb2.OpenRoundRequest,
-        context: _aio.ServicerContext[_operator_pb2.OpenRoundRequest, _abc.Awaitable[_operator_pb2.OpenRoundResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.OpenRoundResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.OpenRoundResponse, _abc.Awaitable[_operator_pb2.OpenRoundResponse]]:
         """Opens a round: workloads are accepted from now on."""
 
     @_abc_1.abstractmethod
     def ListRounds(
         self,
         request: _operator_pb2.ListRoundsRequest,
-        context: _aio.ServicerContext[_operator_pb2.ListRoundsRequest, _abc.Awaitable[_operator_pb2.ListRoundsResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.ListRoundsResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.ListRoundsResponse, _abc.Awaitable[_operator_pb2.ListRoundsResponse]]:
         """Lists the rounds, newest first."""
 
     @_abc_1.abstractmethod
     def GetRound(
         self,
         request: _operator_pb2.GetRoundRequest,
-        context: _aio.ServicerContext[_operator_pb2.GetRoundRequest, _abc.Awaitable[_operator_pb2.GetRoundResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.GetRoundResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.GetRoundResponse, _abc.Awaitable[_operator_pb2.GetRoundResponse]]:
         """Shows one round."""
 
     @_abc_1.abstractmethod
     def WatchRound(
         self,
         request: _operator_pb2.WatchRoundRequest,
-        context: _aio.ServicerContext[_operator_pb2.WatchRoundRequest, _abc.AsyncIterator[_operator_pb2.WatchRoundResponse]],
-    ) -> _abc.AsyncIterator[_operator_pb2.WatchRoundResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_operator_pb2.WatchRoundResponse], _abc.AsyncIterator[_operator_pb2.WatchRoundResponse]]:
         """Streams a round whenever its state or progress changes, until it has ended."""
 
     @_abc_1.abstractmethod
     def SealRound(
         self,
         request: _operator_pb2.SealRoundRequest,
-        context: _aio.ServicerContext[_operator_pb2.SealRoundRequest, _abc.Awaitable[_operator_pb2.SealRoundResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.SealRoundResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.SealRoundResponse, _abc.Awaitable[_operator_pb2.SealRoundResponse]]:
         """Fixes the workloads and reserves both budgets."""
 
     @_abc_1.abstractmethod
     def RunRound(
         self,
         request: _operator_pb2.RunRoundRequest,
-        context: _aio.ServicerContext[_operator_pb2.RunRoundRequest, _abc.Awaitable[_operator_pb2.RunRoundResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.RunRoundResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.RunRoundResponse, _abc.Awaitable[_operator_pb2.RunRoundResponse]]:
         """Starts the worker process."""
 
     @_abc_1.abstractmethod
     def ReleaseRound(
         self,
         request: _operator_pb2.ReleaseRoundRequest,
-        context: _aio.ServicerContext[_operator_pb2.ReleaseRoundRequest, _abc.Awaitable[_operator_pb2.ReleaseRoundResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.ReleaseRoundResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.ReleaseRoundResponse, _abc.Awaitable[_operator_pb2.ReleaseRoundResponse]]:
         """Stores answers and charges in one transaction; streams open at the release time."""
 
     @_abc_1.abstractmethod
     def AbortRound(
         self,
         request: _operator_pb2.AbortRoundRequest,
-        context: _aio.ServicerContext[_operator_pb2.AbortRoundRequest, _abc.Awaitable[_operator_pb2.AbortRoundResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.AbortRoundResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.AbortRoundResponse, _abc.Awaitable[_operator_pb2.AbortRoundResponse]]:
         """Ends a round without answers."""
 
     @_abc_1.abstractmethod
     def ListAccounts(
         self,
         request: _operator_pb2.ListAccountsRequest,
-        context: _aio.ServicerContext[_operator_pb2.ListAccountsRequest, _abc.Awaitable[_operator_pb2.ListAccountsResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.ListAccountsResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.ListAccountsResponse, _abc.Awaitable[_operator_pb2.ListAccountsResponse]]:
         """Shows the budget accounts of a dataset."""
 
     @_abc_1.abstractmethod
     def ListAccountHistory(
         self,
         request: _operator_pb2.ListAccountHistoryRequest,
-        context: _aio.ServicerContext[_operator_pb2.ListAccountHistoryRequest, _abc.Awaitable[_operator_pb2.ListAccountHistoryResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.ListAccountHistoryResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.ListAccountHistoryResponse, _abc.Awaitable[_operator_pb2.ListAccountHistoryResponse]]:
         """Lists the journal entries of one account from its opening, with the names of what was charged."""
 
     @_abc_1.abstractmethod
     def SetCap(
         self,
         request: _operator_pb2.SetCapRequest,
-        context: _aio.ServicerContext[_operator_pb2.SetCapRequest, _abc.Awaitable[_operator_pb2.SetCapResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.SetCapResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.SetCapResponse, _abc.Awaitable[_operator_pb2.SetCapResponse]]:
         """Changes the cap of an account: an explicit, journaled act."""
 
     @_abc_1.abstractmethod
     def OpenSession(
         self,
         request: _operator_pb2.OpenSessionRequest,
-        context: _aio.ServicerContext[_operator_pb2.OpenSessionRequest, _abc.Awaitable[_operator_pb2.OpenSessionResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.OpenSessionResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.OpenSessionResponse, _abc.Awaitable[_operator_pb2.OpenSessionResponse]]:
         """Opens an online session, and charges both budgets."""
 
     @_abc_1.abstractmethod
     def CloseSession(
         self,
         request: _operator_pb2.CloseSessionRequest,
-        context: _aio.ServicerContext[_operator_pb2.CloseSessionRequest, _abc.Awaitable[_operator_pb2.CloseSessionResponse]],
-    ) -> _abc.Awaitable[_operator_pb2.CloseSessionResponse]:
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.CloseSessionResponse, _abc.Awaitable[_operator_pb2.CloseSessionResponse]]:
         """Closes an online session: no more statements are answered."""
 
-def add_OperatorServiceServicer_to_server(servicer: OperatorServiceServicer, server: _aio.Server) -> None: ...
+def add_OperatorServiceServicer_to_server(servicer: OperatorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,5 +1,6 @@
-"""The checks of a bundle, numbered once. Needs no network, no server and no private data; trusts the custodian's
-public key, and what the analyst kept, where it is given.
+"""The checks of a bundle, numbered once.
+
+They need no network, server or private data. They trust the custodian's public key, and what the analyst kept.
 
 A verification returns nothing: it tells of each check that holds, in order, and raises `CheckFailed` at the first
 that does not. `docs/verification.md` says for each number what it means and what it does not prove.

@@ -14,6 +14,6 @@ ACCOUNT = MessageCodec(types_pb2.Account, Account, cap=BUDGET, spent=BUDGET, com
 CHARGE = MessageCodec(types_pb2.AccountCharge, AccountCharge, cap=BUDGET, budget=BUDGET)
 JOURNAL_ENTRY = MessageCodec(types_pb2.JournalEntry, JournalEntry, cost=COST)
 
-budget_to_message, budget_from_message = BUDGET.write, BUDGET.read
+budget_to_message, budget_from_message = BUDGET.write_request, BUDGET.read
 account_to_message, account_from_message = ACCOUNT.write, ACCOUNT.read
 journal_entry_to_message, journal_entry_from_message = JOURNAL_ENTRY.write, from_server(JOURNAL_ENTRY.read)

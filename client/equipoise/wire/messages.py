@@ -24,13 +24,21 @@ Sent = TypeVar("Sent", bound=Message)
 
 
 class FieldCodec(Protocol):
-    """How one field is written and read. Both raise `InvalidArgument` naming the field that they are told."""
+    """How one field is written and read; what cannot be read raises `InvalidArgument` naming the given field."""
 
     def write(self, value: Any, field: str, /) -> Any:
         """What stands in the message."""
 
     def read(self, sent: Any, field: str, /) -> Any:
         """Returns the value."""
+
+
+class Unwritable(ValueError):
+    """A value that no message can say. `field`: where it is. `wanted`: what must stand there."""
+
+    def __init__(self, field: str, wanted: str) -> None:
+        super().__init__(f"{field}: {wanted}")
+        self.field, self.wanted = field, wanted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,11 +121,18 @@ class MessageCodec(Generic[Value, Sent]):
         ]
 
     def write(self, value: Value, field: str = "") -> Sent:
-        """Write a message. Raises `InvalidArgument` naming what is below `field` for what no message can say."""
+        """Write a message. Raises `Unwritable` for what no message can say: a fault of whoever made the value."""
         sent = self._message()
         for each in self._fields:
             each.write(getattr(value, each.attribute), sent, field)
         return sent
+
+    def write_request(self, value: Value, field: str = "") -> Sent:
+        """Write what a caller gave. Raises `InvalidArgument` naming what is below `field`."""
+        try:
+            return self.write(value, field)
+        except Unwritable as problem:
+            raise InvalidArgument(problem.field, problem.wanted) from None
 
     def read(self, sent: Sent, field: str = "") -> Value:
         """Read a message. Raises `InvalidArgument` naming what is below `field`."""
@@ -149,8 +164,11 @@ class _Field:
                 part.CopyFrom(self.codec.write(value, field))
             else:
                 setattr(message, name, self.codec.write(value, field))
-        except (TypeError, ValueError):
-            raise InvalidArgument(field, _WANTED.get(self.descriptor.cpp_type, "is not what it must be")) from None
+        except Unwritable:
+            raise
+        except (TypeError, ValueError) as problem:
+            wanted = _WANTED.get(self.descriptor.cpp_type, "is not what it must be")
+            raise Unwritable(field, wanted) from problem
 
     def read(self, message: Message, above: str) -> Any:
         name = self.descriptor.name

@@ -20,8 +20,10 @@ Number = TypeVar("Number", bound=int)
 def from_server(
     read: Callable[Concatenate[Message, Rest], Value],
 ) -> Callable[Concatenate[Message, Rest], Value]:
-    """Makes the reader of a request into one of a server's message, which raises `DataLoss` and not
-    `InvalidArgument`: whoever reads it did not write it."""
+    """Makes the reader of a request into one of a server's message.
+
+    It raises `DataLoss` instead of `InvalidArgument`, because its caller did not write the message.
+    """
 
     @wraps(read)
     def reading(message: Message, /, *args: Rest.args, **kwargs: Rest.kwargs) -> Value:

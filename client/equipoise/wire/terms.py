@@ -57,7 +57,7 @@ TERMS = MessageCodec(
 
 def terms_to_message(terms: Terms) -> types_pb2.RoundTerms:
     """Write the terms of a round or a session. Raises `InvalidArgument` for what no message can say."""
-    return TERMS.write(terms, "terms")
+    return TERMS.write_request(terms, "terms")
 
 
 def terms_from_message(message: types_pb2.RoundTerms) -> Terms:

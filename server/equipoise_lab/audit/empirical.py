@@ -108,7 +108,7 @@ def audited(
 
     Only the runs that choose the event also choose how numbers are grouped, so the others test both.
     """
-    made = [_made(instance, plan, pair, side, runs, seeds, progress) for side in (0, 1)]
+    made = [_run_side(instance, plan, pair, side, runs, seeds, progress) for side in (0, 1)]
     groups = QuantileBins([*made[0][:runs], *made[1][:runs]])
     outcomes = [[groups.outcome(run) for run in side] for side in made]
     certificate = certify(outcomes[0].__getitem__, outcomes[1].__getitem__, runs, claim.delta, level)
@@ -116,7 +116,7 @@ def audited(
     return Finding(pair, claim, certificate, detectable, largest_certified(runs, claim.delta, level))
 
 
-def _made(
+def _run_side(
     instance: Instance,
     plan: Plan,
     pair: Neighbours,

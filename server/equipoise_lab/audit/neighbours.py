@@ -46,7 +46,7 @@ class Neighbours:
     """Two inputs of which a mechanism must show little difference to its viewers, the analysts named.
 
     `side`: "data" or "analysts", who is protected. `words` say what changes and what is asked. `margin`:
-    int64[|X|], what each record of the synopsis adds to the number by which the two are told apart.
+    int64[|X|], what each record of the synopsis adds to the number by which the two are described apart.
     """
 
     side: str
@@ -142,7 +142,7 @@ class Instance:
         margin = np.zeros(last + 1, dtype=np.int64)
         margin[0], margin[last] = 1, -1
         inputs = (Input(tables[0], asked), Input(tables[1], asked))
-        words = f"one record moves away; all ask how many have {self._said(self._kept)}, as it had"
+        words = f"one record moves away; all ask how many have {self._describe(self._kept)}, as it had"
         return Neighbours("data", words, inputs, self.names, margin)
 
     def _changed(self, others: Among, words: str) -> Neighbours:
@@ -161,14 +161,16 @@ class Instance:
         )
         counted = [self._covered(each) for each in (self._kept, self._other)]
         what = "every statement" if self.unit == "analyst" else "one statement"
-        told = f"{what} of {first} changes from {self._said(self._kept)} to {self._said(self._other)}; {words}"
-        return Neighbours("analysts", told, (inputs[0], inputs[1]), viewers, counted[0] - counted[1])
+        described = (
+            f"{what} of {first} changes from {self._describe(self._kept)} to {self._describe(self._other)}; {words}"
+        )
+        return Neighbours("analysts", described, (inputs[0], inputs[1]), viewers, counted[0] - counted[1])
 
     def _others(self) -> tuple[tuple[Among, str], ...]:
         """What all others may ask: what cannot be wrong, so that nothing outweighs the change; or the same."""
         return (
             (self._constant, "all others ask for all records"),
-            (self._kept, f"all others ask for {self._said(self._kept)}"),
+            (self._kept, f"all others ask for {self._describe(self._kept)}"),
         )
 
     @cached_property
@@ -194,7 +196,7 @@ class Instance:
     def _constant(self) -> Among:
         return Among(NAMES[0], tuple(map(str, range(self.sizes[0]))))
 
-    def _said(self, condition: Among) -> str:
+    def _describe(self, condition: Among) -> str:
         return f"{condition.attribute}={condition.categories[0]}"
 
     def _all_ask(self, condition: Among) -> dict[str, CompiledWorkload]:

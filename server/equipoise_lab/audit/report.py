@@ -72,34 +72,34 @@ def print_audit(console: Console, audit: Audit) -> None:
 
 def _cells(finding: Finding) -> tuple[str, str, str, str]:
     certified = f"{finding.certificate.epsilon:.3f}{' REFUTED' if finding.refuted else ''}"
-    found = "none" if finding.detectable is None else f"{finding.detectable:.3f}"
-    return f"{finding.claim.delta:.3g}", f"{finding.claim.epsilon:.3f}", certified, found
+    detectable = "none" if finding.detectable is None else f"{finding.detectable:.3f}"
+    return f"{finding.claim.delta:.3g}", f"{finding.claim.epsilon:.3f}", certified, detectable
 
 
 def lines(audit: Audit) -> list[str]:
     """What was compared, with which confidence, what would have been found, and what follows."""
-    told = [
+    printed = [
         f"{number}: {finding.neighbours.words}; the event was hit in {finding.certificate.hits:,} and "
         f"{finding.certificate.other_hits:,} of {audit.runs:,} runs"
         for number, finding in enumerate(audit.findings, start=1)
     ]
-    told.append(
+    printed.append(
         f"Confidence: every bound holds with {100 * (1 - audit.level):.8g} % confidence. If the mechanism keeps "
         f"what it claims, an audit like this one refutes it at most once in {1 / audit.level:,.0f} times."
     )
-    told.append(
+    printed.append(
         f"Power: with {audit.runs:,} runs of each input to test, a true epsilon of at least what stands under "
         f"'found from' is found with a chance of {100 * FOUND:g} %, if these inputs show it and "
         "the event is the best."
     )
     if any(finding.detectable is None for finding in audit.findings):
         most = max(finding.largest for finding in audit.findings if finding.detectable is None)
-        told.append(
+        printed.append(
             f"'none': so few runs certify at most {most:.3f}, so no true epsilon could refute that claim; ask for "
             "more --runs, or audit a smaller claim."
         )
     if audit.refuted:
-        told.append("REFUTED: the mechanism, as it runs here, does not keep what it claims.")
+        printed.append("REFUTED: the mechanism, as it runs here, does not keep what it claims.")
     else:
-        told.append(f"Not refuted. {NO_PROOF}")
-    return told
+        printed.append(f"Not refuted. {NO_PROOF}")
+    return printed

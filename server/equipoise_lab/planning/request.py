@@ -15,7 +15,7 @@ from equipoise_lab.options import MAX_SHOWN, Forced, Guarantees, Unit, forced_op
 from equipoise_lab.simulation.session_simulate import of_session
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import SessionMechanism
-from equipoise_server.mechanisms.planner import AnswerChain, Comparison, compare
+from equipoise_server.mechanisms.planner import Comparison, Report, compare
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
 
 MAX_ANALYSTS = 1 << 17  # whose shares are planned for one by one
@@ -161,21 +161,21 @@ class PlanRequest:
         return tuple(shares)
 
 
-def compared(request: PlanRequest, setting: PublicParameters, told: AnswerChain) -> Comparison:
+def compared(request: PlanRequest, setting: PublicParameters, report: Report) -> Comparison:
     """The comparison of all mechanisms, or of the forced one alone. Raises in the words of options."""
     try:
         if request.session is not None:
-            return compare(setting, {request.mechanism: request.session}, told)
+            return compare(setting, {request.mechanism: request.session}, report)
         forced = {} if request.mechanism == "auto" else {request.mechanism: mechanism(request.mechanism)}
-        return compare(setting, forced or MECHANISMS, told)
+        return compare(setting, forced or MECHANISMS, report)
     except (InvalidArgument, BudgetExhausted) as error:
         raise in_words(error) from None
 
 
 def in_words(error: InvalidArgument | BudgetExhausted) -> InvalidArgument:
     """The same refusal, naming the options of this command."""
-    told = in_words_of_options(error, OPTION_OF_FIELD)
-    return told if isinstance(told, InvalidArgument) else InvalidArgument(*told.message.split(": ", 1))
+    renamed = in_words_of_options(error, OPTION_OF_FIELD)
+    return renamed if isinstance(renamed, InvalidArgument) else InvalidArgument(*renamed.message.split(": ", 1))
 
 
 def _dealt(option: str, text: str, count: int) -> list[int]:
@@ -202,8 +202,8 @@ def _each(option: str, text: str, count: int) -> list[int]:
 
 
 def _number(option: str, text: str) -> int:
-    found = _NUMBER.fullmatch(text.strip())
-    if found is None:
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
         raise InvalidArgument(option, f"must be a whole number, such as 1000 or 10^3, not {text[:MAX_SHOWN]!r}")
-    number: int = int(found["base"]) ** int(found["power"] or 1)
+    number: int = int(match["base"]) ** int(match["power"] or 1)
     return number

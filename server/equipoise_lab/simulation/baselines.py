@@ -21,8 +21,10 @@ POINTS = 12_001
 
 @dataclass(frozen=True)
 class Noise:
-    """A symmetric law of scale 1. `tail`: the probability above each point, at least 0; `within`: the mean of
-    `min(z, room)` over its positive half. Beyond `farthest` the tail is below 10^-20.
+    """A symmetric distribution of scale 1.
+
+    `tail`: the probability above each point, from 0; `within`: the mean of `min(z, room)` over its positive half.
+    Beyond `farthest` the tail is below 10^-20.
     """
 
     tail: Callable[[NDArray[np.float64]], NDArray[np.float64]]

@@ -42,7 +42,7 @@ def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int
             check_log(connection)
             check_records(connection)
             deployment.signer.check(connection)
-            found = {
+            report = {
                 table.name: int(connection.execute(select(func.count()).select_from(table)).scalar_one())
                 for table in (identities, datasets, rounds)
             }
@@ -55,7 +55,7 @@ def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int
         "data_directory": str(deployment.config.data_path(deployment.state)),
         "server_certificate_until": deployment.server_certificate.not_valid_after_utc.isoformat(),
         "authority_until": deployment.authority.certificate.not_valid_after_utc.isoformat(),
-        **found,
+        **report,
         **({"warning": "; ".join(warnings)} if warnings else {}),
     }
 

@@ -71,14 +71,14 @@ def revoke_identity(state: Path, name: str, clock: Clock = system_clock) -> None
 
 def list_identities(state: Path, clock: Clock = system_clock) -> list[Identity]:
     """Everybody by name, but analysts who were deleted."""
-    found: list[Identity] = []
+    identities: list[Identity] = []
     token = ""
     with _admission(state, clock) as (_, admission):
         while True:
             page, token = admission.registry.list(EVERYBODY, 0, token)
-            found += page
+            identities += page
             if not token:
-                return found
+                return identities
 
 
 def renew_server_certificate(

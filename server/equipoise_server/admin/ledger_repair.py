@@ -28,7 +28,7 @@ def verify(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
             deployment.guard.check(connection)
             check_accounts(connection)
             head, log = journal.head(connection), check_log(connection)
-            found = {
+            report = {
                 "entries": head.sequence,
                 "accounts": len(all_accounts(connection)),
                 "digest": head.digest.hex(),
@@ -38,7 +38,7 @@ def verify(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
             }
     finally:
         store.close()
-    return found
+    return report
 
 
 def write_off_state(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def write_off_state(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
     Raises `InvalidArgument` while a server runs on the directory, `DataLoss` for a journal or accounts that are
     damaged in themselves: these must be restored first.
     """
-    with _alone(state, clock) as (deployment, store):
+    with _exclusive_store(state, clock) as (deployment, store):
         with store.read() as connection:
             check_accounts(connection)
             check_log(connection)
@@ -62,9 +62,9 @@ def write_off_state(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
 
 
 @contextmanager
-def _alone(state: Path, clock: Clock) -> Iterator[tuple[Deployment, Store]]:
+def _exclusive_store(state: Path, clock: Clock) -> Iterator[tuple[Deployment, Store]]:
     deployment = open_deployment(state, clock())
-    with deployment.held_alone():
+    with deployment.hold_exclusively():
         store = deployment.open_store()
         try:
             yield deployment, store

@@ -45,7 +45,7 @@ from equipoise_server.identity.keyfiles import (
 from equipoise_server.identity.registry import Registry
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.storage.operations import Operations
-from equipoise_server.storage.store import Store, held, held_alone, open_store
+from equipoise_server.storage.store import Store, hold, hold_exclusively, open_store
 from equipoise_server.transparency.signing import Signer
 
 SOON = timedelta(days=30)
@@ -95,13 +95,13 @@ class Deployment:
         """The store, migrated if need be."""
         return open_store(self.config.store_url(self.state))
 
-    def held(self) -> AbstractContextManager[None]:
+    def hold(self) -> AbstractContextManager[None]:
         """Keeps other servers off a store that cannot be shared. Raises `InvalidArgument` where one has it."""
-        return held(self.config.store_url(self.state))
+        return hold(self.config.store_url(self.state))
 
-    def held_alone(self) -> AbstractContextManager[None]:
+    def hold_exclusively(self) -> AbstractContextManager[None]:
         """Keeps every server off the store. Raises `InvalidArgument` where one has it."""
-        return held_alone(self.config.store_url(self.state))
+        return hold_exclusively(self.config.store_url(self.state))
 
 
 def open_deployment(state: Path, now: datetime, listen: str | None = None) -> Deployment:

@@ -89,15 +89,15 @@ def replay(
             return unsealed(store, round_id, private, commitment)
 
         stored = StoredRound(store, round_id)
-        found = Replay(
+        replayed = Replay(
             stored, seed_of, lambda dataset: source_at(table or directory / dataset.source), progress(0)
         ).run()
     if as_json:
-        print_json(replay_as_json(found))
+        print_json(replay_as_json(replayed))
     else:
-        for line in lines(found):
+        for line in lines(replayed):
             print_line(line)
-    if found.difference is not None:
+    if replayed.difference is not None:
         raise typer.Exit(1)
 
 
@@ -155,16 +155,16 @@ def empirical(
     )
     try:
         with RunsProgress(1, ERR) as progress:
-            found = audit(mechanism, instance, runs, level, system_seeds, progress(0))
+            result = audit(mechanism, instance, runs, level, system_seeds, progress(0))
     except BudgetExhausted as error:
         raise in_words_of_options(InvalidArgument(*error.message.split(": ", 1)), OPTION_OF_FIELD) from None
     except InvalidArgument as error:
         raise in_words_of_options(error, OPTION_OF_FIELD) from None
     if chart is not None:
-        write_chart(found, chart)
+        write_chart(result, chart)
     if as_json:
-        print_json(audit_as_json(found))
+        print_json(audit_as_json(result))
     else:
-        print_audit(OUT, found)
-    if found.refuted:
+        print_audit(OUT, result)
+    if result.refuted:
         raise typer.Exit(1)

@@ -85,13 +85,13 @@ def revoke(name: Name, state: State = DEFAULT_STATE, as_json: AsJson = False) ->
 
 def list_all(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
     """List operators, auditors and analysts, and until when their newest certificates are good."""
-    found = list_identities(state)
+    identities = list_identities(state)
     if as_json:
-        print_json({"identities": found})
+        print_json({"identities": identities})
         return
     print_table(
         ("name", "role", "certificate"),
-        ((each.name, each.role.value, standing(each.certified_until)) for each in found),
+        ((each.name, each.role.value, standing(each.certified_until)) for each in identities),
     )
 
 

@@ -58,11 +58,11 @@ def check(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
     Exits with 0 if a server would start, with 1 and one line saying what is wrong if not. A store of an older
     version is brought up to date.
     """
-    found = check_state(state)
+    report = check_state(state)
     if as_json:
-        print_json(found)
+        print_json(report)
         return
-    for name, value in found.items():
+    for name, value in report.items():
         OUT.print(f"  {name.replace('_', ' '):<28} {value}", highlight=False)
     OUT.print("All is well.")
 

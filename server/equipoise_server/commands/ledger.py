@@ -19,14 +19,14 @@ def verify_ledger(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None
     Changes nothing, but for a store of an older version, which is brought up to date. Exits with 1 and one line
     saying what is wrong, if something is.
     """
-    found = verify(state)
+    report = verify(state)
     if as_json:
-        print_json(found)
+        print_json(report)
         return
-    OUT.print(f"{found['entries']:,} entries, {found['accounts']:,} accounts: all agree.", highlight=False)
-    OUT.print(f"Last digest {found['digest']}.", highlight=False)
-    OUT.print(f"{found['records']:,} records agree; the log has {found['log_size']:,} entries.", highlight=False)
-    OUT.print(f"Root {found['log_root']}.", highlight=False)
+    OUT.print(f"{report['entries']:,} entries, {report['accounts']:,} accounts: all agree.", highlight=False)
+    OUT.print(f"Last digest {report['digest']}.", highlight=False)
+    OUT.print(f"{report['records']:,} records agree; the log has {report['log_size']:,} entries.", highlight=False)
+    OUT.print(f"Root {report['log_root']}.", highlight=False)
 
 
 def write_off(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
@@ -37,19 +37,19 @@ def write_off(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
     Every round that has not ended is aborted and charged, because it may have been run in what was lost. Does
     nothing where nothing is missing.
     """
-    found = write_off_state(state)
+    report = write_off_state(state)
     if as_json:
-        print_json(found)
+        print_json(report)
         return
-    OUT.print(FINDINGS[found["finding"]], highlight=False)
-    for lost in found["written_off"]:
+    OUT.print(FINDINGS[report["finding"]], highlight=False)
+    for lost in report["written_off"]:
         units = {"divergence": 1e12, "rho": 1e12, "epsilon": 1e12, "delta": 1e18}
         amounts = ", ".join(f"{name} {lost[name] / unit:.6g}" for name, unit in units.items() if lost[name])
         OUT.print(f"  written off on {lost['account']}: {amounts}", highlight=False, markup=False)
-    if found["lost_records"]:
-        OUT.print(f"  the log goes on after {found['lost_records']} entries that say that it was cut off")
-    if found["new_key"] is not None:
+    if report["lost_records"]:
+        OUT.print(f"  the log goes on after {report['lost_records']} entries that say that it was cut off")
+    if report["new_key"] is not None:
         OUT.print("  the log goes on under this key alone; give it to all who verify records:")
-        OUT.print(f"  {found['new_key']}", highlight=False, markup=False, soft_wrap=True)
-    for round_id in found["aborted"]:
+        OUT.print(f"  {report['new_key']}", highlight=False, markup=False, soft_wrap=True)
+    for round_id in report["aborted"]:
         OUT.print(f"  aborted round {round_id}", highlight=False, markup=False)

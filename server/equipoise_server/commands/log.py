@@ -30,11 +30,11 @@ def show_keys(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
     A line that begins with equipoise/ is what verifies the log: a line of the file log.vkey of a profile. Publish
     it where your analysts trust what they read.
     """
-    found = list_keys(state)
+    keys = list_keys(state)
     if as_json:
-        print_json({"keys": [_facts(each) for each in found]})
+        print_json({"keys": [_facts(each) for each in keys]})
         return
-    for each in found:
+    for each in keys:
         ended = "" if each.key.retired is None else f", retired {each.key.retired:%Y-%m-%d}"
         _print(f"{each.key.purpose} {each.key.id}, since {each.key.added:%Y-%m-%d}{ended}")
         if each.verifier is not None:

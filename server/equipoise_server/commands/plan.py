@@ -23,11 +23,11 @@ def plan(request: PlanRequest, as_json: AsJson = False) -> None:
     """
     setting = request.setting()
     with ERR.status("planning") as status:
-        found = compared(request, setting, lambda name: status.update(f"planning {name}"))
-    accepted = acceptance(request, setting, found)
+        comparison = compared(request, setting, lambda name: status.update(f"planning {name}"))
+    accepted = acceptance(request, setting, comparison)
     if as_json:
-        print_json(comparison_as_json(setting, found, accepted))
+        print_json(comparison_as_json(setting, comparison, accepted))
     else:
-        print_comparison(OUT, setting, found, accepted)
+        print_comparison(OUT, setting, comparison, accepted)
     if accepted.refusal:
         raise typer.Exit(1)

@@ -23,13 +23,13 @@ def check_table(
     fall into each category. What the schema does not allow is counted by attribute, and the exit code is 1.
     The counts are exact and private: they are for the custodian's eyes.
     """
-    found = count_table(table, schema)
+    counted = count_table(table, schema)
     if as_json:
-        print_json({"universe_size": found.universe_size, "records": found.records, "counts": found.counts})
+        print_json({"universe_size": counted.universe_size, "records": counted.records, "counts": counted.counts})
         return
     shown = Table("attribute", "category", "records")
-    for attribute, counts in found.counts.items():
+    for attribute, counts in counted.counts.items():
         for category, count in counts.items():
             shown.add_row(attribute, category, f"{count:,}")
     OUT.print(shown)
-    OUT.print(f"{found.records:,} records in a universe of {found.universe_size:,}.", highlight=False)
+    OUT.print(f"{counted.records:,} records in a universe of {counted.universe_size:,}.", highlight=False)

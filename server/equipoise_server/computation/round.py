@@ -74,8 +74,8 @@ def _session(job: Job, schema: Schema, data: Counts, seed: bytes, progress: OnSt
     asked = {analyst: compile_asked(workload, schema) for analyst, workload in job.workloads.items()}
     played = session_mechanism(job.plan.mechanism)
     outcome = play(played, job.setting, job.plan, data, asked, seed, progress)
-    for analyst, told in job.told.items():
+    for analyst, chain in job.told.items():
         if analyst not in asked:
             raise DataLoss("what was asked in the session is not in the store")
-        check_live_answers(told, job.workloads[analyst], asked[analyst], outcome.answers[analyst])
+        check_live_answers(chain, job.workloads[analyst], asked[analyst], outcome.answers[analyst])
     return outcome

@@ -72,9 +72,9 @@ def answer(session: Session, schema: Schema, questions: Sequence[Question], stop
         yield session.answer(question.slot, compile_statement(question.statement, schema))
 
 
-def check_live_answers(told: AnswerChain, workload: bytes, questions: SessionWorkload, answers: Answers) -> None:
+def check_live_answers(live: AnswerChain, workload: bytes, questions: SessionWorkload, answers: Answers) -> None:
     """Raises `DataLoss` unless these answers to a workload are what was told while the session was open."""
-    chain, first = told.start, 0
+    chain, first = live.start, 0
     statements, slots = asked_from_bytes(workload)
     for sequence, (statement, slot, compiled) in enumerate(
         zip(statements, slots, questions.statements, strict=True), start=1
@@ -84,5 +84,5 @@ def check_live_answers(told: AnswerChain, workload: bytes, questions: SessionWor
         chain = chain_step(
             chain, sequence, slot, statement, answers.values[cells], answers.methods[cells], answers.bounds[cells]
         )
-    if chain != told.end:
+    if chain != live.end:
         raise DataLoss("computed again, the session's answers are not those that were given")

@@ -15,8 +15,7 @@ CHUNKS_IN_PART = 64  # about 1.1 MB: the store's writer is not held for long, an
 
 @dataclass(frozen=True)
 class StreamDigest:
-    """What commits to one analyst's result stream (`equipoise.records.record.stream_digest`), and how long it
-    is."""
+    """The commitment to one analyst's result stream (`equipoise.records.record.stream_digest`), and its length."""
 
     digest: bytes
     messages: int

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from cryptography import x509
-
 from equipoise.model.identities import Role
 from equipoise_server.identity.authority import Authority
+from equipoise_server.identity.credential import Credential, credential_of
 from equipoise_server.identity.enrolment import requested_key
 from equipoise_server.identity.names import check_name
 from equipoise_server.identity.registry import Registry
@@ -51,8 +50,9 @@ class Admission:
         """Revoke every certificate of who has one of `roles`; open calls end within a minute. Raises `NotFound`."""
         self.registry.revoke(name, roles, make_request(caller, request_id, "revoke_identity", name))
 
-    def _issue(self, name: str, signing_request: bytes) -> x509.Certificate:
-        """A certificate, which counts once it is in the registry."""
+    def _issue(self, name: str, signing_request: bytes) -> Credential:
+        """A certificate as a credential, which counts once it is in the registry."""
         check_name(name)
         key = requested_key(signing_request)
-        return self.authority.issue_identity(name, key, self.registry.operations.clock(), self.certificate_days)
+        now = self.registry.operations.clock()
+        return credential_of(self.authority.issue_identity(name, key, now, self.certificate_days))

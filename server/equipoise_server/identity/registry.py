@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from cryptography import x509
 from sqlalchemy import Connection, Select, and_, func, select
 
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
 from equipoise.model.identities import Caller, Identity, Role
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise.profile.certificates import read_certificate
-from equipoise_server.identity.authority import certificate_to_pem
+from equipoise_server.identity.credential import Credential, credential_of
 from equipoise_server.identity.names import check_name
 from equipoise_server.storage.idempotency import Request
 from equipoise_server.storage.operations import Operations, no_answer
@@ -41,7 +40,7 @@ class Registry:
 
     operations: Operations
 
-    def add(self, name: str, role: Role, certificate: x509.Certificate, request: Request) -> bytes:
+    def add(self, name: str, role: Role, credential: Credential, request: Request) -> bytes:
         """Register a new identity with its first certificate; gives the certificate that counts, in PEM.
 
         The same `request` again changes nothing and gives the first certificate, or raises `InvalidArgument` where
@@ -57,11 +56,11 @@ class Registry:
                 raise AlreadyExists(f"an identity named {name!r} {since}")
             created = to_microseconds(now)
             connection.execute(identities.insert().values(name=name, role=role.value, created=created))
-            return _insert_certificate(connection, name, certificate, now)
+            return _insert_credential(connection, name, credential, now)
 
         return self.operations.carry_out(request, work, _first_certificate)
 
-    def renew(self, name: str, roles: Collection[Role], certificate: x509.Certificate, request: Request) -> bytes:
+    def renew(self, name: str, roles: Collection[Role], credential: Credential, request: Request) -> bytes:
         """Add a certificate to those of an identity with one of `roles`; gives the one that counts, in PEM.
 
         Also after a revocation, when it lets its holder in again: but not with a key that a revoked certificate
@@ -74,10 +73,10 @@ class Registry:
             revoked = select(certificates.c.certificate).where(
                 certificates.c.name == name, certificates.c.revoked.is_not(None)
             )
-            keys = [_parsed(pem).public_key() for pem in connection.execute(revoked).scalars()]
-            if certificate.public_key() in keys:
+            keys = [_read(content).key for content in connection.execute(revoked).scalars()]
+            if credential.key in keys:
                 raise _revoked_key()
-            return _insert_certificate(connection, name, certificate, now)
+            return _insert_credential(connection, name, credential, now)
 
         return self.operations.carry_out(request, work, _first_certificate)
 
@@ -91,16 +90,16 @@ class Registry:
 
         self.operations.carry_out(request, work, no_answer)
 
-    def caller(self, name: str, certificate: x509.Certificate) -> Caller:
-        """Who holds the certificate, which says `name`, now; `NotAuthenticated` if it is not in force."""
+    def caller(self, name: str, credential: Credential) -> Caller:
+        """Who holds the credential, which says `name`, now; `NotAuthenticated` if it is not in force."""
         query = (
             select(identities.c.role, certificates.c.certificate, certificates.c.revoked)
             .join(certificates, certificates.c.name == identities.c.name)
-            .where(identities.c.name == name, certificates.c.serial == serial_of(certificate))
+            .where(identities.c.name == name, certificates.c.serial == credential.id)
         )
         with self.operations.store.read() as connection:
             row = connection.execute(query).first()
-        if row is None or row.revoked is not None or bytes(row.certificate) != certificate_to_pem(certificate):
+        if row is None or row.revoked is not None or bytes(row.certificate) != credential.content:
             raise NotAuthenticated(NOT_IN_FORCE)
         return Caller(name, Role(row.role))
 
@@ -155,11 +154,6 @@ class Registry:
         return shown, shown[-1].name if len(found) > size else ""
 
 
-def serial_of(certificate: x509.Certificate) -> str:
-    """A certificate's serial number as the store writes it."""
-    return f"{certificate.serial_number:x}"
-
-
 def check_there(connection: Connection, name: str, roles: Collection[Role]) -> None:
     """Raises `NotFound`, in the same words, for who is not there, was deleted, or has none of `roles`."""
     query = select(identities.c.role).where(identities.c.name == name, identities.c.deleted.is_(None))
@@ -182,12 +176,11 @@ def mark_deleted(connection: Connection, name: str, now: datetime) -> None:
     connection.execute(gone)
 
 
-def _insert_certificate(connection: Connection, name: str, certificate: x509.Certificate, now: datetime) -> str:
-    """Keep a certificate; its serial number."""
-    serial = serial_of(certificate)
-    row = {"serial": serial, "name": name, "created": to_microseconds(now)}
-    connection.execute(certificates.insert().values(row | {"certificate": certificate_to_pem(certificate)}))
-    return serial
+def _insert_credential(connection: Connection, name: str, credential: Credential, now: datetime) -> str:
+    """Keep a credential, and return its number."""
+    row = {"serial": credential.id, "name": name, "created": to_microseconds(now)}
+    connection.execute(certificates.insert().values(row | {"certificate": credential.content}))
+    return credential.id
 
 
 def _certified_until(connection: Connection, names: Select[Any]) -> dict[str, datetime]:
@@ -199,7 +192,7 @@ def _certified_until(connection: Connection, names: Select[Any]) -> dict[str, da
     )
     until: dict[str, datetime] = {}
     for row in connection.execute(query):
-        end = _parsed(row.certificate).not_valid_after_utc
+        end = _read(row.certificate).expiry
         until[row.name] = max(end, until.get(row.name, end))
     return until
 
@@ -221,8 +214,9 @@ def _revoked_key() -> InvalidArgument:
     )
 
 
-def _parsed(pem: bytes) -> x509.Certificate:
+def _read(content: bytes) -> Credential:
+    """Read a credential of the store. Raises `DataLoss`."""
     try:
-        return read_certificate(pem)
+        return credential_of(read_certificate(content))
     except ValueError:
         raise DataLoss("a certificate in the store cannot be read") from None

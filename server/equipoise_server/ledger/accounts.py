@@ -182,14 +182,14 @@ def widened(limit: Cost, committed: Cost) -> Cost:
     )
 
 
-def total_with(held: Account, cost: Cost) -> Cost:
+def total_with(account: Account, cost: Cost) -> Cost:
     """What would be committed with one more charge. Raises `BudgetExhausted` if the cap does not allow it."""
-    added = cost if held.composition is Composition.PARALLEL else held.committed + cost
+    added = cost if account.composition is Composition.PARALLEL else account.committed + cost
     # A write-off may have widened the stored limit, so that the table's CHECK holds: the cap's own limit decides.
-    limit = limits(held.cap)
-    if not (fits(added, held.cap, limit) and fits(added, held.cap, held.limit)):
-        raise BudgetExhausted(f"account {held.name}: {no_room_in_words(held.cap, held.committed, cost)}")
-    return combined([held.committed, cost], held.composition, held.cap)
+    limit = limits(account.cap)
+    if not (fits(added, account.cap, limit) and fits(added, account.cap, account.limit)):
+        raise BudgetExhausted(f"account {account.name}: {no_room_in_words(account.cap, account.committed, cost)}")
+    return combined([account.committed, cost], account.composition, account.cap)
 
 
 def check_room(held: Account, pending: Sequence[Cost], cost: Cost) -> None:

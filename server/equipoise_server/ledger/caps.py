@@ -31,7 +31,7 @@ from functools import lru_cache
 
 from equipoise.accounting import DELTA_UNIT, ORDERS, OUTWARD, RHO_UNIT, Cost
 from equipoise.errors import InvalidArgument
-from equipoise.model.accounts import Budget, Counted, counted_digits, left_digits
+from equipoise.model.accounts import AccountCharge, Budget, Counted, counted_digits, left_digits
 from equipoise_server.conversion import (
     epsilon_for,
     epsilon_of_divergence,
@@ -153,6 +153,22 @@ def counted(cap: Cap, total: Cost) -> Counted:
 def pair_of(cap: Cap, total: Cost) -> Budget:
     """An amount as a pair at the cap's delta; of nothing there is no delta either."""
     return Budget(epsilon_under(cap, total), cap.delta) if total != Cost() else Budget(0.0, 0.0)
+
+
+def account_charge(account: str, cap: Cap, cost: Cost, refusal: str = "") -> AccountCharge:
+    """What one round counts on an account of this name and cap, of its limits."""
+    counts = counted(cap, cost)
+    return AccountCharge(
+        account,
+        Budget(cap.epsilon, cap.delta),
+        pair_of(cap, cost),
+        refusal,
+        order=counts.order,
+        divergence=counts.divergence,
+        max_divergence=counts.max_divergence,
+        delta=counts.delta,
+        max_delta=counts.max_delta,
+    )
 
 
 def no_room_in_words(cap: Cap, committed: Cost, cost: Cost) -> str:

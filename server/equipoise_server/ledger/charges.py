@@ -133,10 +133,10 @@ def of_round(connection: Connection, round_id: str) -> list[Charge]:
 
 def all_charges(connection: Connection) -> dict[str, dict[str, Charge]]:
     """Every charge, by account and round."""
-    found: dict[str, dict[str, Charge]] = {}
+    charges_of: dict[str, dict[str, Charge]] = {}
     for row in connection.execute(select(charges_table)):
-        found.setdefault(row.account, {})[row.round_id] = _charge(row)
-    return found
+        charges_of.setdefault(row.account, {})[row.round_id] = _charge(row)
+    return charges_of
 
 
 def _commit(connection: Connection, held: Account, cost: Cost) -> bool:

@@ -42,7 +42,7 @@ def compare(connection: Connection, mark: Snapshot | None, seen: SeenDigests) ->
     if mark is None:
         return Finding.MISSING if head.sequence or tree_heads.newest(connection).size else Finding.CONTAINED
     contained = journal.digest_at(connection, mark.sequence) == mark.digest
-    counted = remembered(connection) >= mark.requests and answers_given(connection) >= mark.answered
+    counted = remembered(connection) >= mark.requests and count_answers(connection) >= mark.answered
     if contained and counted and _in_log(connection, mark.log):
         return Finding.CONTAINED
     # A crash came between the write-off and the setting of the guard: nothing happened in between.
@@ -87,7 +87,7 @@ def problem(connection: Connection, mark: Snapshot | None, finding: Finding, gua
             f"the log's first {mark.log.size} entries are not those that had been shown (see the guard): the "
             "store is a copy that went another way, and records may be missing"
         )
-    if (given := answers_given(connection)) < mark.answered:
+    if (given := count_answers(connection)) < mark.answered:
         return (
             f"the store has {given} answers of sessions, but {mark.answered} had been given (see the guard): "
             "it was restored from an older copy, and randomness would be used again"
@@ -98,7 +98,7 @@ def problem(connection: Connection, mark: Snapshot | None, finding: Finding, gua
     )
 
 
-def answers_given(connection: Connection) -> int:
+def count_answers(connection: Connection) -> int:
     """How many statements sessions have answered. It never falls, whatever is removed."""
     return int(connection.execute(_ANSWERED).scalar_one())
 

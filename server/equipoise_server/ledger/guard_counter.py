@@ -32,7 +32,7 @@ def split(content: bytes) -> tuple[bytes, int]:
     document = content.partition(b"\n")[0]
     if len(content) != len(with_places(document)):
         return content, 0
-    return document, max(_said(content[start : start + _RECORD_BYTES]) for start in _places(len(content)))
+    return document, max(_read_count(content[start : start + _RECORD_BYTES]) for start in _places(len(content)))
 
 
 @dataclass(eq=False)
@@ -62,7 +62,7 @@ class AnswerCount:
             raise ValueError("no file is followed")
         try:
             places = list(_places(os.fstat(descriptor).st_size))
-            said = [_said(os.pread(descriptor, _RECORD_BYTES, place)) for place in places]
+            said = [_read_count(os.pread(descriptor, _RECORD_BYTES, place)) for place in places]
             os.pwrite(descriptor, _record(max(answered, *said)), places[said.index(min(said))])
             os.fdatasync(descriptor)
         except BaseException:
@@ -89,7 +89,7 @@ def _record(answered: int) -> bytes:
     return number + b" " + sha256(number).hexdigest()[:16].encode()
 
 
-def _said(record: bytes) -> int:
+def _read_count(record: bytes) -> int:
     """0 where a record is not whole."""
     number = record[:20]
     return int(number) if number.isdigit() and record == _record(int(number)) else 0

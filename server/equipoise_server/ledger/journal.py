@@ -50,8 +50,8 @@ def digests(connection: Connection, after_sequence: int, last_sequence: int) -> 
     """The digests of the entries after one and up to another, from the oldest. Raises `DataLoss` for a gap."""
     wanted = (journal.c.sequence > after_sequence) & (journal.c.sequence <= last_sequence)
     query = select(journal.c.sequence, journal.c.digest).where(wanted).order_by(journal.c.sequence)
-    with connection.execute(query, execution_options={"yield_per": PAGE}) as found:
-        for expected, row in enumerate(found, after_sequence + 1):
+    with connection.execute(query, execution_options={"yield_per": PAGE}) as rows:
+        for expected, row in enumerate(rows, after_sequence + 1):
             if row.sequence != expected:
                 raise DataLoss(f"entry {expected} of the budget journal is missing")
             yield row.digest
@@ -98,8 +98,8 @@ def page(connection: Connection, after_sequence: int, limit: int) -> list[Journa
 
 def of_account(connection: Connection, account: str, after_sequence: int, limit: int | None) -> list[JournalEntry]:
     """At most `limit` entries of one account after a sequence number, from the oldest."""
-    mine = (journal.c.account == account) & (journal.c.sequence > after_sequence)
-    rows = connection.execute(select(journal).where(mine).order_by(journal.c.sequence).limit(limit))
+    of_it = (journal.c.account == account) & (journal.c.sequence > after_sequence)
+    rows = connection.execute(select(journal).where(of_it).order_by(journal.c.sequence).limit(limit))
     return [_record(row) for row in rows]
 
 

@@ -42,7 +42,7 @@ from sqlalchemy import Connection
 from equipoise.errors import DataLoss, Unavailable, VerificationFailed
 from equipoise.records.canonical import parse_canonical_json
 from equipoise_server.ledger import accounts, journal
-from equipoise_server.ledger.guard_comparison import Finding, answers_given, compare, problem
+from equipoise_server.ledger.guard_comparison import Finding, compare, count_answers, problem
 from equipoise_server.ledger.guard_counter import AnswerCount, split, with_places
 from equipoise_server.ledger.guard_snapshot import SNAPSHOT, VERSION, Snapshot
 from equipoise_server.ledger.seen_digests import SeenDigests
@@ -139,13 +139,13 @@ class Guard:
     def _version(self, document: bytes) -> int:
         """The version that a document says it is of; this server's, where it says none and is damaged anyway."""
         fields = parse_canonical_json(document, "it")
-        told = fields.get("version") if isinstance(fields, dict) else None
-        return told if type(told) is int else VERSION
+        version = fields.get("version") if isinstance(fields, dict) else None
+        return version if type(version) is int else VERSION
 
     def _move(self, connection: Connection) -> None:
         # The head first: amounts that are newer than it can only count more.
         head, kept, log = journal.head(connection), remembered(connection), tree_heads.newest(connection)
-        mark, now = self.read(), (head.sequence, head.digest, kept, log, answers_given(connection))
+        mark, now = self.read(), (head.sequence, head.digest, kept, log, count_answers(connection))
         if mark is None or (mark.sequence, mark.digest, mark.requests, mark.log, mark.answered) != now:
             committed, orders = accounts.all_committed(connection), accounts.all_orders(connection)
             self._see(connection, mark, head)

@@ -69,8 +69,8 @@ class Hypothesis:
         cells = workload.transpose_sparse(queries, np.arange(1, len(measured) + 1, dtype=np.int64))
         # Integers below 2^52, so these sums are exact.
         sums = np.bincount(cells, weights=self._weights.astype(np.float64), minlength=len(measured) + 1)
-        held = sums / float(sums.sum())
-        gaps = measured - held[1:]
+        expected = sums / float(sums.sum())
+        gaps = measured - expected[1:]
         distances = np.abs(gaps) - self._reach
         pulls = np.where(distances > 0, np.copysign(distances, gaps), 0.0)
         if not pulls.any():
@@ -79,7 +79,7 @@ class Hypothesis:
         worst = int(np.argmax(distances))
         alone[worst] = pulls[worst]
         tilts = [_units(alone * SINGLE), *(_units(pulls * scale) for scale in SCALES)]
-        gains = [self._gain(tilt, measured, held) for tilt in tilts]
+        gains = [self._gain(tilt, measured, expected) for tilt in tilts]
         best = max(range(len(tilts)), key=lambda place: gains[place])
         if gains[best] > self._slack:
             whole = np.concatenate([[0], tilts[best]]) << (UNIT_BITS - STEP_BITS)
@@ -89,11 +89,11 @@ class Hypothesis:
             np.maximum(self._potential, -MAX_GAP, out=self._potential)
             self._weights, self._unit = rounded_weights(exponentials(self._potential))
 
-    def _gain(self, tilt: NDArray[np.int64], measured: NDArray[np.float64], held: NDArray[np.float64]) -> float:
+    def _gain(self, tilt: NDArray[np.int64], measured: NDArray[np.float64], expected: NDArray[np.float64]) -> float:
         """G, rounded a few times and the same everywhere."""
         nats = tilt / 2.0**STEP_BITS
         factors = np.concatenate([[1.0], exponentials(tilt << (UNIT_BITS - STEP_BITS))])
-        total = math.fsum((held * factors).tolist())
+        total = math.fsum((expected * factors).tolist())
         straight = math.fsum((nats * measured).tolist()) - self._reach * math.fsum(np.abs(nats).tolist())
         return straight - float(_CONTEXT.ln(Decimal(total)))
 

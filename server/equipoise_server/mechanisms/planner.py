@@ -37,7 +37,7 @@ NEAR = 0.05
 SAYS_NOTHING = 0.5
 
 Refusal = InvalidArgument | BudgetExhausted
-AnswerChain = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,16 @@ class Comparison:
 def compare(
     setting: PublicParameters,
     mechanisms: Mapping[str, Mechanism | SessionMechanism],
-    told: AnswerChain = lambda name: None,
+    report: Report = lambda name: None,
 ) -> Comparison:
-    """Asks every mechanism for its plan and chooses. `told` hears each name before its turn.
+    """Asks every mechanism for its plan and chooses. Calls `report` with each name before its turn.
 
     Raises `InvalidArgument` or `BudgetExhausted`, naming the field, for what no mechanism can do.
     """
     check_setting(setting)
     candidates = []
     for name, each in mechanisms.items():
-        told(name)
+        report(name)
         candidates.append(_candidate(each, setting))
     return Comparison(tuple(candidates), choose(candidates))
 
@@ -174,8 +174,8 @@ def _none_can(candidates: Sequence[Candidate]) -> Refusal:
     if known and len(fields) == 1:
         return next(iter(known.values()))
     if len(fields) == 1:
-        told = {name: each.message.partition("; there is ")[2] for name, each in refusals.items()}
-        others = "; ".join(f"{name} has {options}" for name, options in told.items() if options)
+        options_of = {name: each.message.partition("; there is ")[2] for name, each in refusals.items()}
+        others = "; ".join(f"{name} has {options}" for name, options in options_of.items() if options)
         return InvalidArgument(fields.pop(), f"unknown to every mechanism: {others}")
     known = known or refusals
     problems = "; ".join(f"{name}: {each.message}" for name, each in known.items())

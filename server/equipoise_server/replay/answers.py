@@ -64,7 +64,7 @@ class Ways:
             ("value", theirs.values, ours.values, self.tolerance),
             ("bound", theirs.bounds, ours.bounds, self.tolerance),
         )
-        wrong = np.stack([_apart(recorded, computed) > allowed for _, recorded, computed, allowed in columns])
+        wrong = np.stack([_distance(recorded, computed) > allowed for _, recorded, computed, allowed in columns])
         if not wrong.any():
             return
         query = int(np.flatnonzero(wrong.any(axis=0))[0])
@@ -79,11 +79,11 @@ class Ways:
             here, way = ours.methods == number, AnswerMethod(number)
             self.answers[way] += int(here.sum())
             apart = max(
-                int(_apart(recorded[here], computed[here]).max())
+                int(_distance(recorded[here], computed[here]).max())
                 for recorded, computed in ((theirs.values, ours.values), (theirs.bounds, ours.bounds))
             )
             self.furthest[way] = max(self.furthest[way], apart)
 
 
-def _apart(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+def _distance(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(np.abs(first - second))

@@ -62,7 +62,7 @@ def read_committed(connection: Connection, released: RoundRecord) -> Committed:
     opened = _opened(connection, Kind.ROUND_OPENED, round_id=released.id)
     sealed = _opened(connection, Kind.ROUND_SEALED, round_id=released.id)
     ended = _opened(connection, Kind.ROUND_RELEASED, round_id=released.id)
-    found = Committed(
+    committed = Committed(
         roots={record.kind: record.root for record in (dataset, opened, sealed, ended)},
         dataset=dataset.one(DatasetItem),
         data=dataset.one(DataItem),
@@ -74,10 +74,10 @@ def read_committed(connection: Connection, released: RoundRecord) -> Committed:
         workloads=_by_analyst(sealed.each(WorkloadItem), names),
         results=_by_analyst(ended.each(ResultItem), names),
     )
-    same("the round's dataset_root", found.round.dataset_root, dataset.root)
-    same("the seal's opened_root", found.seal.opened_root, opened.root)
-    same("the release's sealed_root", found.release.sealed_root, sealed.root)
-    return found
+    same("the round's dataset_root", committed.round.dataset_root, dataset.root)
+    same("the seal's opened_root", committed.seal.opened_root, opened.root)
+    same("the release's sealed_root", committed.release.sealed_root, sealed.root)
+    return committed
 
 
 def _by_analyst(items: tuple[OfShare | None, ...], analysts: list[str]) -> Mapping[str, OfShare]:
@@ -89,8 +89,8 @@ def _by_analyst(items: tuple[OfShare | None, ...], analysts: list[str]) -> Mappi
 
 
 def _opened(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> ReadRecord:
-    mine = records.c.round_id == round_id if round_id else records.c.dataset == dataset
-    query = select(records).where(mine, records.c.kind == kind.value).order_by(records.c.position.desc())
+    of_subject = records.c.round_id == round_id if round_id else records.c.dataset == dataset
+    query = select(records).where(of_subject, records.c.kind == kind.value).order_by(records.c.position.desc())
     record = connection.execute(query.limit(1)).first()
     if record is None:
         raise WrongState(NO_RECORD)

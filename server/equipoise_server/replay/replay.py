@@ -78,7 +78,7 @@ class Replay:
         """Check after check, until one fails. Raises `NotFound`; `WrongState` where a round cannot be replayed."""
         if self.stored.round.state is not RoundState.RELEASED:
             raise WrongState("the round has not been released")
-        found = Replayed(self.stored.id)
+        replayed = Replayed(self.stored.id)
         checks = {
             "records": self.records_are_bound,
             "plan": self.plan_follows,
@@ -96,16 +96,16 @@ class Replay:
             if name in OF_SESSIONS and not session:
                 continue
             try:
-                found.checks.append(Check(name, check()))
+                replayed.checks.append(Check(name, check()))
             except Differs as error:
-                found.failed, found.difference = name, error.difference
+                replayed.failed, replayed.difference = name, error.difference
                 break
             except VerificationFailed as error:
-                found.failed, found.difference = name, Difference(error.message)
+                replayed.failed, replayed.difference = name, Difference(error.message)
                 break
         ways = self.ways
-        found.ways = {way: (count, ways.furthest[way], ways.tolerance) for way, count in ways.answers.items()}
-        return found
+        replayed.ways = {way: (count, ways.furthest[way], ways.tolerance) for way, count in ways.answers.items()}
+        return replayed
 
     def records_are_bound(self) -> str:
         """The round's records are whole, and each names the one before."""
@@ -142,10 +142,10 @@ class Replay:
             name = share.analyst
             if name not in self.stored.committed.workloads:
                 raise WrongState(f"{name} was deleted with its workload, so the round cannot be computed again")
-            mine = None
+            commitment = None
             if name in workloads and (salt := salts[name]) is not None:
-                mine = workload_commitment(salt, workloads[name])
-            same("the workload's commitment", mine, self.stored.committed.workloads[name].commitment, name)
+                commitment = workload_commitment(salt, workloads[name])
+            same("the workload's commitment", commitment, self.stored.committed.workloads[name].commitment, name)
         return f"{len(workloads):,} of {len(self.stored.round.terms.shares):,} analysts have asked, as on record"
 
     def data_are_registered(self) -> str:
@@ -157,8 +157,8 @@ class Replay:
             analysts = len(self.outcome.answers)
         except DataLoss as error:
             raise Differs(Difference(error.message)) from None
-        told = f"{stored.round.records:,} records with the digest {digest.hex()[:SHOWN]}..."
-        return f"{told}, from which the answers of {analysts:,} analysts were computed again"
+        described = f"{stored.round.records:,} records with the digest {digest.hex()[:SHOWN]}..."
+        return f"{described}, from which the answers of {analysts:,} analysts were computed again"
 
     def answers_agree(self) -> str:
         """Every message that is stored is the one that is computed."""
@@ -177,11 +177,11 @@ class Replay:
         for name, result in self.stored.committed.results.items():
             digest, stored = self.stored.stream(name)
             same("messages", stored, self.messages[name], name)
-            told = None
+            expected = None
             if stored:
                 queries = len(self.outcome.answers[name].values)
-                told = RecordedStream(digest, stored, queries)
-            same("stream", optional(STREAM).encode(result.stream), optional(STREAM).encode(told), name)
+                expected = RecordedStream(digest, stored, queries)
+            same("stream", optional(STREAM).encode(result.stream), optional(STREAM).encode(expected), name)
         return f"{len(self.messages):,} have the digests on record, and nobody has another"
 
     def synopsis_agrees(self) -> str:
@@ -195,9 +195,9 @@ class Replay:
         cells, again = (np.frombuffer(each, dtype="<u4") for each in (stored, computed))
         for record in np.flatnonzero(cells != again).tolist():
             same(f"the cell of the synopsis's record {record}", int(cells[record]), int(again[record]))
-        told = RecordedSynopsis(synopsis_digest(stored), len(stored) // CELL_BYTES) if stored else None
+        expected = RecordedSynopsis(synopsis_digest(stored), len(stored) // CELL_BYTES) if stored else None
         recorded = optional(SYNOPSIS).encode(self.stored.committed.release.synopsis)
-        same("the synopsis", optional(SYNOPSIS).encode(told), recorded)
+        same("the synopsis", optional(SYNOPSIS).encode(expected), recorded)
         return f"{len(stored) // CELL_BYTES:,} records agree one by one"
 
     @cached_property

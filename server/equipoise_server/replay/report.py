@@ -8,30 +8,32 @@ from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.replay.replay import Replayed
 
 
-def as_json(found: Replayed) -> dict[str, object]:
+def as_json(replayed: Replayed) -> dict[str, object]:
     """The object that `--json` prints. Distances are in units of 2^-40."""
     return {
-        "round": found.round_id,
-        "agrees": found.difference is None,
-        "checks": [asdict(check) for check in found.checks],
+        "round": replayed.round_id,
+        "agrees": replayed.difference is None,
+        "checks": [asdict(check) for check in replayed.checks],
         "ways": [
             {"way": way.label, "answers": answers, "furthest": furthest, "allowed": allowed}
-            for way, (answers, furthest, allowed) in found.ways.items()
+            for way, (answers, furthest, allowed) in replayed.ways.items()
         ],
-        "failed": found.failed or None,
-        "difference": None if found.difference is None else found.difference.as_json(),
+        "failed": replayed.failed or None,
+        "difference": None if replayed.difference is None else replayed.difference.as_json(),
     }
 
 
-def lines(found: Replayed) -> list[str]:
+def lines(replayed: Replayed) -> list[str]:
     """A line for each check, and one for each way of answering: by which rule it was compared."""
-    told = [f"{number:>2} ok   {check.name}: {check.detail}" for number, check in enumerate(found.checks, start=1)]
-    if found.difference is not None:
-        told.append(f"{len(told) + 1:>2} FAIL {found.failed}: {found.difference}")
-    for way, (answers, furthest, allowed) in found.ways.items():
+    told = [
+        f"{number:>2} ok   {check.name}: {check.detail}" for number, check in enumerate(replayed.checks, start=1)
+    ]
+    if replayed.difference is not None:
+        told.append(f"{len(told) + 1:>2} FAIL {replayed.failed}: {replayed.difference}")
+    for way, (answers, furthest, allowed) in replayed.ways.items():
         rule = f"to within 2^-20, at most {furthest} * 2^-{GRID_BITS} apart" if allowed else "exactly"
         told.append(f"        {answers:,} answered by {way.label} were compared {rule}")
-    if found.difference is None:
+    if replayed.difference is None:
         told.append(
             "The round follows from its data, workloads, terms and seed. See that the log has these records."
         )

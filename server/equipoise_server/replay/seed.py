@@ -21,9 +21,9 @@ def unsealed(store: ReadOnlyStore, round_id: str, private: X25519PrivateKey, com
     """
     public = private.public_key().public_bytes_raw()
     with store.read() as connection:
-        mine = {key.id for key in all_keys(connection, Purpose.AUDITOR) if key.public == public}
+        key_ids = {key.id for key in all_keys(connection, Purpose.AUDITOR) if key.public == public}
         query = select(sealed_seeds.c.sealed).where(
-            sealed_seeds.c.round_id == round_id, sealed_seeds.c.key_id.in_(mine)
+            sealed_seeds.c.round_id == round_id, sealed_seeds.c.key_id.in_(key_ids)
         )
         sealed = connection.execute(query).scalar_one_or_none()
     if sealed is None:

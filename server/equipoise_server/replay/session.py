@@ -39,18 +39,18 @@ def check_slots(stored: StoredRound) -> str:
 
 def check_live_answers(stored: StoredRound) -> str:
     """Raises `Differs` unless every answer was told, and signed for, as it was released."""
-    told = stored.told
-    same("analysts who were answered", ", ".join(sorted(told)), ", ".join(sorted(stored.workloads)))
-    for analyst in told:
+    live = stored.live_answers
+    same("analysts who were answered", ", ".join(sorted(live)), ", ".join(sorted(stored.workloads)))
+    for analyst in live:
         try:
             _check_analyst(stored, analyst)
         except (DataLoss, VerificationFailed) as error:
             raise Differs(Difference(error.message, analyst=analyst)) from None
-    return f"{sum(map(len, told.values())):,} answers were told, with receipts, as they were released"
+    return f"{sum(map(len, live.values())):,} answers were told, with receipts, as they were released"
 
 
 def _check_analyst(stored: StoredRound, analyst: str) -> None:
-    rows, salt = stored.told[analyst], stored.salts[analyst]
+    rows, salt = stored.live_answers[analyst], stored.salts[analyst]
     statements, slots = asked_from_bytes(stored.workloads[analyst])
     same("answers that were told", len(rows), len(statements), analyst)
     results = Results.collect(stored.id, map(chunk_from_bytes, stored.messages(analyst)))
@@ -63,15 +63,15 @@ def _check_analyst(stored: StoredRound, analyst: str) -> None:
         chunk = answers_from_chunk(row.chunk)
         same(f"answer {i}: first_query", chunk.first_query, first, analyst)
         cells = slice(first, first := first + len(chunk.values))
-        for name, told, released in (
+        for name, live, released in (
             ("way", chunk.methods, results.methods[cells]),
             ("value", chunk.values, results.raw_values[cells]),
             ("bound", chunk.bounds, results.raw_bounds[cells]),
         ):
-            same(f"answer {i}: how many", len(told), len(released), analyst)
-            for query in np.flatnonzero(told != released)[:1].tolist():
+            same(f"answer {i}: how many", len(live), len(released), analyst)
+            for query in np.flatnonzero(live != released)[:1].tolist():
                 place = Difference(
-                    name, str(told[query]), str(released[query]), analyst, i, chunk.first_query + query
+                    name, str(live[query]), str(released[query]), analyst, i, chunk.first_query + query
                 )
                 raise Differs(place)
         chain = chain_step(chain, i, slot, statement, chunk.values, chunk.methods, chunk.bounds)

@@ -90,14 +90,14 @@ class StoredRound:
             return {row.analyst: row.receipt for row in connection.execute(query)}
 
     @cached_property
-    def told(self) -> Mapping[str, list[Row[Any]]]:
+    def live_answers(self) -> Mapping[str, list[Row[Any]]]:
         """Of a session: each answer as it was told, by analyst, in order. Nothing of any other round."""
         query = select(asked).where(asked.c.round_id == self.id).order_by(asked.c.analyst, asked.c.sequence)
-        found: dict[str, list[Row[Any]]] = {}
+        rows_of: dict[str, list[Row[Any]]] = {}
         with self.store.read() as connection:
             for row in connection.execute(query):
-                found.setdefault(row.analyst, []).append(row)
-        return found
+                rows_of.setdefault(row.analyst, []).append(row)
+        return rows_of
 
     def synopsis(self) -> bytes:
         """The cells of the synopsis's records."""

@@ -13,10 +13,10 @@ from sqlalchemy import Connection, select
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, NotFound
-from equipoise.model.accounts import AccountCharge, Budget
+from equipoise.model.accounts import AccountCharge
 from equipoise.model.rounds import Terms
 from equipoise_server.ledger.accounts import Account, account, check_room, holder, open_account, unopened
-from equipoise_server.ledger.caps import Cap, Composition, counted, pair_of
+from equipoise_server.ledger.caps import Cap, Composition, account_charge
 from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.terms.checks import UNITS, adds, analyst_accounts, charges_of
 from equipoise_server.rounds.terms.open_charges import pending_costs
@@ -33,18 +33,7 @@ class Asked:
 
     def shown(self, refusal: str = "") -> AccountCharge:
         """The same for operators and auditors, of the account's limits."""
-        cap, counts = self.on.cap, counted(self.on.cap, self.cost)
-        return AccountCharge(
-            self.on.name,
-            Budget(cap.epsilon, cap.delta),
-            pair_of(cap, self.cost),
-            refusal,
-            order=counts.order,
-            divergence=counts.divergence,
-            max_divergence=counts.max_divergence,
-            delta=counts.delta,
-            max_delta=counts.max_delta,
-        )
+        return account_charge(self.on.name, self.on.cap, self.cost, refusal)
 
     @property
     def refusal(self) -> str:
@@ -89,9 +78,9 @@ def planned_charges(connection: Connection, terms: Terms, plan: Plan) -> tuple[A
 def round_charges(connection: Connection, terms: Terms, plan: Plan) -> tuple[AccountCharge, ...]:
     """What a round that was opened counts on the data's account and on the first analyst's of its own unit."""
     charges = charges_of(terms, plan)[:2]
-    held = [account(connection, charge.account) for charge in charges]
+    accounts = [account(connection, charge.account) for charge in charges]
     return tuple(
-        Asked(on, charge.counted(on.cap.order), ()).shown() for charge, on in zip(charges, held, strict=True)
+        Asked(on, charge.counted(on.cap.order), ()).shown() for charge, on in zip(charges, accounts, strict=True)
     )
 
 

@@ -77,5 +77,5 @@ def _unfinished(connection: Connection, name: str, now: datetime) -> str | None:
     ended = [state.value for state in RoundState if state.ended]
     open_yet = or_(rounds.c.state.not_in(ended), rounds.c.release_time > to_microseconds(now))
     query = select(rounds.c.id).join(shares, shares.c.round_id == rounds.c.id)
-    found = connection.execute(query.where(shares.c.analyst == name, open_yet).order_by(rounds.c.position))
-    return found.scalars().first()
+    ids = connection.execute(query.where(shares.c.analyst == name, open_yet).order_by(rounds.c.position))
+    return ids.scalars().first()

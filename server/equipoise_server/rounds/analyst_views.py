@@ -55,8 +55,8 @@ class AnalystViews:
                 rounds.c.id.in_(select(shares.c.round_id).where(shares.c.analyst == analyst)),
                 true() if among is None else among,
             )
-            found = round_records(connection, query)
-        visible = [self._shown(record, _own(record, analyst)) for record in found]
+            records = round_records(connection, query)
+        visible = [self._shown(record, _own(record, analyst)) for record in records]
         return cut_page(visible, limit, lambda record: record.id)
 
     def results(self, analyst: str, round_id: str, after_sequence: int, limit: int) -> list[bytes]:
@@ -74,15 +74,15 @@ class AnalystViews:
             run_id = connection.execute(released).scalar_one()
             if run_id is None:
                 raise WrongState("the round's results are no longer kept")
-            mine = (result_chunks.c.run_id == run_id, result_chunks.c.analyst == analyst)
-            last = connection.execute(select(func.max(result_chunks.c.sequence)).where(*mine)).scalar()
+            own = (result_chunks.c.run_id == run_id, result_chunks.c.analyst == analyst)
+            last = connection.execute(select(func.max(result_chunks.c.sequence)).where(*own)).scalar()
             if last is None:
                 raise NotFound("there is no such stream")
             if not 0 <= after_sequence <= last:
                 raise OutOfRange(f"after_sequence: the stream ends at {last}")
-            query = select(result_chunks.c.chunk).where(*mine, result_chunks.c.sequence > after_sequence)
-            found = connection.execute(query.order_by(result_chunks.c.sequence).limit(limit))
-            return list(found.scalars())
+            query = select(result_chunks.c.chunk).where(*own, result_chunks.c.sequence > after_sequence)
+            chunks = connection.execute(query.order_by(result_chunks.c.sequence).limit(limit))
+            return list(chunks.scalars())
 
     def evidence(self, analyst: str, round_id: str, since_size: int) -> bytes | None:
         """What the analyst can verify an ended round with, JSON; None while the log has not come to its end.
@@ -94,8 +94,8 @@ class AnalystViews:
         if not self.get(analyst, round_id).state.ended:
             raise WrongState("the round has not ended yet, so there is nothing to verify")
         with self.store.read() as connection:
-            found = evidence_of(connection, self.signer, self.deployment, analyst, round_id, since_size)
-        return None if found is None else found.to_bytes()
+            proof = evidence_of(connection, self.signer, self.deployment, analyst, round_id, since_size)
+        return None if proof is None else proof.to_bytes()
 
     def submitted(self, analyst: str, round_id: str, first: int, length: int) -> bytes:
         """Some bytes of the analyst's own workload; none beyond its end, and where there is none."""

@@ -47,23 +47,23 @@ class Budgets:
         limit = page_limit(page_size)
         with self.operations.store.read() as connection:
             read_dataset(connection, dataset)
-            found = accounts.page(connection, dataset, page_token, limit + 1)
-        return cut_page([_converted(account) for account in found], limit, lambda record: record.name)
+            listed = accounts.page(connection, dataset, page_token, limit + 1)
+        return cut_page([_converted(account) for account in listed], limit, lambda record: record.name)
 
     def journal(self, page_size: int = 0, page_token: str = "") -> tuple[list[JournalEntry], str]:
         """The journal from its beginning; a page's token is its last sequence number."""
         limit, after = page_limit(page_size), page_number(page_token)
         with self.operations.store.read() as connection:
-            found = journal.page(connection, after, limit + 1)
-        return cut_page(found, limit, lambda record: str(record.sequence))
+            entries = journal.page(connection, after, limit + 1)
+        return cut_page(entries, limit, lambda record: str(record.sequence))
 
     def history(self, account: str, page_size: int = 0, page_token: str = "") -> tuple[list[JournalEntry], str]:
         """The journal's entries of one account. Raises `NotFound`."""
         limit, after = page_limit(page_size), page_number(page_token)
         with self.operations.store.read() as connection:
             accounts.account(connection, account)
-            found = journal.of_account(connection, account, after, limit + 1)
-        return cut_page(found, limit, lambda record: str(record.sequence))
+            entries = journal.of_account(connection, account, after, limit + 1)
+        return cut_page(entries, limit, lambda record: str(record.sequence))
 
     def set_cap(self, account: str, cap: Budget, request_id: str, caller: str = "") -> Account:
         """Give an account another cap: journaled. Raises `InvalidArgument` below what is committed already.

@@ -151,8 +151,8 @@ class Datasets:
         limit = page_limit(page_size)
         query = select(datasets).where(datasets.c.name > page_token).order_by(datasets.c.name)
         with self.operations.store.read() as connection:
-            found = [dataset_record(row) for row in connection.execute(query.limit(limit + 1))]
-        return cut_page(found, limit, lambda record: record.name)
+            records = [dataset_record(row) for row in connection.execute(query.limit(limit + 1))]
+        return cut_page(records, limit, lambda record: record.name)
 
     def source(self, name: str) -> Source:
         """The source of a dataset. Raises `InvalidArgument` if it lies outside the data directory or is absent."""

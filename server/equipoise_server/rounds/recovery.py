@@ -17,7 +17,7 @@ from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds.store.results import discard
 from equipoise_server.rounds.store.rounds import read_round
-from equipoise_server.rounds.store.step_records import step_taken
+from equipoise_server.rounds.store.step_records import record_step
 from equipoise_server.rounds.terms.checks import UNITS
 from equipoise_server.storage.operations import committing
 from equipoise_server.storage.store import Store
@@ -94,11 +94,11 @@ def _open_accounts(connection: Connection, now: datetime) -> None:
 def _end_rounds(connection: Connection, now: datetime) -> list[str]:
     ended = [state.value for state in RoundState if state.ended]
     query = select(rounds.c.id).where(rounds.c.state.not_in(ended)).order_by(rounds.c.position)
-    found = list(connection.execute(query).scalars())
-    for round_id in found:
+    ids = list(connection.execute(query).scalars())
+    for round_id in ids:
         charges.spend(connection, round_id, now)
         discard(connection, round_id)
         changed = {"state": RoundState.ABORTED.value, "abort_reason": RESTORED, "sealed_seed": b""}
         connection.execute(rounds.update().where(rounds.c.id == round_id).values(changed))
-        step_taken(connection, read_round(connection, round_id), now)
-    return found
+        record_step(connection, read_round(connection, round_id), now)
+    return ids

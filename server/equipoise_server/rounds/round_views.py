@@ -37,8 +37,8 @@ class RoundViews:
         limit = page_limit(page_size)
         with self.store.read() as connection:
             check_token(connection, page_token)
-            found = round_records(connection, newest_first(page_token, limit + 1))
-        return cut_page(found, limit, lambda record: record.id)
+            records = round_records(connection, newest_first(page_token, limit + 1))
+        return cut_page(records, limit, lambda record: record.id)
 
     def charges(self, record: RoundRecord) -> tuple[AccountCharge, ...]:
         """What a round counts on the data's account and on one of its analysts'. Raises `NotFound`."""

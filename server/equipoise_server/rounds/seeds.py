@@ -73,19 +73,19 @@ class Seeds:
             if not ended:
                 raise WrongState("the round has not ended yet")
             query = select(sealed_seeds).where(sealed_seeds.c.round_id == round_id).order_by(sealed_seeds.c.key_id)
-            found = {row.key_id: row.sealed for row in connection.execute(query)}
-            if not found:
+            sealed = {row.key_id: row.sealed for row in connection.execute(query)}
+            if not sealed:
                 raise WrongState("the round's seed was destroyed, or there was no auditor's key when it was opened")
             seed_read(connection, round_id, auditor, now)
         self.sequencer.sequence(self.operations.clock())
-        return found
+        return sealed
 
     def destroy(self, round_id: str) -> None:
         """Remove what auditors could read of a round's seed, and put that on record: both, or neither."""
         with self.operations.store.write() as connection:
-            mine = sealed_seeds.c.round_id == round_id
+            of_round = sealed_seeds.c.round_id == round_id
             # Another server may have done it.
-            if connection.execute(sealed_seeds.delete().where(mine)).rowcount:
+            if connection.execute(sealed_seeds.delete().where(of_round)).rowcount:
                 seed_destroyed(connection, round_id, self.operations.clock())
 
 

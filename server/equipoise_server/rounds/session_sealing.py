@@ -33,23 +33,23 @@ def collected(connection: Connection, record: RoundRecord) -> Mapping[str, objec
 def read_answer_chains(connection: Connection, deployment: str, round_id: str) -> dict[str, AnswerChain]:
     """What binds the answers of a session, by analyst; nothing where the round is none."""
     salts = select(attached.c.analyst, attached.c.salt).where(attached.c.round_id == round_id)
-    told = {}
+    chains = {}
     for analyst, salt in connection.execute(salts).all():
-        mine = (asked.c.round_id == round_id) & (asked.c.analyst == analyst)
-        last = select(asked.c.chain).where(mine).order_by(asked.c.sequence.desc()).limit(1)
+        own = (asked.c.round_id == round_id) & (asked.c.analyst == analyst)
+        last = select(asked.c.chain).where(own).order_by(asked.c.sequence.desc()).limit(1)
         end = connection.execute(last).scalar()
         if end is not None:
-            told[analyst] = AnswerChain(chain_start(deployment, round_id, analyst, salt), end)
-    return told
+            chains[analyst] = AnswerChain(chain_start(deployment, round_id, analyst, salt), end)
+    return chains
 
 
 def _collect(connection: Connection, round_id: str, share: Share) -> None:
-    mine = (asked.c.round_id == round_id) & (asked.c.analyst == share.analyst)
+    own = (asked.c.round_id == round_id) & (asked.c.analyst == share.analyst)
     columns = (asked.c.sequence, asked.c.slot, asked.c.statement)
-    rows = connection.execute(select(*columns).where(mine).order_by(asked.c.sequence)).all()
+    rows = connection.execute(select(*columns).where(own).order_by(asked.c.sequence)).all()
     if not rows:
         return
-    last = connection.execute(select(asked).where(mine).order_by(asked.c.sequence.desc()).limit(1)).one()
+    last = connection.execute(select(asked).where(own).order_by(asked.c.sequence.desc()).limit(1)).one()
     salt = select(attached.c.salt).where(attached.c.round_id == round_id, attached.c.analyst == share.analyst)
     chunk = answers_from_chunk(last.chunk)
     if [row.sequence for row in rows] != list(range(1, len(rows) + 1)):

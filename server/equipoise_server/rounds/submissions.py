@@ -80,8 +80,8 @@ class Submissions:
         def work(connection: Connection, now: datetime) -> str:
             read_share(connection, round_id, analyst)
             self._check_open(read_round(connection, round_id, locked=True))
-            mine = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
-            if connection.execute(submissions.delete().where(mine)).rowcount == 0:
+            own = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
+            if connection.execute(submissions.delete().where(own)).rowcount == 0:
                 raise NotFound("there is no workload of yours in this round")
             return self._signed(connection, analyst, round_id, None, 0, 0, now).decode()
 
@@ -138,8 +138,8 @@ class Submissions:
 
 
 def _replace(connection: Connection, analyst: str, workload: bytes, receipt: Receipt) -> None:
-    mine = (submissions.c.round_id == receipt.round_id, submissions.c.analyst == analyst)
-    connection.execute(submissions.delete().where(*mine))
+    own = (submissions.c.round_id == receipt.round_id, submissions.c.analyst == analyst)
+    connection.execute(submissions.delete().where(*own))
     connection.execute(
         submissions.insert().values(
             round_id=receipt.round_id,

@@ -18,7 +18,7 @@ from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import Action, Settlement, lifecycle_of
 from equipoise_server.rounds.store.results import discard
 from equipoise_server.rounds.store.rounds import read_round
-from equipoise_server.rounds.store.step_records import step_taken
+from equipoise_server.rounds.store.step_records import record_step
 from equipoise_server.rounds.terms.checks import charges_of
 from equipoise_server.storage.tables import rounds
 
@@ -41,7 +41,7 @@ def take_step(connection: Connection, round_id: str, action: Action, step: Step,
     settle(connection, record, settlement, now)
     connection.execute(rounds.update().where(rounds.c.id == round_id).values(state=state.value, **columns))
     moved = read_round(connection, round_id)
-    step_taken(connection, moved, now)
+    record_step(connection, moved, now)
     return _changes_to_json(moved)
 
 

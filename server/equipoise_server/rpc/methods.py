@@ -126,20 +126,20 @@ def _handler(method: MethodDescriptor, answer: Any, row: MethodPolicy, serving: 
     async def upload(raws: AsyncIterator[bytes], _: Context) -> bytes:
         caller = current_caller()
         with recorded(row, caller) as entry:
-            requests = parsed(_brought(raws, serving.stall_seconds), caller, entry)
+            requests = parsed(_receive(raws, serving.stall_seconds), caller, entry)
             response: Message = await answer(caller, requests)
             return response.SerializeToString()
 
     if method.client_streaming and method.server_streaming:
-        return _made(grpc.stream_stream_rpc_method_handler, conversation)
+        return _build_handler(grpc.stream_stream_rpc_method_handler, conversation)
     if method.client_streaming:
-        return _made(grpc.stream_unary_rpc_method_handler, upload)
+        return _build_handler(grpc.stream_unary_rpc_method_handler, upload)
     if method.server_streaming:
-        return _made(grpc.unary_stream_rpc_method_handler, stream)
-    return _made(grpc.unary_unary_rpc_method_handler, unary)
+        return _build_handler(grpc.unary_stream_rpc_method_handler, stream)
+    return _build_handler(grpc.unary_unary_rpc_method_handler, unary)
 
 
-def _made(make: Any, behaviour: Any) -> Handler:
+def _build_handler(make: Any, behaviour: Any) -> Handler:
     handler: Handler = make(behaviour)
     return handler
 
@@ -154,7 +154,7 @@ async def _written(context: Context, message: bytes, seconds: float) -> bool:
     return True
 
 
-async def _brought(messages: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
+async def _receive(messages: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
     """The messages, as long as each comes in time; else `Unavailable`."""
     received = aiter(messages)
     while True:

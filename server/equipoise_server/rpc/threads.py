@@ -46,9 +46,9 @@ class SharedThreads:
         """
         await self._turn(caller)
         # In no variable: an error's traceback leads to this frame, which must not lead back to the error.
-        return await self._begun(caller, function, *args, **kwargs)
+        return await self._start(caller, function, *args, **kwargs)
 
-    def _begun(
+    def _start(
         self,
         caller: str,
         function: Callable[Parameters, Result],

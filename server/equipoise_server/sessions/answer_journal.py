@@ -18,7 +18,7 @@ from equipoise.model.times import to_microseconds
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.wire.results import answers_from_chunk, answers_to_chunk
 from equipoise_server.computation.session import Question
-from equipoise_server.ledger.guard_comparison import answers_given
+from equipoise_server.ledger.guard_comparison import count_answers
 from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.rounds.context import Context
 from equipoise_server.sessions import answer_store
@@ -46,7 +46,7 @@ class AnswerJournal:
         self._remember = remember
         with context.store.read() as connection:
             _, self._answered = answer_store.standing(connection, self._id)
-            self.first_slot = answer_store.slots_given(connection, self._id)
+            self.first_slot = answer_store.count_slots(connection, self._id)
 
     def progress(self, analyst: str) -> AnalystProgress:
         """An analyst's progress as the store knows it. Raises `DataLoss` where it never attached."""
@@ -63,12 +63,12 @@ class AnswerJournal:
     def answer_to(self, analyst: str, sequence: int, statement: bytes) -> StoredAnswer:
         """The stored answer. Raises `AlreadyExists` where it answers another statement, `DataLoss` without one."""
         with self._context.store.read() as connection:
-            found = answer_store.answer_to(connection, self._id, analyst, sequence)
-        if found is None:
+            stored = answer_store.answer_to(connection, self._id, analyst, sequence)
+        if stored is None:
             raise DataLoss(DAMAGED)
-        if found.statement != statement:
+        if stored.statement != statement:
             raise AlreadyExists(OTHER_STATEMENT)
-        return found
+        return stored
 
     def compute_again(self, process: SessionProcess) -> None:
         """Ask the worker once more all that was answered. Raises `DataLoss` unless the answers are the same."""
@@ -118,7 +118,7 @@ class AnswerJournal:
                 stored.append(self._receipted(connection, answer))
                 own.advance(answer, pending.cells)
             answer_store.insert(connection, self._id, self._answered, stored)
-            given = answers_given(connection)
+            given = count_answers(connection)
         # Told only when the guard counts them: a copy of the store without them would be asked once more.
         self._remember(given)
         self._answered += len(stored)

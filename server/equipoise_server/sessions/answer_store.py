@@ -97,15 +97,15 @@ def last_of(
 
 def size_of(connection: Connection, session_id: str, analyst: str) -> int:
     """How many bytes the analyst's answered statements have together."""
-    mine = (asked.c.round_id == session_id) & (asked.c.analyst == analyst)
-    total = connection.execute(select(func.sum(func.length(asked.c.statement))).where(mine)).scalar()
+    own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst)
+    total = connection.execute(select(func.sum(func.length(asked.c.statement))).where(own)).scalar()
     return int(total or 0)
 
 
 def answer_to(connection: Connection, session_id: str, analyst: str, sequence: int) -> StoredAnswer | None:
     """The answer to one statement of the analyst."""
-    mine = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence == sequence)
-    row = connection.execute(select(asked).where(mine)).first()
+    own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence == sequence)
+    row = connection.execute(select(asked).where(own)).first()
     return None if row is None else _answer(row)
 
 
@@ -113,9 +113,9 @@ def due_after(
     connection: Connection, session_id: str, analyst: str, after: int, limit: int, now: datetime
 ) -> list[StoredAnswer]:
     """The analyst's answers that are due, in order, after a sequence number."""
-    mine = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence > after)
+    own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence > after)
     due = asked.c.due_time <= to_microseconds(now)
-    rows = connection.execute(select(asked).where(mine & due).order_by(asked.c.sequence).limit(limit))
+    rows = connection.execute(select(asked).where(own & due).order_by(asked.c.sequence).limit(limit))
     return [_answer(row) for row in rows]
 
 
@@ -125,7 +125,7 @@ def from_slot(connection: Connection, session_id: str, slot: int) -> list[Stored
     return [_answer(row) for row in connection.execute(query.order_by(asked.c.slot).limit(ROWS_AT_ONCE))]
 
 
-def slots_given(connection: Connection, session_id: str) -> int:
+def count_slots(connection: Connection, session_id: str) -> int:
     """One more than the last slot in which anything was answered."""
     last = connection.execute(select(func.max(asked.c.slot)).where(asked.c.round_id == session_id)).scalar()
     return 0 if last is None else int(last) + 1

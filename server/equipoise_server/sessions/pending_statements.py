@@ -29,13 +29,13 @@ class PendingStatement:
     arrived: datetime
     answer: Future[StoredAnswer] = field(default_factory=Future)
 
-    def tell(self, told: StoredAnswer | EquipoiseError) -> None:
+    def tell(self, outcome: StoredAnswer | EquipoiseError) -> None:
         """End the future, unless whoever waited has let go of it."""
         with suppress(InvalidStateError):
-            if isinstance(told, EquipoiseError):
-                self.answer.set_exception(told)
+            if isinstance(outcome, EquipoiseError):
+                self.answer.set_exception(outcome)
             else:
-                self.answer.set_result(told)
+                self.answer.set_result(outcome)
 
 
 @dataclass(eq=False)
@@ -170,12 +170,12 @@ class PendingStatements:
         self.take(forgotten)
         return forgotten
 
-    def finish(self, told: EquipoiseError, problem: EquipoiseError | None) -> None:
+    def finish(self, ending: EquipoiseError, problem: EquipoiseError | None) -> None:
         """Tell everybody who waits, and end every stream, with the problem if there is one."""
         self.waiting = []
         for progress in self._progress.values():
             for pending in progress.forget_from(0):
-                pending.tell(told)
+                pending.tell(ending)
         for stream in self._streams.values():
             if problem is None:
                 stream.set_result(None)

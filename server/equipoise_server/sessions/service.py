@@ -86,10 +86,10 @@ class Sessions:
 
     def answered(self, analyst: str, session_id: str) -> int:
         """How many answers the analyst can read: those of its own that are due, so others do not show in it."""
-        mine = (asked.c.round_id == session_id) & (asked.c.analyst == analyst)
+        own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst)
         due = asked.c.due_time <= to_microseconds(self._context.clock())
         with self._context.store.read() as connection:
-            newest = select(asked.c.sequence).where(mine & due).order_by(asked.c.sequence.desc()).limit(1)
+            newest = select(asked.c.sequence).where(own & due).order_by(asked.c.sequence.desc()).limit(1)
             return int(connection.execute(newest).scalar() or 0)
 
     def attach(

@@ -85,7 +85,7 @@ class SessionLoop:
         # Whoever has no place here yet is told nothing here meanwhile, so what is read stays true.
         progress = self._journal.progress(analyst)
         with self._changed:
-            self._check_going()
+            self._check_open()
             return self._pending.attach(progress)
 
     def detach(self, analyst: str, stream: Future[None]) -> None:
@@ -98,7 +98,7 @@ class SessionLoop:
         compiled: CompiledStatement | None = None
         while True:
             with self._changed:
-                self._check_going()
+                self._check_open()
                 progress = self._pending.attached(analyst, stream)
                 pending = progress.known(sequence, statement)
                 if pending is None and sequence > progress.stored and compiled is not None:
@@ -120,7 +120,7 @@ class SessionLoop:
 
     # What callers' threads do
 
-    def _check_going(self) -> None:
+    def _check_open(self) -> None:
         if self._ended is not None:
             raise type(self._ended)(self._ended.message)
 
@@ -145,7 +145,7 @@ class SessionLoop:
         stored = self._journal.answer_to(analyst, sequence, statement)
         known = PendingStatement(analyst, progress.place, sequence, statement, 0, stored.due)
         with self._changed:
-            self._check_going()
+            self._check_open()
             pending = progress.waiting.setdefault(sequence, known)
             if pending is known:
                 self._due.append((stored.due, known, stored))

@@ -70,12 +70,12 @@ class SessionLoops:
     def has_room_for_turns(self) -> bool:
         """Whether one more session by turns can be opened. Other sessions take none of their room."""
         with self._context.store.read() as connection:
-            return sum(seconds > 0 for seconds in self._going(connection).values()) < self._max_workers
+            return sum(seconds > 0 for seconds in self._open_sessions(connection).values()) < self._max_workers
 
     def look_after(self) -> None:
         """Start and end workers as the store says; to be called about twice a second. Raises `Unavailable`."""
         with self._context.store.read() as connection:
-            going = self._going(connection)
+            going = self._open_sessions(connection)
         lost = self._claims.lost()
         with self._lock:
             over = [session_id for session_id in self._loops if session_id not in going]
@@ -120,7 +120,7 @@ class SessionLoops:
         except EquipoiseError as error:
             log.error("session_not_started", session_id=session_id, problem=error.message)
 
-    def _going(self, connection: Connection) -> dict[str, int]:
+    def _open_sessions(self, connection: Connection) -> dict[str, int]:
         """The open sessions, and how long their turns take. Terms may be long, so each one's are read once."""
         query = select(rounds.c.id).where(rounds.c.state == RoundState.OPEN.value, IS_SESSION)
         known, going = self._turns, {}

@@ -82,8 +82,8 @@ def reached(point: CrashPoint) -> None:
 
 
 @contextmanager
-def told(hook: Hook | None) -> Iterator[None]:
-    """While the block runs, `hook` is told of every point that is reached, in whatever thread."""
+def install_hook(hook: Hook | None) -> Iterator[None]:
+    """While the block runs, every crash point that is reached calls `hook`, in whatever thread."""
     if hook is not None:
         _hooks.append(hook)
     try:

@@ -128,7 +128,7 @@ def shared(url: URL) -> Iterator[None]:
 
 
 @contextmanager
-def alone(url: URL) -> Iterator[None]:
+def exclusive(url: URL) -> Iterator[None]:
     """Holds the store while no server does; one that starts now is refused."""
     with _session(url) as connection:
         free = connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({_SERVING})").scalar()

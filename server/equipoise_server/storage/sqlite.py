@@ -36,10 +36,10 @@ def prepare(url: URL) -> None:
     and memory shared between processes do not hold what SQLite relies on.
     """
     path = _path(url)
-    found = file_system(path)
-    if found in SHARED:
+    kind = file_system(path)
+    if kind in SHARED:
         raise InvalidArgument(
-            "store", f"lies on a network file system ({found}), where SQLite is not safe; use PostgreSQL"
+            "store", f"lies on a network file system ({kind}), where SQLite is not safe; use PostgreSQL"
         )
     try:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -92,7 +92,7 @@ def migrating(_: URL, writer: Engine) -> AbstractContextManager[Connection]:
 
 
 @contextmanager
-def held(url: URL) -> Iterator[None]:
+def hold(url: URL) -> Iterator[None]:
     """Holds the store for one server, by a lock beside its file. The operating system frees it after a crash.
 
     Beside and not on the file: closing a second descriptor of it would drop SQLite's own locks.

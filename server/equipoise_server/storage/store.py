@@ -110,20 +110,20 @@ def read_only(url: str) -> Iterator[ReadOnlyStore]:
         store.close()
 
 
-def held(url: str) -> AbstractContextManager[None]:
+def hold(url: str) -> AbstractContextManager[None]:
     """Holds a store for a server: an SQLite store for one only, as two would run the same rounds twice.
 
     On PostgreSQL several servers share a store, and claims say which one runs a round. Raises
     `InvalidArgument("store", ...)` where another server, or a repair, holds the store.
     """
     parsed = _parsed(url)
-    return (postgresql.shared if parsed.drivername == postgresql.DRIVER else sqlite.held)(parsed)
+    return (postgresql.shared if parsed.drivername == postgresql.DRIVER else sqlite.hold)(parsed)
 
 
-def held_alone(url: str) -> AbstractContextManager[None]:
-    """Holds a store for what no server may see half done. Raises `InvalidArgument("store", ...)` as `held` does."""
+def hold_exclusively(url: str) -> AbstractContextManager[None]:
+    """Holds a store for what no server may see half done. Raises `InvalidArgument("store", ...)` as `hold` does."""
     parsed = _parsed(url)
-    return (postgresql.alone if parsed.drivername == postgresql.DRIVER else sqlite.held)(parsed)
+    return (postgresql.exclusive if parsed.drivername == postgresql.DRIVER else sqlite.hold)(parsed)
 
 
 def _parsed(url: str) -> URL:

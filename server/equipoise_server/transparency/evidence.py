@@ -63,8 +63,8 @@ def evidence_of(
 
 def workload_piece(connection: Connection, analyst: str, round_id: str, first: int, length: int) -> bytes:
     """Some bytes of the workload that is in force, from number `first` on; none beyond its end, or without one."""
-    mine = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
-    piece = connection.execute(select(func.substr(submissions.c.workload, 1 + first, length)).where(mine)).scalar()
+    own = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
+    piece = connection.execute(select(func.substr(submissions.c.workload, 1 + first, length)).where(own)).scalar()
     return bytes(piece or b"")
 
 
@@ -88,10 +88,10 @@ def _steps(connection: Connection, round_id: str) -> list[_Step]:
     opened = select(record_items.c.content).where(
         record_items.c.record == steps[0].position, record_items.c.audience == Audience.ROUND.value
     )
-    told = read_item(connection.execute(opened).scalar_one(), RoundItem)
+    opening = read_item(connection.execute(opened).scalar_one(), RoundItem)
     # By name, too: there is an index on it, and there may be very many records.
-    dataset = (records.c.dataset == told.dataset) & (records.c.kind == Kind.DATASET_REGISTERED.value)
-    return [*_found(connection, dataset & (records.c.root == told.dataset_root)), *steps]
+    dataset = (records.c.dataset == opening.dataset) & (records.c.kind == Kind.DATASET_REGISTERED.value)
+    return [*_found(connection, dataset & (records.c.root == opening.dataset_root)), *steps]
 
 
 def _found(connection: Connection, which: ColumnElement[bool]) -> list[_Step]:
@@ -117,7 +117,7 @@ def _opened(connection: Connection, step: _Step, head: SignedHead, analyst: str)
 
 
 def _earlier(connection: Connection, head: SignedHead, size: int) -> Earlier:
-    held = log.signed_head(connection, size) if size <= head.size else None
-    if held is None:
+    head_then = log.signed_head(connection, size) if size <= head.size else None
+    if head_then is None:
         raise OutOfRange(NOT_HELD)
-    return Earlier(held.note, tuple(log.consistency(connection, size, head.size)))
+    return Earlier(head_then.note, tuple(log.consistency(connection, size, head.size)))

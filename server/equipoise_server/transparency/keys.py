@@ -59,12 +59,12 @@ def in_force(connection: Connection, purpose: Purpose) -> list[PublicKey]:
 
 def in_force_at(connection: Connection, purpose: Purpose, size: int) -> list[PublicKey]:
     """The keys that are in force by what the first `size` entries of the log say, in the order of their records."""
-    told = [kind.value for kind in (Kind.LOG_STARTED, Kind.KEY_ADDED, Kind.KEY_RETIRED)]
+    kinds = [kind.value for kind in (Kind.LOG_STARTED, Kind.KEY_ADDED, Kind.KEY_RETIRED)]
     query = select(records.c.kind, record_items.c.content).join(
         record_items, record_items.c.record == records.c.position
     )
     # Of no round: there is an index on rounds, and nearly all records are of one.
-    query = query.where(records.c.round_id == "", records.c.kind.in_(told))
+    query = query.where(records.c.round_id == "", records.c.kind.in_(kinds))
     query = query.where(records.c.log_index < size, record_items.c.content.is_not(None))
     standing: dict[str, PublicKey] = {}
     for row in connection.execute(query.order_by(records.c.log_index, record_items.c.place)):

@@ -95,8 +95,8 @@ def check_records(connection: Connection) -> int:
 
 def _check_audiences(connection: Connection, position: int, what: str) -> None:
     """Whom the content of an item is about, and who is shown it, is one and the same."""
-    mine = (record_items.c.record == position) & record_items.c.content.is_not(None)
-    for item in connection.execute(select(record_items).where(mine).order_by(record_items.c.place)):
+    own = (record_items.c.record == position) & record_items.c.content.is_not(None)
+    for item in connection.execute(select(record_items).where(own).order_by(record_items.c.place)):
         shown_to = item.analyst if item.audience == Audience.ANALYST else None
         if json.loads(item.content).get("analyst") != shown_to:
             raise DataLoss(f"{what}: item {item.place} would be shown to another")
@@ -112,6 +112,6 @@ def record_root(connection: Connection, kind: Kind, *, dataset: str = "", round_
 
 def find_root(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> bytes | None:
     """As `record_root`, but None where there is none."""
-    mine = records.c.round_id == round_id if round_id else records.c.dataset == dataset
-    query = select(records.c.root).where(mine, records.c.kind == kind.value)
+    of_subject = records.c.round_id == round_id if round_id else records.c.dataset == dataset
+    query = select(records.c.root).where(of_subject, records.c.kind == kind.value)
     return connection.execute(query.order_by(records.c.position.desc()).limit(1)).scalar_one_or_none()

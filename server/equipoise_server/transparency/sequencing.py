@@ -73,17 +73,17 @@ class Sequencer:
 
 def append_due(connection: Connection, now: datetime) -> bool:
     """Give every record that is due its place, in a transaction that writes; whether there was any."""
-    found = due_records(connection, now)
-    if found:
-        enter(connection, found)
-    return bool(found)
+    due = due_records(connection, now)
+    if due:
+        enter(connection, due)
+    return bool(due)
 
 
-def enter(connection: Connection, found: Sequence[tuple[int, bytes]]) -> None:
+def enter(connection: Connection, due: Sequence[tuple[int, bytes]]) -> None:
     """Give these records, by position and leaf, the next places in this order, in one step of the log."""
-    first = log.append(connection, [leaf for _, leaf in found]).size - len(found)
+    first = log.append(connection, [leaf for _, leaf in due]).size - len(due)
     placed = records.update().where(records.c.position == bindparam("at")).values(log_index=bindparam("index"))
-    connection.execute(placed, [{"at": at, "index": index} for index, (at, _) in enumerate(found, start=first)])
+    connection.execute(placed, [{"at": at, "index": index} for index, (at, _) in enumerate(due, start=first)])
 
 
 def due_records(connection: Connection, now: datetime, limit: int | None = None) -> list[tuple[int, bytes]]:

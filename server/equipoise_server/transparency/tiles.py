@@ -69,15 +69,15 @@ def consistency(tiles: Tiles, old_size: int, new_size: int, height: int = HEIGHT
 
 def widths(size: int, height: int = HEIGHT) -> dict[Place, int]:
     """Every tile of a tree of `size` leaves, and how many hashes it has."""
-    found: dict[Place, int] = {}
+    width_of: dict[Place, int] = {}
     level, count = 0, size
     while count:
         full, rest = divmod(count, 1 << height)
-        found.update({(level, number): 1 << height for number in range(full)})
+        width_of.update({(level, number): 1 << height for number in range(full)})
         if rest:
-            found[level, full] = rest
+            width_of[level, full] = rest
         level, count = level + 1, full
-    return found
+    return width_of
 
 
 def _range_root(tiles: Tiles, begin: int, end: int, height: int) -> bytes:

@@ -35,24 +35,24 @@ class LogViews:
         """The leaves, as far as the newest checkpoint goes."""
         limit, first = page_limit(page_size), page_number(page_token)
         with self.store.read() as connection:
-            found = log.entries(connection, first, limit + 1)
-        shown, token = cut_page(found, limit, lambda entry: str(entry.index + 1))
+            entries = log.entries(connection, first, limit + 1)
+        shown, token = cut_page(entries, limit, lambda entry: str(entry.index + 1))
         return [entry.leaf for entry in shown], token
 
     def records(self, page_size: int, page_token: str) -> tuple[list[RecordOpening], str]:
         """The records behind the leaves; fewer than a page's where they are large."""
         limit, first = page_limit(page_size), page_number(page_token)
         with self.store.read() as connection:
-            found = log.entries(connection, first, limit + 1)
+            entries = log.entries(connection, first, limit + 1)
             sizes = _sizes(connection, first, first + limit)
             shown, left = 0, PAGE_BYTES
-            for entry in found[:limit]:
+            for entry in entries[:limit]:
                 left -= sizes.get(entry.index, 0)
                 if shown and left < 0:
                     break
                 shown += 1
-            opened = [_opened(connection, entry) for entry in found[:shown]]
-        return opened, str(found[shown].index) if shown < len(found) else ""
+            opened = [_opened(connection, entry) for entry in entries[:shown]]
+        return opened, str(entries[shown].index) if shown < len(entries) else ""
 
     def inclusion(self, leaf_index: int, tree_size: int) -> list[bytes]:
         """The path of a leaf. Raises `OutOfRange` beyond what is signed."""

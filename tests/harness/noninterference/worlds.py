@@ -15,7 +15,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import grpc
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -107,7 +106,7 @@ class World:
 
     server: ServerProcess
     begin: datetime
-    operator: Any  # the stub's types are those of asyncio
+    operator: operator_pb2_grpc.OperatorServiceStub
     ann: grpc.Channel
     viewers: Viewers
     rounds: Sequence[RoundOf]
@@ -213,7 +212,7 @@ def world(
         def channel(credentials: Credentials) -> grpc.Channel:
             return stack.enter_context(server.blocking_channel(credentials))
 
-        operator: Any = operator_pb2_grpc.OperatorServiceStub(channel(server.operator()))  # type: ignore[arg-type]
+        operator = operator_pb2_grpc.OperatorServiceStub(channel(server.operator()))
         channels = {name: channel(admitted(operator, name)) for name in ("ann", *VIEWERS)}
         operator.RegisterDataset(
             operator_pb2.RegisterDatasetRequest(
@@ -228,7 +227,7 @@ def world(
         yield World(server, begin, operator, channels.pop("ann"), Viewers(channels, ()), rounds)
 
 
-def wait_until_computed(operator: Any, round_id: str) -> None:
+def wait_until_computed(operator: operator_pb2_grpc.OperatorServiceStub, round_id: str) -> None:
     """Until a round that was started waits for its release."""
     for response in operator.WatchRound(operator_pb2.WatchRoundRequest(round_id=round_id), timeout=PATIENCE):
         progress = response.detail.progress
@@ -237,7 +236,7 @@ def wait_until_computed(operator: Any, round_id: str) -> None:
             return
 
 
-def admitted(operator: Any, name: str) -> Credentials:
+def admitted(operator: operator_pb2_grpc.OperatorServiceStub, name: str) -> Credentials:
     """A new analyst's way in."""
     key = ec.generate_private_key(ec.SECP256R1())
     request = operator_pb2.AddAnalystRequest(

@@ -54,13 +54,13 @@ class RestlessAnalyst:
     def go_on(self, stopping: threading.Event) -> None:
         """One call after the other."""
         with _channel(self.profile) as channel:
-            stub: Any = analyst_pb2_grpc.AnalystServiceStub(channel)  # type: ignore[arg-type]  # not asyncio's
+            stub = analyst_pb2_grpc.AnalystServiceStub(channel)
             while not stopping.wait(PAUSE_SECONDS * self.random.random()):
                 if known := list(self.promises.states):
                     self._call(stub, self.random.choice((known[-1], known[-1], self.random.choice(known))))
                     self.calls += 1
 
-    def _call(self, stub: Any, round_id: str) -> None:
+    def _call(self, stub: analyst_pb2_grpc.AnalystServiceStub, round_id: str) -> None:
         request_id = f"{self.random.getrandbits(64):x}"
         header = analyst_pb2.SubmitHeader(
             round_id=round_id, request_id=request_id, commitment_salt=SALT, workload_bytes=len(ASKED)
@@ -124,7 +124,7 @@ class RestlessOperator:
         asking, profiles = operator(self.server), self.server.state / "profiles"
         auditing = Persisting(self.server, lambda: Auditor.from_profile(profiles / "auditor"))
         with _channel(profiles / "operator") as channel:
-            stub: Any = operator_pb2_grpc.OperatorServiceStub(channel)  # type: ignore[arg-type]  # not asyncio's
+            stub = operator_pb2_grpc.OperatorServiceStub(channel)
             while not stopping.wait(PAUSE_SECONDS * self.random.random()):
                 if not (known := list(self.promises.states)):
                     continue

@@ -65,7 +65,7 @@ ROTATING = (CrashPoint.KEY_MADE, CrashPoint.KEY_WRITTEN, CrashPoint.KEY_COMMITTE
 WRITING_OFF = """
 import os, signal, sys
 from equipoise_server.cli import main
-from equipoise_server.storage.crash_points import told
+from equipoise_server.storage.crash_points import install_hook
 
 for deadly in (*sys.argv[2:], None):
     def die(point):
@@ -73,7 +73,7 @@ for deadly in (*sys.argv[2:], None):
             os.kill(os.getpid(), signal.SIGKILL)
 
     if (child := os.fork()) == 0:
-        with told(die):
+        with install_hook(die):
             main(["ledger", "write-off", "--state", sys.argv[1], "--json"])
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """

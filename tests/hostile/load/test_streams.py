@@ -100,7 +100,7 @@ def connections_for(streams: int) -> int:
     return -(-streams // CALLS_AT_ONCE)
 
 
-async def percentile(stub: analyst_pb2_grpc.AnalystServiceStub, round_id: str) -> float:
+async def percentile(stub: analyst_pb2_grpc.AnalystServiceAsyncStub, round_id: str) -> float:
     """The 99th percentile of how long looking at the round takes, in seconds."""
     taken = []
     for _ in range(CALLS):
@@ -124,7 +124,7 @@ async def test_unread_streams_slow_nobody_else_are_cut_off_and_can_be_resumed(pl
     monitor, request = place.monitor, analyst_pb2.StreamResultsRequest(round_id=place.round_id)
     async with AsyncExitStack() as stack:
 
-        async def connect(channel: aio.Channel) -> analyst_pb2_grpc.AnalystServiceStub:
+        async def connect(channel: aio.Channel) -> analyst_pb2_grpc.AnalystServiceAsyncStub:
             return analyst_pb2_grpc.AnalystServiceStub(await stack.enter_async_context(channel))
 
         bob = await connect(place.server.channel(place.bob))
@@ -167,7 +167,7 @@ async def test_unread_streams_slow_nobody_else_are_cut_off_and_can_be_resumed(pl
         await monitor.reaches(OPEN, 0)
 
 
-async def cancel(stub: analyst_pb2_grpc.AnalystServiceStub, place: Place, number: int) -> None:
+async def cancel(stub: analyst_pb2_grpc.AnalystServiceAsyncStub, place: Place, number: int) -> None:
     """Opens a stream and cancels it: at once, after a message, or while the next is on its way."""
     call: Any
     if number % 2:
@@ -200,7 +200,7 @@ def cut_off(stub: Any, place: Place, number: int) -> None:
 async def test_a_submit_that_is_cut_off_is_none(place: Place) -> None:
     """What was sent until then looks to gRPC's server, now and then, as if it had been all."""
     with place.server.blocking_channel(place.eve) as channel:
-        stub: Any = analyst_pb2_grpc.AnalystServiceStub(channel)  # type: ignore[arg-type]  # not asyncio's
+        stub = analyst_pb2_grpc.AnalystServiceStub(channel)
         for number in range(CUT_OFF):
             await asyncio.to_thread(cut_off, stub, place, number)
         await place.monitor.reaches(SUBMITTED, 0)
@@ -213,7 +213,7 @@ async def test_a_submit_that_is_cut_off_is_none(place: Place) -> None:
 async def test_cancelled_streams_leave_nothing_behind(place: Place, cancelled: int) -> None:
     monitor = place.monitor
 
-    async def cancel_many(stub: analyst_pb2_grpc.AnalystServiceStub, count: int) -> None:
+    async def cancel_many(stub: analyst_pb2_grpc.AnalystServiceAsyncStub, count: int) -> None:
         for first in range(0, count, 50):
             await asyncio.gather(*(cancel(stub, place, number) for number in range(first, min(first + 50, count))))
         for metric in (OPEN, WATCHED):

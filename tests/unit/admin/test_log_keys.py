@@ -25,7 +25,7 @@ from equipoise_server.admin.log_keys import add_auditor_key, add_log_key, export
 from equipoise_server.admin.new_state import create_state
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.cli import main
-from equipoise_server.storage.crash_points import CrashPoint, told
+from equipoise_server.storage.crash_points import CrashPoint, install_hook
 from equipoise_server.storage.tree_heads import TreeHead, root_at
 from equipoise_server.transparency import log
 from equipoise_server.transparency.keys import Purpose, in_force
@@ -148,12 +148,12 @@ def test_a_crash_while_keys_are_exchanged_leaves_a_log_that_is_signed(state: Pat
             raise KeyboardInterrupt
 
     (old_id,) = verifiers(state)
-    with told(die), pytest.raises(KeyboardInterrupt):
+    with install_hook(die), pytest.raises(KeyboardInterrupt):
         add_log_key(state, clock)
     open_checkpoint(sequence(state), list(verifiers(state).values()))
     add_log_key(state, clock)
     if point is not CrashPoint.KEY_MADE:
-        with told(die), pytest.raises(KeyboardInterrupt):
+        with install_hook(die), pytest.raises(KeyboardInterrupt):
             retire_key(state, Purpose.LOG, old_id, clock)
     open_checkpoint(sequence(state), list(verifiers(state).values()))
     check_state(state, clock)

@@ -19,6 +19,7 @@ from equipoise_server.admin.identities import renew_server_certificate
 from equipoise_server.admin.new_state import create_state
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.identity.authority import Authority, certificate_to_pem, server_names
+from equipoise_server.identity.credential import credential_of
 from equipoise_server.identity.names import certified_name
 from equipoise_server.storage.tables import records
 from equipoise_server.transparency.keys import Purpose, in_force
@@ -52,7 +53,10 @@ def test_the_first_profiles_are_in_force(state: Path, role: Role) -> None:
     assert (profile / "ca.pem").read_bytes() == deployment.authority.pem
     assert 'target = "127.0.0.1:7443"' in (profile / "profile.toml").read_text()
     store = deployment.open_store()
-    assert deployment.admission(store, lambda: NOW).registry.caller(role.value, certificate).role is role
+    assert (
+        deployment.admission(store, lambda: NOW).registry.caller(role.value, credential_of(certificate)).role
+        is role
+    )
     store.close()
 
 

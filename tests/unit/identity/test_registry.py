@@ -14,7 +14,8 @@ from harness.stores import statements
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
 from equipoise.model.identities import Caller, Identity, Role
 from equipoise_server.identity.authority import Authority, certificate_to_pem, new_key
-from equipoise_server.identity.registry import SERIALS_AT_ONCE, Registry, mark_deleted, serial_of
+from equipoise_server.identity.credential import credential_of, serial_of
+from equipoise_server.identity.registry import SERIALS_AT_ONCE, Registry, mark_deleted
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store
@@ -40,24 +41,24 @@ def registry(store_url: str) -> Iterator[Registry]:
 
 def test_who_holds_a_certificate(registry: Registry) -> None:
     issued = AUTHORITY.issue_identity("alice", KEY, NOW)
-    assert registry.add("alice", Role.ANALYST, issued, fresh()) == certificate_to_pem(issued)
-    assert registry.caller("alice", issued) == Caller("alice", Role.ANALYST)
+    assert registry.add("alice", Role.ANALYST, credential_of(issued), fresh()) == certificate_to_pem(issued)
+    assert registry.caller("alice", credential_of(issued)) == Caller("alice", Role.ANALYST)
 
 
 def test_certificates_not_issued_here_or_to_others_are_not_in_force(registry: Registry) -> None:
     issued, bobs = (AUTHORITY.issue_identity(name, KEY, NOW) for name in ("alice", "bob"))
-    registry.add("alice", Role.ANALYST, issued, fresh())
-    registry.add("bob", Role.OPERATOR, bobs, fresh())
+    registry.add("alice", Role.ANALYST, credential_of(issued), fresh())
+    registry.add("bob", Role.OPERATOR, credential_of(bobs), fresh())
     unrecorded = AUTHORITY.issue_identity("alice", KEY, NOW)
     for name, certificate in (("alice", unrecorded), ("bob", issued), ("carol", issued)):
         with pytest.raises(NotAuthenticated):
-            registry.caller(name, certificate)
+            registry.caller(name, credential_of(certificate))
 
 
 def test_a_certificate_that_only_has_the_serial_number_of_one_in_force_lets_nobody_in(registry: Registry) -> None:
     """Also who has stolen the authority's key is nobody without the registry."""
     issued = AUTHORITY.issue_identity("alice", KEY, NOW)
-    registry.add("alice", Role.ANALYST, issued, fresh())
+    registry.add("alice", Role.ANALYST, credential_of(issued), fresh())
     key = new_key()
     forged = (
         x509.CertificateBuilder()
@@ -71,41 +72,41 @@ def test_a_certificate_that_only_has_the_serial_number_of_one_in_force_lets_nobo
     for extension in issued.extensions:
         forged = forged.add_extension(extension.value, extension.critical)
     with pytest.raises(NotAuthenticated):
-        registry.caller("alice", forged.sign(AUTHORITY.key, hashes.SHA256()))
+        registry.caller("alice", credential_of(forged.sign(AUTHORITY.key, hashes.SHA256())))
 
 
 def test_a_renewed_identity_has_both_certificates_until_they_are_revoked(registry: Registry) -> None:
     old, new = (AUTHORITY.issue_identity("alice", KEY, NOW, days) for days in (10, 20))
-    registry.add("alice", Role.ANALYST, old, fresh())
+    registry.add("alice", Role.ANALYST, credential_of(old), fresh())
     renewal = make_request("o", "r1", "renew_identity", "alice")
-    assert registry.renew("alice", ANALYSTS, new, renewal) == certificate_to_pem(new)
+    assert registry.renew("alice", ANALYSTS, credential_of(new), renewal) == certificate_to_pem(new)
     again = AUTHORITY.issue_identity("alice", KEY, NOW)
-    assert registry.renew("alice", ANALYSTS, again, renewal) == certificate_to_pem(new)
+    assert registry.renew("alice", ANALYSTS, credential_of(again), renewal) == certificate_to_pem(new)
     for certificate in (old, new):
-        assert registry.caller("alice", certificate).name == "alice"
+        assert registry.caller("alice", credential_of(certificate)).name == "alice"
     assert registry.in_force({serial_of(each) for each in (old, new, again)}) == {serial_of(old), serial_of(new)}
     assert registry.list(ANALYSTS)[0] == [Identity("alice", Role.ANALYST, NOW, NOW + timedelta(days=20))]
     revocation = make_request("o", "r2", "revoke_identity", "alice")
     registry.revoke("alice", ANALYSTS, revocation)
     for certificate in (old, new):
         with pytest.raises(NotAuthenticated, match="not, or no longer, in force"):
-            registry.caller("alice", certificate)
+            registry.caller("alice", credential_of(certificate))
     assert registry.in_force({serial_of(old), serial_of(new)}) == set()
     assert registry.list(ANALYSTS)[0] == [Identity("alice", Role.ANALYST, NOW, None)]
 
 
 def test_after_a_revocation_only_a_new_key_lets_in_again(registry: Registry) -> None:
-    registry.add("alice", Role.ANALYST, AUTHORITY.issue_identity("alice", KEY, NOW), fresh())
+    registry.add("alice", Role.ANALYST, credential_of(AUTHORITY.issue_identity("alice", KEY, NOW)), fresh())
     revocation = make_request("o", "r1", "revoke_identity", "alice")
     registry.revoke("alice", ANALYSTS, revocation)
     same = AUTHORITY.issue_identity("alice", KEY, NOW)
     with pytest.raises(InvalidArgument, match=r"^signing_request: its key belongs to a revoked certificate"):
-        registry.renew("alice", ANALYSTS, same, make_request("o", "r2", "renew_identity", "alice"))
+        registry.renew("alice", ANALYSTS, credential_of(same), make_request("o", "r2", "renew_identity", "alice"))
     other = AUTHORITY.issue_identity("alice", new_key().public_key(), NOW)
-    registry.renew("alice", ANALYSTS, other, make_request("o", "r3", "renew_identity", "alice"))
+    registry.renew("alice", ANALYSTS, credential_of(other), make_request("o", "r3", "renew_identity", "alice"))
     # The request that revoked, sent again, has been carried out already.
     registry.revoke("alice", ANALYSTS, revocation)
-    assert registry.caller("alice", other) == Caller("alice", Role.ANALYST)
+    assert registry.caller("alice", credential_of(other)) == Caller("alice", Role.ANALYST)
 
 
 def test_a_request_whose_certificate_was_revoked_is_no_success_when_it_is_sent_again(registry: Registry) -> None:
@@ -113,14 +114,14 @@ def test_a_request_whose_certificate_was_revoked_is_no_success_when_it_is_sent_a
     admission, renewal = (
         make_request("o", method, method, "alice") for method in ("add_identity", "renew_identity")
     )
-    registry.add("alice", Role.ANALYST, issued, admission)
-    registry.renew("alice", ANALYSTS, renewed, renewal)
+    registry.add("alice", Role.ANALYST, credential_of(issued), admission)
+    registry.renew("alice", ANALYSTS, credential_of(renewed), renewal)
     registry.revoke("alice", ANALYSTS, make_request("o", "revoke", "revoke_identity", "alice"))
     problem = r"^signing_request: its key belongs to a revoked certificate"
     with pytest.raises(InvalidArgument, match=problem):
-        registry.add("alice", Role.ANALYST, issued, admission)
+        registry.add("alice", Role.ANALYST, credential_of(issued), admission)
     with pytest.raises(InvalidArgument, match=problem):
-        registry.renew("alice", ANALYSTS, renewed, renewal)
+        registry.renew("alice", ANALYSTS, credential_of(renewed), renewal)
 
 
 @pytest.mark.parametrize("name", ["nobody", "gone", "bob"])
@@ -128,46 +129,46 @@ def test_who_is_not_there_was_deleted_or_is_no_analyst_is_not_found_in_the_same_
     registry: Registry, name: str
 ) -> None:
     for each, role in (("gone", Role.ANALYST), ("bob", Role.OPERATOR)):
-        registry.add(each, role, AUTHORITY.issue_identity(each, KEY, NOW), fresh())
+        registry.add(each, role, credential_of(AUTHORITY.issue_identity(each, KEY, NOW)), fresh())
     with registry.operations.store.write() as connection:
         mark_deleted(connection, "gone", NOW)
     issued = AUTHORITY.issue_identity(name, KEY, NOW)
     with pytest.raises(NotFound, match=r"^there is no such analyst$"):
-        registry.renew(name, ANALYSTS, issued, make_request("o", "1", "renew_identity", name))
+        registry.renew(name, ANALYSTS, credential_of(issued), make_request("o", "1", "renew_identity", name))
     with pytest.raises(NotFound, match=r"^there is no such analyst$"):
         registry.revoke(name, ANALYSTS, make_request("o", "2", "revoke_identity", name))
 
 
 def test_a_deleted_name_is_never_given_again(registry: Registry) -> None:
     issued = AUTHORITY.issue_identity("alice", KEY, NOW)
-    registry.add("alice", Role.ANALYST, issued, fresh())
+    registry.add("alice", Role.ANALYST, credential_of(issued), fresh())
     with registry.operations.store.write() as connection:
         mark_deleted(connection, "alice", NOW)
     with pytest.raises(NotAuthenticated):
-        registry.caller("alice", issued)
+        registry.caller("alice", credential_of(issued))
     assert registry.list(ANALYSTS) == ([], "")
     with pytest.raises(AlreadyExists, match="'alice' was deleted; its name stays taken"):
-        registry.add("alice", Role.ANALYST, AUTHORITY.issue_identity("alice", KEY, NOW), fresh())
+        registry.add("alice", Role.ANALYST, credential_of(AUTHORITY.issue_identity("alice", KEY, NOW)), fresh())
 
 
 def test_the_same_request_again_gets_the_first_certificate(registry: Registry) -> None:
     first, second = (AUTHORITY.issue_identity("alice", KEY, NOW) for _ in range(2))
     request = make_request("operator/o", "r1", "add_identity", "alice", b"csr")
-    assert registry.add("alice", Role.ANALYST, first, request) == certificate_to_pem(first)
-    assert registry.add("alice", Role.ANALYST, second, request) == certificate_to_pem(first)
+    assert registry.add("alice", Role.ANALYST, credential_of(first), request) == certificate_to_pem(first)
+    assert registry.add("alice", Role.ANALYST, credential_of(second), request) == certificate_to_pem(first)
     with pytest.raises(NotAuthenticated):
-        registry.caller("alice", second)
+        registry.caller("alice", credential_of(second))
 
 
 def test_a_request_id_with_other_content_and_a_taken_name_are_refused(registry: Registry) -> None:
     issued = AUTHORITY.issue_identity("alice", KEY, NOW)
-    registry.add("alice", Role.ANALYST, issued, make_request("o", "r1", "add_identity", "alice"))
+    registry.add("alice", Role.ANALYST, credential_of(issued), make_request("o", "r1", "add_identity", "alice"))
     other = AUTHORITY.issue_identity("bob", KEY, NOW)
     with pytest.raises(AlreadyExists, match="request_id"):
-        registry.add("bob", Role.ANALYST, other, make_request("o", "r1", "add_identity", "bob"))
+        registry.add("bob", Role.ANALYST, credential_of(other), make_request("o", "r1", "add_identity", "bob"))
     again = AUTHORITY.issue_identity("alice", KEY, NOW)
     with pytest.raises(AlreadyExists, match="'alice'"):
-        registry.add("alice", Role.OPERATOR, again, make_request("o", "r2", "add_identity", "alice"))
+        registry.add("alice", Role.OPERATOR, credential_of(again), make_request("o", "r2", "add_identity", "alice"))
     assert [each.name for each in registry.list(ANALYSTS)[0]] == ["alice"]
     assert registry.list({Role.OPERATOR}, 0, "") == ([], "")
 
@@ -175,17 +176,17 @@ def test_a_request_id_with_other_content_and_a_taken_name_are_refused(registry: 
 def test_a_lost_certificate_is_noticed(registry: Registry) -> None:
     request = make_request("o", "r1", "add_identity", "alice")
     issued = AUTHORITY.issue_identity("alice", KEY, NOW)
-    registry.add("alice", Role.ANALYST, issued, request)
+    registry.add("alice", Role.ANALYST, credential_of(issued), request)
     with registry.operations.store.write() as connection:
         connection.execute(certificates.delete())
     with pytest.raises(DataLoss):
-        registry.add("alice", Role.ANALYST, issued, request)
+        registry.add("alice", Role.ANALYST, credential_of(issued), request)
 
 
 def test_pages(registry: Registry) -> None:
     names = ["a", "b", "c", "d", "e"]
     for name in reversed(names):
-        registry.add(name, Role.ANALYST, AUTHORITY.issue_identity(name, KEY, NOW), fresh())
+        registry.add(name, Role.ANALYST, credential_of(AUTHORITY.issue_identity(name, KEY, NOW)), fresh())
     seen: list[str] = []
     token = ""
     for expected in (2, 2, 1):
@@ -205,7 +206,7 @@ def test_any_number_of_certificates_is_asked_for_in_the_same_statements(registry
     told, serials = [], set()
     for name in ("a", "b", "c"):
         issued = AUTHORITY.issue_identity(name, KEY, NOW)
-        registry.add(name, Role.ANALYST, issued, fresh())
+        registry.add(name, Role.ANALYST, credential_of(issued), fresh())
         serials.add(serial_of(issued))
         with statements() as carried_out:
             assert registry.in_force(serials) == serials

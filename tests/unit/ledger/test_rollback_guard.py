@@ -24,7 +24,7 @@ from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.ledger.guard_counter import BLOCK_BYTES, split
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.ledger.seen_digests import DIGEST_BYTES
-from equipoise_server.storage.crash_points import CrashPoint, told
+from equipoise_server.storage.crash_points import CrashPoint, install_hook
 from equipoise_server.storage.idempotency import keep_answer, make_request
 from equipoise_server.storage.store import Store, open_store
 
@@ -249,7 +249,7 @@ def test_digests_of_a_copy_that_the_guard_does_not_know_yet_say_nothing_of_it(
         if point is CrashPoint.GUARD_DIGESTS_KEPT:
             raise KeyboardInterrupt
 
-    with told(crash), pytest.raises(KeyboardInterrupt):
+    with install_hook(crash), pytest.raises(KeyboardInterrupt):
         lost(store, guard)
     with store.read() as connection:
         assert guard.seen.path.read_bytes() == b"".join(
@@ -273,7 +273,7 @@ def test_the_digests_are_written_before_the_guard_knows_of_them(
 
     reserve(store, "r0", {DATA: Cost(divergence=1)})
     reserve(store, "r1", {DATA: Cost(divergence=1)})
-    with told(look):
+    with install_hook(look):
         guard.advance(store)
     assert seen == [
         (CrashPoint.GUARD_DIGESTS_KEPT, True, 3 * DIGEST_BYTES),
@@ -319,7 +319,7 @@ def test_digests_ahead_of_the_guard_change_nothing(store: Store, guard: Guard, s
         if point is CrashPoint.GUARD_PREPARED:
             raise KeyboardInterrupt
 
-    with told(crash), pytest.raises(KeyboardInterrupt):
+    with install_hook(crash), pytest.raises(KeyboardInterrupt):
         guard.advance(store)
     store.close()
     restore(store_url, copy)
@@ -427,7 +427,7 @@ def test_a_crash_before_the_replacement_leaves_the_old_guard_whole(store: Store,
         if point is CrashPoint.GUARD_PREPARED:
             raise KeyboardInterrupt
 
-    with told(crash), pytest.raises(KeyboardInterrupt):
+    with install_hook(crash), pytest.raises(KeyboardInterrupt):
         guard.advance(store)
     assert guard.path.read_text() == before
     guard.advance(store)

@@ -16,7 +16,7 @@ from equipoise.v1 import auditor_pb2, operator_pb2, types_pb2
 from equipoise_server.identity.policy import POLICY, MethodPolicy
 from equipoise_server.rpc.interceptors import authentication
 from equipoise_server.rpc.interceptors.interceptor import Context
-from equipoise_server.rpc.methods import Serving, _brought, _parse, bind
+from equipoise_server.rpc.methods import Serving, _parse, _receive, bind
 from equipoise_server.rpc.threads import SharedThreads, Threads
 
 SERVICE = auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]
@@ -103,7 +103,7 @@ async def test_an_upload_that_brings_nothing_is_ended() -> None:
         yield b"b"
         await asyncio.Event().wait()
 
-    brought = _brought(stalled(), 0.05)
+    brought = _receive(stalled(), 0.05)
     assert await anext(brought) == b"a"
     assert await anext(brought) == b"b"
     with pytest.raises(Unavailable, match="did not come in time"):

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, select
 
 from equipoise.errors import AlreadyExists, Unavailable, WrongState
-from equipoise_server.storage.crash_points import told
+from equipoise_server.storage.crash_points import install_hook
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import Store, open_store
@@ -50,7 +50,7 @@ class Place:
 def place(store_url: str) -> Iterator[Place]:
     store = open_store(store_url)
     place = Place(store)
-    with told(lambda point: place.seen.append(point.value)):
+    with install_hook(lambda point: place.seen.append(point.value)):
         yield place
     store.close()
 

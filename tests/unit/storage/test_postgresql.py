@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.storage import postgresql as policy
 from equipoise_server.storage.append_only import APPEND_ONLY
-from equipoise_server.storage.store import Store, held, held_alone, open_store
+from equipoise_server.storage.store import Store, hold, hold_exclusively, open_store
 from equipoise_server.storage.tables import identities
 
 
@@ -180,26 +180,26 @@ def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 
 def test_several_servers_hold_one_store_and_a_repair_holds_it_alone(url: str) -> None:
     with (
-        held(url),
-        held(url),
+        hold(url),
+        hold(url),
         pytest.raises(InvalidArgument, match="store: is in use by a server"),
-        held_alone(url),
+        hold_exclusively(url),
     ):
         pass
-    with held_alone(url):
-        for opening in (held, held_alone):
+    with hold_exclusively(url):
+        for opening in (hold, hold_exclusively):
             with pytest.raises(InvalidArgument, match=r"^store: is "), opening(url):
                 pass
-    with held(url):
+    with hold(url):
         pass
 
 
 def test_a_repair_waits_for_nobody_who_is_connected(url: str, store: Store) -> None:
     count_and_add(store)
-    with pytest.raises(InvalidArgument, match="somebody is connected"), held_alone(url):
+    with pytest.raises(InvalidArgument, match="somebody is connected"), hold_exclusively(url):
         pass
     store.close()
-    with held_alone(url):
+    with hold_exclusively(url):
         again = open_store(url)
         count_and_add(again)
         again.close()

@@ -11,7 +11,7 @@ import pytest
 from equipoise.errors import DataLoss, InvalidArgument
 from equipoise_server.storage import file_systems
 from equipoise_server.storage.file_systems import SHARED, file_system
-from equipoise_server.storage.store import Store, held, held_alone, open_store
+from equipoise_server.storage.store import Store, hold, hold_exclusively, open_store
 
 # As proc(5) describes it: a file system over another, one below it, a name with a space, two on one directory.
 MOUNTS = """\
@@ -51,7 +51,7 @@ def test_durability_is_what_was_asked_for(store: Store) -> None:
 
 
 def test_only_the_owner_can_read_the_files(store: Store, tmp_path: Path) -> None:
-    with store.write() as connection, held(url(tmp_path)):
+    with store.write() as connection, hold(url(tmp_path)):
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = version_num")
         names = {path.name for path in tmp_path.iterdir()}
         assert names == {"equipoise.db", "equipoise.db-wal", "equipoise.db-shm", "equipoise.db-server"}
@@ -66,22 +66,22 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_directory_is_named(tmp_path: Path) -> None:
-    for opening in (open_store, lambda missing: held(missing).__enter__()):
+    for opening in (open_store, lambda missing: hold(missing).__enter__()):
         with pytest.raises(InvalidArgument, match="store: cannot be opened: No such file or directory"):
             opening(url(tmp_path / "missing"))
 
 
 def test_one_server_at_a_time_by_whatever_name(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
-    with held(url(tmp_path)):
+    with hold(url(tmp_path)):
         for again in (tmp_path, tmp_path / "link"):
-            for opening in (held, held_alone):
+            for opening in (hold, hold_exclusively):
                 refused = pytest.raises(InvalidArgument, match=r"store: .* is in use by another server")
                 with refused, opening(url(again)):
                     pass
         # Looking at the store is not serving it.
         open_store(url(tmp_path)).close()
-    with held(url(tmp_path)):
+    with hold(url(tmp_path)):
         pass
 
 

@@ -16,7 +16,7 @@ from equipoise.errors import DataLoss, OutOfRange
 from equipoise.records.merkle import EMPTY_ROOT, inclusion_path, leaf_hash, root_of, verify_consistency
 from equipoise.records.record import MIN_RECORD, Kind, leaf_bytes
 from equipoise_server.ledger.guard_comparison import Finding
-from equipoise_server.storage.crash_points import CrashPoint, told
+from equipoise_server.storage.crash_points import CrashPoint, install_hook
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables import checkpoints, record_items, records
 from equipoise_server.transparency import log
@@ -141,7 +141,7 @@ def _crash_at(bench: LogBench, point: CrashPoint) -> None:
         if reached is point:
             raise KeyboardInterrupt
 
-    with told(die), pytest.raises(KeyboardInterrupt):
+    with install_hook(die), pytest.raises(KeyboardInterrupt):
         bench.sequence()
 
 
@@ -154,7 +154,7 @@ def test_a_checkpoint_is_never_signed_before_the_guard_knows_it(bench: LogBench)
         seen.append((point, mark.log.size, bench.checkpoint().size))
 
     bench.record("one")
-    with told(look):
+    with install_hook(look):
         bench.sequence()
     assert [each for each in seen if each[0] in POINTS] == [
         (CrashPoint.LOG_WRITTEN, 1, 1),
@@ -176,7 +176,7 @@ def test_a_size_that_another_server_reached_meanwhile_is_left_to_the_guard(bench
             with bench.store.write() as connection:
                 assert append_due(connection, bench.now)
 
-    with told(overtake):
+    with install_hook(overtake):
         bench.sequence()
     assert bench.checkpoint().size == 2
     assert sorted(all_heads(bench.store)) == [1, 2, 3]
@@ -250,7 +250,7 @@ def test_a_store_that_is_exchanged_before_the_signing_is_not_signed(bench: LogBe
             with bench.store.write() as connection:
                 connection.execute(checkpoints.update().where(checkpoints.c.size == 2).values(root=bytes(32)))
 
-    with told(exchange), pytest.raises(DataLoss, match="not the one that the guard knows"):
+    with install_hook(exchange), pytest.raises(DataLoss, match="not the one that the guard knows"):
         bench.sequence()
     assert bench.checkpoint().size == 1
 

@@ -22,7 +22,7 @@ from equipoise.accounting import (
     events_to_json,
 )
 from equipoise.auditing.accounts import Accounts, comes_to, made_of
-from equipoise.auditing.round_checks import check_budgets
+from equipoise.auditing.plan_checks import check_budgets
 from equipoise.auditing.rounds import read_rounds
 from equipoise.auditing.steps import open_steps
 from equipoise.auditing.verify import Outcome, verify

@@ -64,5 +64,5 @@ def test_what_is_none_is_left_out_and_what_is_zero_is_not() -> None:
 )
 def test_what_no_message_can_say_is_refused_by_name(change: dict[str, object], field: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        TERMS.write(replace(WANTED, **change), "terms")  # type: ignore[arg-type]
+        TERMS.write_request(replace(WANTED, **change), "terms")  # type: ignore[arg-type]
     assert refused.value.field == field

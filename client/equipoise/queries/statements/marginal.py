@@ -21,6 +21,7 @@ class Marginal:
     With `where`, a cell is the fraction of all records that are in it and satisfy the condition; the others are in
     no cell.
 
+    >>> from equipoise import attribute
     >>> Marginal(("origin", "month"), where=attribute("carrier") == "AA")
     Marginal(attributes=('origin', 'month'), where=Among(attribute='carrier', categories=('AA',)))
     """

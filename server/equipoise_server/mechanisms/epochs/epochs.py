@@ -98,8 +98,8 @@ class Epochs:
         if not self._next <= slot < self._slots:
             raise ValueError(f"slot {slot} is over, or there is none")
         self.pass_to(slot)
-        held = question.held(self._multiset)
-        answers = alike(held, UNCERTIFIED, NO_BOUND) if self.used_up else self._tested(slot, question, held)
+        expected = question.held(self._multiset)
+        answers = alike(expected, UNCERTIFIED, NO_BOUND) if self.used_up else self._tested(slot, question, expected)
         self.pass_to(slot + 1)
         return answers
 
@@ -110,14 +110,14 @@ class Epochs:
             return np.zeros(0, dtype=np.int64)
         return np.repeat(np.arange(len(self._multiset)), self._multiset)
 
-    def _tested(self, slot: int, question: Question, held: NDArray[np.int64]) -> Answers:
+    def _tested(self, slot: int, question: Question, expected: NDArray[np.int64]) -> Answers:
         parameters, units, truth = self._parameters, self._parameters.scale.units, question.truth()
-        if not self._positive(slot, int(answer_scores(truth, units, held).max())):
-            return alike(held, HYPOTHESIS, parameters.certified_bound)
+        if not self._positive(slot, int(answer_scores(truth, units, expected).max())):
+            return alike(expected, HYPOTHESIS, parameters.certified_bound)
         noisy = truth + self._answer_noise(slot, parameters.answer_noise(question.l1_sensitivity), len(truth))
         answers = on_grid(np.clip(noisy, 0, units), units)
         self._afresh += 1
-        self._learnt += question.direction(pulls(answers - held, parameters.guard))
+        self._learnt += question.direction(pulls(answers - expected, parameters.guard))
         return alike(answers, parameters.noise.method, parameters.noise_bounds[question.l1_sensitivity - 1])
 
     def pass_to(self, stop: int) -> None:

@@ -94,7 +94,7 @@ def straying(session: Session, records: int, chance: Fraction) -> float:
 
 def learning_with(setting: PublicParameters, session: Session, ending: Fraction, places: int) -> Learning:
     """The epochs, rate and records for so many places in all that are expected to learn most."""
-    found = []
+    plans = []
     for epochs in forced(setting, "epochs", USUAL_EPOCHS):
         beyond = int(forced(setting, "beyond", (cost.places_beyond(setting, ending, int(epochs)),))[0])
         early = cost.ends_early(ending, int(epochs), session.slots, Fraction(setting.beta) / 8)
@@ -110,8 +110,8 @@ def learning_with(setting: PublicParameters, session: Session, ending: Fraction,
             ended = min(epochs, session.statements / target)
             unlearnt = math.log(session.universe) / (max(rate, 1e-9) * ended) + rate / 8
             made = Learning(int(epochs), target, beyond, records, rate)
-            found.append((affordable < records, unlearnt + straying(session, records, Fraction(1, 2)), made))
-    return min(found, key=lambda each: each[:2])[2]
+            plans.append((affordable < records, unlearnt + straying(session, records, Fraction(1, 2)), made))
+    return min(plans, key=lambda each: each[:2])[2]
 
 
 def affordable_records(setting: PublicParameters, ending: Fraction, epochs: int, target: int, rate: float) -> int:

@@ -45,10 +45,10 @@ def plan_histogram(name: str, setting: PublicParameters) -> Plan:
     if setting.universe_size > MAX_UNIVERSE:
         problem = f"is too large to put noise on every cell: {setting.universe_size:,}, not {MAX_UNIVERSE:,}"
         raise InvalidArgument("universe_size", f"{problem} at most")
-    found = [each for kind in (least_gaussian, calibrate_laplace) if (each := promise_of(kind, setting))]
-    if not found:
+    promises = [each for kind in (least_gaussian, calibrate_laplace) if (each := promise_of(kind, setting))]
+    if not promises:
         raise BudgetExhausted("data_budget: so much noise on each cell could not be summed exactly; allow more")
-    bound, parameters, part = min(found, key=lambda each: each[0])
+    bound, parameters, part = min(promises, key=lambda each: each[0])
     law = noise_distribution(parameters.noise, MAX_MOVED)
     slack = sampler_delta(truncation(law, setting), setting.data_budget.epsilon, [part])
     parts = [part, ApproximateDpEvent("samplers", Fraction(0), slack)]

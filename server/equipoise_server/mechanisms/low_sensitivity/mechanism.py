@@ -142,12 +142,12 @@ def sizes(setting: PublicParameters) -> Session:
 
 def declared_sensitivity(setting: PublicParameters) -> Fraction:
     """The option `sensitivity`, such as "1/500" or 0.002. Raises `InvalidArgument`."""
-    given, found = setting.options.get("sensitivity"), Fraction(0)
+    given, declared = setting.options.get("sensitivity"), Fraction(0)
     if isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= 1:
-        found = Fraction(repr(given))
+        declared = Fraction(repr(given))
     elif isinstance(given, str) and _FRACTION.fullmatch(given):
-        found = Fraction(given)
-    if not 0 < found <= 1:
+        declared = Fraction(given)
+    if not 0 < declared <= 1:
         problem = 'must be the largest Delta of any statement, above 0 and at most 1, such as "1/500" or 0.002'
         raise InvalidArgument("options.sensitivity", problem)
-    return found
+    return declared

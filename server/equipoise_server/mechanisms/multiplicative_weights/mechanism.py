@@ -121,9 +121,9 @@ def learn(
     total = np.zeros(len(counts), dtype=np.int64)
     step = selection_step(parameters.select_epsilon)
     for _ in range(parameters.rounds):
-        held = hypothesis.answers(workload)
-        total += held
-        scores = np.maximum.reduceat(answer_scores(counts, records, held), starts[:-1])
+        expected = hypothesis.answers(workload)
+        total += expected
+        scores = np.maximum.reduceat(answer_scores(counts, records, expected), starts[:-1])
         chosen = int(draw_exponential(selection_exponents(scores, step), 1, stream)[0])
         cells = slice(int(starts[chosen]), int(starts[chosen + 1]))
         law = parameters.noise.law(workload.statement_sensitivity(chosen))

@@ -19,7 +19,7 @@ from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Syno
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
 
 
-def told_apart(epsilon: Fraction, statements: int, failure: Fraction) -> int:
+def detectable_difference(epsilon: Fraction, statements: int, failure: Fraction) -> int:
     """`F`: the error that `distinguish` finds, a count in units of 2^-16 records.
 
     But for a probability of `failure`, every statement that `distinguish` names differs by at least `F` on the two
@@ -41,17 +41,17 @@ def distinguish(
     failure: Fraction,
     seed: bytes,
 ) -> int | None:
-    """The place of the first statement found to differ (`told_apart`); None where none is.
+    """The place of the first statement found to differ (`detectable_difference`); None where none is.
 
     `data`: the secret table; `other`: the public one, of any size. A statement differs by the
     largest distance of its cells' fractions, in records of the secret table. Epsilon-DP for the people in that one:
     it is one AboveThreshold (`accounting.sparse_vector_rho` with one positive).
     """
-    threshold = 2 * told_apart(epsilon, len(statements), failure)
+    threshold = 2 * detectable_difference(epsilon, len(statements), failure)
     vector = SparseVector(epsilon, 1 << SCORE_BITS, threshold, 1)
     tests, records = SequentialSparseVector(vector, seed, "distinguisher"), data.records
     for place, statement in enumerate(statements):
-        held = Synopsis(statement.counts(other), int(other.sum()))
-        if tests.positive(place, int(score(data.count(statement), records, held).max())):
+        expected = Synopsis(statement.counts(other), int(other.sum()))
+        if tests.positive(place, int(score(data.count(statement), records, expected).max())):
             return place
     return None

@@ -110,13 +110,13 @@ class OnlineSession:
     def answer(self, slot: int, statement: CompiledStatement) -> Answers:
         """The answer to the statement in this slot; slots ascend."""
         asked = linear(statement)
-        held = self._hypothesis.answers(asked)
+        expected = self._hypothesis.answers(asked)
         if self.used_up_at(slot):
-            return alike(held, UNCERTIFIED, NO_BOUND)
+            return alike(expected, UNCERTIFIED, NO_BOUND)
         counts = self._data.count(asked)
-        score = int(answer_scores(counts, self._records, held).max())
+        score = int(answer_scores(counts, self._records, expected).max())
         if not self._tests.positive(slot, score):
-            return alike(held, HYPOTHESIS, self._parameters.certified_bound)
+            return alike(expected, HYPOTHESIS, self._parameters.certified_bound)
         noise, l1_sensitivity = self._parameters.noise, asked.statement_sensitivity(0)
         stream = KeyedStream.derive(self._seed, "online", "answers", str(slot))
         published = fresh_answers(noise, l1_sensitivity, counts, self._records, stream)

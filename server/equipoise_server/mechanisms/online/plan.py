@@ -111,9 +111,9 @@ def plan_online(setting: PublicParameters) -> OnlineParameters:
     if "threshold" in setting.options:
         threshold = math.floor(real(setting.options, "threshold", 0.0) * (setting.records << SCORE_BITS))
         return _forced(setting, length, divisions, threshold)
-    found = [each.with_threshold(setting, length, proving_threshold(setting, length, each)) for each in divisions]
+    plans = [each.with_threshold(setting, length, proving_threshold(setting, length, each)) for each in divisions]
     unproven = _usual(setting, length, divisions)
-    return min([*(each for each in found if each.proven), unproven], key=lambda each: each.promise)
+    return min([*(each for each in plans if each.proven), unproven], key=lambda each: each.promise)
 
 
 def divided(setting: PublicParameters, length: int, updates: int) -> list[Division]:
@@ -122,7 +122,7 @@ def divided(setting: PublicParameters, length: int, updates: int) -> list[Divisi
     Beta goes in equal parts to the tests, the thresholds, both on either side, and the answers.
     """
     each, beta = Fraction(usable_rho(setting.data_budget), RHO_UNIT * updates), Fraction(setting.beta)
-    found = []
+    divisions = []
     for share in DETECTION_SHARES:
         epsilon = epsilon_within(share * each)
         if min(epsilon, epsilon_within((1 - share) * each)) >= MIN_EPSILON:
@@ -130,20 +130,20 @@ def divided(setting: PublicParameters, length: int, updates: int) -> list[Divisi
             tested = vector.test_noise.quantile(beta / (6 * length))
             tested += vector.threshold_noise.quantile(beta / (6 * updates))
             noise, bounds = choose_noise(setting, (1 - share) * each, float(beta / (3 * setting.queries)))
-            found.append(Division(updates, epsilon, noise, bounds, tested))
-    return found
+            divisions.append(Division(updates, epsilon, noise, bounds, tested))
+    return divisions
 
 
 def _forced(setting: PublicParameters, length: int, divisions: list[Division], threshold: int) -> OnlineParameters:
     """What suits a forced threshold: enough updates, or else as many as keep the tests' noise below it."""
-    found = [each.with_threshold(setting, length, threshold) for each in divisions]
-    proven = [each for each in found if each.proven]
+    plans = [each.with_threshold(setting, length, threshold) for each in divisions]
+    proven = [each for each in plans if each.proven]
     if proven:
         return min(proven, key=lambda each: each.promise)
-    quiet = [each for each, division in zip(found, divisions, strict=True) if division.tested <= threshold]
+    quiet = [each for each, division in zip(plans, divisions, strict=True) if division.tested <= threshold]
     if quiet:
         return min(quiet, key=lambda each: (-each.updates, each.promise))
-    return min(found, key=lambda each: each.promise)
+    return min(plans, key=lambda each: each.promise)
 
 
 def _usual(setting: PublicParameters, length: int, divisions: list[Division]) -> OnlineParameters:
@@ -178,8 +178,8 @@ def _usual(setting: PublicParameters, length: int, divisions: list[Division]) ->
         best = max(roomy, key=lasting)
         return best.with_threshold(setting, length, aim - best.tested)
     few = enough or divisions
-    found = [each.with_threshold(setting, length, least(each)) for each in few if each.updates == few[0].updates]
-    return min(found, key=lambda each: each.promise)
+    plans = [each.with_threshold(setting, length, least(each)) for each in few if each.updates == few[0].updates]
+    return min(plans, key=lambda each: each.promise)
 
 
 def proving_threshold(setting: PublicParameters, length: int, division: Division) -> int:

@@ -77,8 +77,8 @@ class Pooled:
             together = concatenate(list(present.values()))
             estimates = estimates_of(together, parameters, tables, setting.records)
             direct = direct_answers(together, estimates, parameters.chances)
-            told = answered(parameters, together, direct, synopsis, setting.records)
-            answers = divided(told, present)
+            delivered = answered(parameters, together, direct, synopsis, setting.records)
+            answers = divided(delivered, present)
         if parameters.repair is not None:
             parts = {name: outside_of(parameters, workload) for name, workload in present.items()}
             outside = {name: some_statements(present[name], chosen) for name, chosen in parts.items()}

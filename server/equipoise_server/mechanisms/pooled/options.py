@@ -20,8 +20,7 @@ RECORDS = 1 << 18
 
 @dataclass(frozen=True)
 class Options:
-    """Public. The family's `ways` and `cells`; the part of the budget for measuring that is divided evenly
-    (`floor`).
+    """The public options: the family's `ways` and `cells`, and the evenly divided part of the budget (`floor`).
 
     `least`: a set that a larger one holds is measured only above so many times what the demand's noise usually
     reaches. `summed`: answers that add up more cells of a table, or rather whose coefficients' squares add up to

@@ -135,8 +135,8 @@ class Fit:
 
     def _move(self, query: int, answer: int, guard: int) -> None:
         cells = self._workload.transpose_sparse(np.array([query], dtype=np.int64), np.ones(1, dtype=np.int64))
-        held = int(np.rint(int(self._weights[cells != 0].sum()) * self._unit))
-        gap = answer - held
+        expected = int(np.rint(int(self._weights[cells != 0].sum()) * self._unit))
+        gap = answer - expected
         if abs(gap) > guard:
             self._potential += cells * np.int64(gap << (UNIT_BITS - GRID_BITS - 1))
             self._potential -= self._potential.max()

@@ -29,19 +29,19 @@ def plan_statement_repair(setting: PublicParameters, threshold_error: float, rho
     Fewer statements get places, at least one each analyst, only where the budget for more of them is spread so
     thinly that no bound says anything.
     """
-    found: list[RepairParameters] = []
+    plans: list[RepairParameters] = []
     exhausted: BudgetExhausted | None = None
     for places in REPAIR_PLACES:
         try:
-            found.append(_with_places(setting, threshold_error, rho, _cut_offs(setting, places)))
+            plans.append(_with_places(setting, threshold_error, rho, _cut_offs(setting, places)))
         except BudgetExhausted as error:
             exhausted = error
             continue
-        if largest_bound(found[-1]) < SAYS_NOTHING or "cut_off" in setting.options:
-            return found[-1]
-    if not found:
+        if largest_bound(plans[-1]) < SAYS_NOTHING or "cut_off" in setting.options:
+            return plans[-1]
+    if not plans:
         raise exhausted or BudgetExhausted("data_budget: nothing is left for repair")
-    return min(found, key=largest_bound)
+    return min(plans, key=largest_bound)
 
 
 def largest_bound(repairs: RepairParameters) -> int:

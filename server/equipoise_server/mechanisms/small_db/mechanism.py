@@ -68,16 +68,16 @@ class SmallDatabase:
         answers = {}
         for analyst in (share.analyst for share in setting.shares if share.analyst in workloads):
             workload = workloads[analyst]
-            told = np.zeros(0, dtype=np.int64)
+            values = np.zeros(0, dtype=np.int64)
             if not workload.empty:
-                found = scores(workload, data, databases)
+                errors = scores(workload, data, databases)
                 stream = KeyedStream.derive(seed, "small database", analyst)
-                drawn = draw_exponential(exponents(found, parameters), 1, stream)
-                told = on_grid(workload.record_counts(databases[drawn[0]]), parameters.size)
+                drawn = draw_exponential(exponents(errors, parameters), 1, stream)
+                values = on_grid(workload.record_counts(databases[drawn[0]]), parameters.size)
             answers[analyst] = Answers(
-                told,
-                np.full(told.size, METHOD, dtype=np.uint8),
-                np.full(told.size, parameters.bound, dtype=np.int64),
+                values,
+                np.full(values.size, METHOD, dtype=np.uint8),
+                np.full(values.size, parameters.bound, dtype=np.int64),
             )
         progress("drawing databases", 1, 1)
         return Outcome(answers, np.zeros(0, dtype=np.int64))
@@ -100,11 +100,11 @@ def scores(workload: CompiledWorkload, data: Counts, databases: NDArray[np.int64
     return worst
 
 
-def exponents(found: NDArray[np.int64], parameters: SmallDatabaseParameters) -> NDArray[np.int64]:
+def exponents(errors: NDArray[np.int64], parameters: SmallDatabaseParameters) -> NDArray[np.int64]:
     """The scores as exponents in units of 2^-48 nats, up to a constant: the best has 0.
 
     One unit of score counts for a whole number of units, so a record moves every exponent by at most `epsilon / 2`.
     """
     rate = units_of_score(parameters.epsilon, parameters.size)
-    below: NDArray[np.int64] = found.min() - found
+    below: NDArray[np.int64] = errors.min() - errors
     return rate * np.maximum(below, -((DEEPEST << UNIT_BITS) // rate))

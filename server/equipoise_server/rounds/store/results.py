@@ -85,8 +85,8 @@ class Runs:
             if rows:
                 connection.execute(stream_digests.insert(), rows)
             connection.execute(synopses.insert().values(run_id=run_id, cells=synopsis.astype("<u4").tobytes()))
-            told = {"complete_time": to_microseconds(self.clock()), "peak_memory_bytes": peak_memory_bytes}
-            connection.execute(runs.update().where(runs.c.id == run_id).values(told))
+            values = {"complete_time": to_microseconds(self.clock()), "peak_memory_bytes": peak_memory_bytes}
+            connection.execute(runs.update().where(runs.c.id == run_id).values(values))
 
 
 def read_synopsis(connection: Connection, round_id: str) -> bytes:
@@ -104,8 +104,8 @@ def read_synopsis(connection: Connection, round_id: str) -> bytes:
 def read_stream_digests(connection: Connection, round_id: str) -> dict[str, StreamDigest]:
     """The digest of every stream of a released round, by analyst."""
     query = select(stream_digests).join(rounds, rounds.c.run_id == stream_digests.c.run_id)
-    found = connection.execute(query.where(rounds.c.id == round_id))
-    return {row.analyst: StreamDigest(row.digest, row.messages, row.queries) for row in found}
+    digests = connection.execute(query.where(rounds.c.id == round_id))
+    return {row.analyst: StreamDigest(row.digest, row.messages, row.queries) for row in digests}
 
 
 def completed(connection: Connection, round_id: str) -> tuple[str, int] | None:
@@ -120,10 +120,10 @@ def completed(connection: Connection, round_id: str) -> tuple[str, int] | None:
 
 def completed_run(connection: Connection, round_id: str) -> tuple[str, int]:
     """As `completed`. Raises `WrongState` where there is no completed run."""
-    found = completed(connection, round_id)
-    if found is None:
+    run = completed(connection, round_id)
+    if run is None:
         raise WrongState("the round has not been computed yet")
-    return found
+    return run
 
 
 def discard(connection: Connection, round_id: str, but: str = "") -> None:
@@ -146,8 +146,8 @@ def kept_since_before(connection: Connection, time: datetime) -> list[str]:
         & (records.c.publish_time < to_microseconds(time))
         & exists().where(asked.c.round_id == records.c.round_id)
     )
-    found = union(select(rounds.c.id).where(old), select(records.c.round_id).where(aborted))
-    return list(connection.execute(found).scalars())
+    expired = union(select(rounds.c.id).where(old), select(records.c.round_id).where(aborted))
+    return list(connection.execute(expired).scalars())
 
 
 def kept(connection: Connection, round_id: str) -> bool:

@@ -89,8 +89,8 @@ def read_round(connection: Connection, round_id: str, *, locked: bool = False) -
     row = connection.execute(query.with_for_update() if locked else query).first()
     if row is None:
         raise NotFound(NO_ROUND)
-    held = select(shares).where(shares.c.round_id == round_id).order_by(shares.c.position)
-    return _round(row, tuple(map(_share, connection.execute(held))))
+    of_round = select(shares).where(shares.c.round_id == round_id).order_by(shares.c.position)
+    return _round(row, tuple(map(_share, connection.execute(of_round))))
 
 
 def read_audit_nonce(connection: Connection, round_id: str) -> bytes | None:
@@ -107,12 +107,12 @@ def round_records(connection: Connection, query: Select[Any]) -> list[RoundRecor
     number of rounds, which every connection would keep prepared.
     """
     rows = connection.execute(query).all()
-    found = query.with_only_columns(rounds.c.id).subquery()
-    held: dict[str, list[Share]] = {row.id: [] for row in rows}
-    joined = select(shares).join(found, found.c.id == shares.c.round_id).order_by(shares.c.position)
+    ids = query.with_only_columns(rounds.c.id).subquery()
+    shares_of: dict[str, list[Share]] = {row.id: [] for row in rows}
+    joined = select(shares).join(ids, ids.c.id == shares.c.round_id).order_by(shares.c.position)
     for row in connection.execute(joined):
-        held[row.round_id].append(_share(row))
-    return [_round(row, tuple(held[row.id])) for row in rows]
+        shares_of[row.round_id].append(_share(row))
+    return [_round(row, tuple(shares_of[row.id])) for row in rows]
 
 
 def read_share(connection: Connection, round_id: str, analyst: str) -> Share:
@@ -165,22 +165,22 @@ def read_workloads(connection: Connection, round_id: str) -> dict[str, bytes]:
     return {row.analyst: row.workload for row in connection.execute(query)}
 
 
-def _round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
+def _round(row: Row[Any], round_shares: tuple[Share, ...]) -> RoundRecord:
     """A row of `rounds`. Raises `DataLoss` for one that nothing here has written."""
     try:
-        return _read_round(row, held)
+        return _read_round(row, round_shares)
     except (VerificationFailed, ValueError):
         raise DataLoss(f"the round {row.id} is damaged") from None
 
 
-def _read_round(row: Row[Any], held: tuple[Share, ...]) -> RoundRecord:
+def _read_round(row: Row[Any], round_shares: tuple[Share, ...]) -> RoundRecord:
     terms = TERMS.from_text(row.terms, "the terms")
     plan = plan_from_json(row.plan)
     return RoundRecord(
         id=row.id,
         terms=Terms(
             dataset=row.dataset,
-            shares=held,
+            shares=round_shares,
             close_time=None if row.close_time is None else from_microseconds(row.close_time),
             **{name: getattr(terms, name) for name in TERMS.keys.values()},
         ),

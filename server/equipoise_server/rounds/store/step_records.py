@@ -126,7 +126,7 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
     record(connection, Kind.ROUND_OPENED, items, now=now, round_id=opened.id)
 
 
-def step_taken(connection: Connection, moved: RoundRecord, now: datetime) -> None:
+def record_step(connection: Connection, moved: RoundRecord, now: datetime) -> None:
     """The step that has brought the round to its state, after everything else that belongs to the step."""
     match moved.state:
         case RoundState.SEALED:
@@ -182,9 +182,9 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     for share in moved.terms.shares:
         stream = streams.get(share.analyst)
-        told = None if stream is None else RecordedStream(stream.digest, stream.messages, stream.queries)
+        stream_item = None if stream is None else RecordedStream(stream.digest, stream.messages, stream.queries)
         _, cost = costs.get(share.analyst, (NOTHING_CHARGED, Cost()))
-        items.append(_of_share(share, ResultItem(moved.id, share.analyst, told, cost)))
+        items.append(_of_share(share, ResultItem(moved.id, share.analyst, stream_item, cost)))
     # Computed whenever it was, it enters the log when the streams open.
     release_time = moved.release_time
     record(connection, Kind.ROUND_RELEASED, items, now=now, publish_time=release_time, round_id=moved.id)
@@ -195,7 +195,8 @@ def _aborted(connection: Connection, moved: RoundRecord, now: datetime) -> None:
     previous = sealed or record_root(connection, Kind.ROUND_OPENED, round_id=moved.id)
     public = AbortItem(moved.id, previous, moved.abort_reason, to_microseconds(now))
     settled = tuple(
-        SettledCharge(held.account, held.cost, held.state) for held in charges.of_round(connection, moved.id)
+        SettledCharge(charge.account, charge.cost, charge.state)
+        for charge in charges.of_round(connection, moved.id)
     )
     private = SettlementItem(moved.id, settled, _journal_head(connection))
     costs = _by_analyst(connection, moved)
@@ -213,23 +214,23 @@ def _of_share(share: Share, item: object) -> Item:
 
 def _commitment(connection: Connection, round_id: str, share: Share) -> bytes | None:
     """Of the workload that is in force. One at a time: a workload may be large."""
-    mine = (submissions.c.round_id == round_id) & (submissions.c.analyst == share.analyst)
-    row = connection.execute(select(submissions.c.salt, submissions.c.workload).where(mine)).first()
+    own = (submissions.c.round_id == round_id) & (submissions.c.analyst == share.analyst)
+    row = connection.execute(select(submissions.c.salt, submissions.c.workload).where(own)).first()
     return None if row is None else workload_commitment(row.salt, row.workload)
 
 
 def _charges(connection: Connection, round_id: str) -> tuple[AccountCharge, ...]:
-    return tuple(AccountCharge(held.account, held.cost) for held in charges.of_round(connection, round_id))
+    return tuple(AccountCharge(charge.account, charge.cost) for charge in charges.of_round(connection, round_id))
 
 
 def _by_analyst(connection: Connection, moved: RoundRecord) -> dict[str, tuple[str, Cost]]:
     """The state and the amount of each analyst's own charge, where there is one."""
-    held = {each.account: (each.state, each.cost) for each in charges.of_round(connection, moved.id)}
+    charge_of = {each.account: (each.state, each.cost) for each in charges.of_round(connection, moved.id)}
     accounts = {
         share.analyst: analyst_account(moved.terms.dataset, moved.terms.unit, share.analyst)
         for share in moved.terms.shares
     }
-    return {analyst: held[account] for analyst, account in accounts.items() if account in held}
+    return {analyst: charge_of[account] for analyst, account in accounts.items() if account in charge_of}
 
 
 def _journal_head(connection: Connection) -> JournalHead:

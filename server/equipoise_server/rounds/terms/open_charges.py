@@ -29,9 +29,9 @@ def pending_costs(connection: Connection, dataset: str, accounts: Sequence[Accou
     is_open = (rounds.c.dataset == dataset) & (rounds.c.state == RoundState.OPEN.value)
     query = select(rounds.c.id, rounds.c.terms, rounds.c.plan).where(is_open & ~IS_SESSION)
     query = query.order_by(rounds.c.position)
-    found = connection.execute(query).all() if accounts else []
-    units = {row.id: unit_from_json(row.terms) for row in found}
-    plans = {row.id: plan_from_json(row.plan) for row in found}
+    rows = connection.execute(query).all() if accounts else []
+    units = {row.id: unit_from_json(row.terms) for row in rows}
+    plans = {row.id: plan_from_json(row.plan) for row in rows}
     # A round charges all of its analysts alike, and often as others do: what counts at an order is computed once.
     computed: dict[tuple[Cost, str, float | None], Cost] = {}
 

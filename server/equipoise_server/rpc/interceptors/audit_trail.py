@@ -38,8 +38,8 @@ class Entry:
         """Takes the identifiers of a request or a response."""
         for key, paths in _IDENTIFIERS.items():
             for path in paths:
-                if found := _text(message, path):
-                    self.named[key] = found[:LONGEST]
+                if text := _text(message, path):
+                    self.named[key] = text[:LONGEST]
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from equipoise.errors import NotAuthenticated
 from equipoise.model.identities import Caller
 from equipoise.profile.certificates import read_certificate
 from equipoise_server.clock import Clock
+from equipoise_server.identity.credential import Credential, credential_of
 from equipoise_server.identity.names import certified_name
 from equipoise_server.identity.policy import authorise
 from equipoise_server.identity.registry import Registry
@@ -40,12 +41,12 @@ def authentication(
 
     @asynccontextmanager
     async def authenticate(call: Call) -> AsyncIterator[None]:
-        certificate = _parsed(_peer_certificate(call.context))
-        with refusals.counted(certificate):
+        certificate, credential = _parsed(_peer_certificate(call.context))
+        with refusals.counted(credential):
             name = name_in_force(certificate, deployment, clock)
             # gRPC gives each call a task of its own, so this is seen by this call only.
-            _CALLER.set(await threads.run(name, registry.caller, name, certificate))
-        async with open_calls.while_in_force(certificate):
+            _CALLER.set(await threads.run(name, registry.caller, name, credential))
+        async with open_calls.while_in_force(credential):
             yield
 
     return authenticate
@@ -90,8 +91,9 @@ def _peer_certificate(context: Context) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _parsed(pem: bytes) -> x509.Certificate:
+def _parsed(pem: bytes) -> tuple[x509.Certificate, Credential]:
     try:
-        return read_certificate(pem)
+        certificate = read_certificate(pem)
+        return certificate, credential_of(certificate)
     except ValueError:
         raise NotAuthenticated("the connection's certificate cannot be read") from None

@@ -111,9 +111,9 @@ class _Rounds(Collector):
         query = select(rounds.c.state, func.count()).group_by(rounds.c.state)
         try:
             with self._store.read() as connection:
-                found = {str(state): int(count) for state, count in connection.execute(query)}
+                counts = {str(state): int(count) for state, count in connection.execute(query)}
         except EquipoiseError:
             return
         for state in RoundState:
-            family.add_metric((state.value,), found.get(state.value, 0))
+            family.add_metric((state.value,), counts.get(state.value, 0))
         yield family

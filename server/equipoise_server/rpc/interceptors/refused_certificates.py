@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import structlog
-from cryptography import x509
 
 from equipoise.errors import NotAuthenticated, TooFast
-from equipoise_server.identity.registry import serial_of
+from equipoise_server.identity.credential import Credential
 from equipoise_server.rpc.interceptors.token_bucket import TOO_OFTEN, Bucket, once_a_minute
 
 _log = structlog.get_logger("equipoise.rpc")
@@ -41,9 +40,9 @@ class Refusals:
         self._known: dict[str, _Refused] = {}
 
     @contextmanager
-    def counted(self, certificate: x509.Certificate) -> Iterator[None]:
-        """Surrounds finding out whose certificate it is. `TooFast` where it was refused too often just before."""
-        serial, now = serial_of(certificate), self._clock()
+    def counted(self, credential: Credential) -> Iterator[None]:
+        """Surrounds finding out whose credential it is. `TooFast` where it was refused too often just before."""
+        serial, now = credential.id, self._clock()
         known = self._known.get(serial)
         if known is not None and (wait := known.calls.take(now)):
             if not known.lines.take(now):

@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 import structlog
-from cryptography import x509
 
 from equipoise.errors import EquipoiseError, NotAuthenticated, Unavailable
 from equipoise_server.clock import Clock
-from equipoise_server.identity.registry import NOT_IN_FORCE, Registry, serial_of
+from equipoise_server.identity.credential import Credential
+from equipoise_server.identity.registry import NOT_IN_FORCE, Registry
 
 # Together well below the 60 seconds after which a revocation must have taken effect everywhere, come what may.
 RECHECK_SECONDS = 5.0
@@ -33,14 +33,14 @@ class OpenCalls:
         self._registry = registry
         self._clock = clock
         self._recheck_seconds = recheck_seconds
-        self._certificates: dict[asyncio.Timeout, x509.Certificate] = {}
+        self._credentials: dict[asyncio.Timeout, Credential] = {}
         self._problems: dict[asyncio.Timeout, EquipoiseError] = {}
         self._watching: asyncio.Task[None] | None = None
         # Its own thread: no load of calls, whoever makes them, may delay a revocation.
         self._thread = ThreadPoolExecutor(1, "equipoise-revocations")
 
     @asynccontextmanager
-    async def while_in_force(self, certificate: x509.Certificate) -> AsyncIterator[None]:
+    async def while_in_force(self, credential: Credential) -> AsyncIterator[None]:
         """Surrounds a call that was just authenticated. `NotAuthenticated` ends it once it would be refused.
 
         `Unavailable` ends it where that cannot be known.
@@ -48,7 +48,7 @@ class OpenCalls:
         cut = asyncio.timeout(None)
         try:
             async with cut:
-                self._certificates[cut] = certificate
+                self._credentials[cut] = credential
                 if self._watching is None:
                     self._watching = asyncio.create_task(self._watch())
                 yield
@@ -57,7 +57,7 @@ class OpenCalls:
                 raise problem from None
             raise
         finally:
-            self._certificates.pop(cut, None)
+            self._credentials.pop(cut, None)
             self._problems.pop(cut, None)
 
     async def _watch(self) -> None:
@@ -65,9 +65,9 @@ class OpenCalls:
         loop = asyncio.get_running_loop()
         known_at = loop.time()
         try:
-            while self._certificates:
+            while self._credentials:
                 await asyncio.sleep(self._recheck_seconds)
-                asked_at, asked = loop.time(), dict(self._certificates)
+                asked_at, asked = loop.time(), dict(self._credentials)
                 try:
                     asking = loop.run_in_executor(self._thread, self._no_longer_in_force, asked)
                     for cut in await asyncio.wait_for(asking, IN_DOUBT_SECONDS):
@@ -81,17 +81,15 @@ class OpenCalls:
         finally:
             self._watching = None
 
-    def _no_longer_in_force(self, asked: Mapping[asyncio.Timeout, x509.Certificate]) -> list[asyncio.Timeout]:
+    def _no_longer_in_force(self, asked: Mapping[asyncio.Timeout, Credential]) -> list[asyncio.Timeout]:
         now = self._clock()
-        in_force = self._registry.in_force({serial_of(certificate) for certificate in asked.values()})
+        in_force = self._registry.in_force({credential.id for credential in asked.values()})
         return [
-            cut
-            for cut, certificate in asked.items()
-            if serial_of(certificate) not in in_force or now > certificate.not_valid_after_utc
+            cut for cut, credential in asked.items() if credential.id not in in_force or now > credential.expiry
         ]
 
     def _end(self, cut: asyncio.Timeout, problem: EquipoiseError) -> None:
         # A call that has ended by itself meanwhile is gone; one that is being ended is not told twice.
-        if self._certificates.pop(cut, None) is not None:
+        if self._credentials.pop(cut, None) is not None:
             self._problems[cut] = problem
             cut.reschedule(asyncio.get_running_loop().time())

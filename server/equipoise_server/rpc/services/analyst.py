@@ -140,10 +140,10 @@ class AnalystMethods:
     ) -> AsyncIterator[analyst_pb2.DownloadEvidenceResponse]:
         """Streams what the caller needs to verify a round offline: the evidence, then the workload."""
         reading, round_id = self.threads.reading, request.round_id
-        found = await awaited(
+        evidence = await awaited(
             lambda: reading.run(caller.name, self.views.evidence, caller.name, round_id, request.since_size)
         )
-        for piece in evidence_pieces(found):
+        for piece in evidence_pieces(evidence):
             yield analyst_pb2.DownloadEvidenceResponse(evidence=piece)
         workload = workload_pieces(self.views, caller.name, round_id)
         while (some := await reading.run(caller.name, next, workload, None)) is not None:

@@ -87,6 +87,6 @@ class AuditorMethods:
         self, caller: Caller, request: auditor_pb2.GetSealedSeedRequest
     ) -> auditor_pb2.GetSealedSeedResponse:
         """Gives a round's seed, sealed to the auditors' keys, once that is in the log."""
-        found = self.seeds.read(request.round_id, caller.name)
-        seeds = [sealed_seed_to_message(SealedSeed(*seed)) for seed in found.items()]
+        sealed = self.seeds.read(request.round_id, caller.name)
+        seeds = [sealed_seed_to_message(SealedSeed(*seed)) for seed in sealed.items()]
         return auditor_pb2.GetSealedSeedResponse(seeds=seeds)

@@ -19,11 +19,11 @@ NOT_LOGGED = "the end of the round is not in the log yet; try again"
 async def awaited(look: Callable[[], Awaitable[bytes | None]]) -> bytes:
     """What `look` finds, asked again until it finds something. Raises `Unavailable` where that takes too long."""
     end = time.monotonic() + PATIENCE_SECONDS
-    while (found := await look()) is None:
+    while (evidence := await look()) is None:
         if time.monotonic() >= end:
             raise Unavailable(NOT_LOGGED)
         await asyncio.sleep(PAUSE_SECONDS)
-    return found
+    return evidence
 
 
 def evidence_pieces(data: bytes) -> Iterator[bytes]:

@@ -104,10 +104,10 @@ class _Stream:
         attach = await self._attach_message()
         attachment = await self._attached(attach)
         try:
-            told = analyst_pb2.AskQueriesResponse.Attached(
+            attached = analyst_pb2.AskQueriesResponse.Attached(
                 answered=attachment.answered, commitment_salt=attachment.salt
             )
-            yield analyst_pb2.AskQueriesResponse(attached=told)
+            yield analyst_pb2.AskQueriesResponse(attached=attached)
             after, reading = attach.after_sequence, self._asking.threads.reading
             while after < attachment.answered:
                 page = asyncio.ensure_future(reading.run(self._caller, attachment.stored, after, ANSWERS_AT_ONCE))
@@ -190,7 +190,7 @@ class _Stream:
 
     async def _first(self, waited: asyncio.Future[Result], seconds: float | None = None) -> Result:
         """What is waited for, unless the stream is cut off or the time is over before."""
-        waited.add_done_callback(_seen)
+        waited.add_done_callback(_retrieve_outcome)
         either: set[asyncio.Future[Any]] = {waited, self._cut}
         await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if self._cut.done():
@@ -223,7 +223,7 @@ def _answered(answer: StoredAnswer) -> analyst_pb2.AskQueriesResponse:
     return analyst_pb2.AskQueriesResponse(answered=answered)
 
 
-def _seen(waited: asyncio.Future[Result]) -> None:
+def _retrieve_outcome(waited: asyncio.Future[Result]) -> None:
     """Nobody may be left to look at it, which asyncio would complain about."""
     if not waited.cancelled():
         waited.exception()

@@ -45,7 +45,7 @@ class Uploads:
         beyond the limit or the caller's part, `TooFast` where only with others of the caller's.
         """
         part = self._total_bytes // max(1, await self._threads.run(caller, self._identities))
-        held = 0
+        received = 0
         header: analyst_pb2.SubmitHeader | None = None
         pieces = bytearray()
         try:
@@ -58,21 +58,23 @@ class Uploads:
                 if which == "header":
                     header = request.header
                     continue
-                if held + len(request.piece) > self._workload_bytes:
+                if received + len(request.piece) > self._workload_bytes:
                     raise TooLarge(f"the workload is larger than {self._workload_bytes:,} bytes")
-                if held + len(request.piece) > part:
+                if received + len(request.piece) > part:
                     raise TooLarge(TOO_LARGE_A_PART)
                 if self._held[caller] + len(request.piece) > part:
                     raise TooFast(TOO_MUCH)
-                held += len(request.piece)
+                received += len(request.piece)
                 self._held[caller] += len(request.piece)
                 pieces += request.piece
             if header is None:
                 raise InvalidArgument("header", "must be sent first, and once")
-            if held != header.workload_bytes:
-                raise InvalidArgument("header.workload_bytes", f"is {header.workload_bytes:,}, but {held:,} came")
+            if received != header.workload_bytes:
+                raise InvalidArgument(
+                    "header.workload_bytes", f"is {header.workload_bytes:,}, but {received:,} came"
+                )
             workload = bytes(pieces)
             pieces.clear()
             yield header, workload
         finally:
-            self._held[caller] -= held
+            self._held[caller] -= received

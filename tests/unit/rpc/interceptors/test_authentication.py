@@ -18,6 +18,7 @@ from cryptography import x509
 from equipoise.errors import NotAuthenticated, TooFast
 from equipoise.model.identities import Caller, Role
 from equipoise_server.identity.authority import CLOCK_SKEW, Authority, certificate_to_pem, new_key
+from equipoise_server.identity.credential import credential_of
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rpc.interceptors.authentication import authentication, current_caller
 from equipoise_server.rpc.interceptors.interceptor import Call, Context
@@ -72,7 +73,7 @@ def deployment(tmp_path: Path) -> Iterator[Deployment]:
     store = open_store(f"sqlite:///{tmp_path / 'test.db'}")
     issued = AUTHORITY.issue_identity("alice", new_key().public_key(), NOW, days=10)
     registry = Registry(Operations(store, lambda: NOW, lambda: None))
-    registry.add("alice", Role.ANALYST, issued, fresh())
+    registry.add("alice", Role.ANALYST, credential_of(issued), fresh())
     threads = SharedThreads(4, "authenticating")
     yield Deployment(registry, issued, threads)
     threads.close()
@@ -119,7 +120,7 @@ async def test_calls_with_a_revoked_certificate_are_limited_and_no_others(deploy
         connection.execute(certificates.update().values(revoked=1))
     new = AUTHORITY.issue_identity("alice", new_key().public_key(), NOW)
     request = make_request("operator/o", "1", "renew_identity", "alice")
-    deployment.registry.renew("alice", {Role.ANALYST}, new, request)
+    deployment.registry.renew("alice", {Role.ANALYST}, credential_of(new), request)
 
     async def flood() -> None:
         for _ in range(1000):

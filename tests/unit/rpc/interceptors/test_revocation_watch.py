@@ -19,6 +19,7 @@ from grpc import aio
 from equipoise.errors import NotAuthenticated, Unavailable
 from equipoise.model.identities import Role
 from equipoise_server.identity.authority import Authority, new_key
+from equipoise_server.identity.credential import credential_of
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rpc.interceptors import revocation_watch
 from equipoise_server.rpc.interceptors.error_translation import hide_errors
@@ -63,15 +64,15 @@ def place(tmp_path: Path) -> Iterator[Place]:
         AUTHORITY.issue_identity(name, new_key().public_key(), NOW, days)
         for name, days in (("alice", 10), ("bob", 20))
     )
-    registry.add("alice", Role.ANALYST, alice, fresh())
-    registry.add("bob", Role.ANALYST, bob, fresh())
+    registry.add("alice", Role.ANALYST, credential_of(alice), fresh())
+    registry.add("bob", Role.ANALYST, credential_of(bob), fresh())
     yield Place(registry, alice, bob)
     store.close()
 
 
 async def waiting(calls: OpenCalls, certificate: x509.Certificate) -> None:
     """A call that would last for ever."""
-    async with calls.while_in_force(certificate):
+    async with calls.while_in_force(credential_of(certificate)):
         await asyncio.Event().wait()
 
 
@@ -132,14 +133,14 @@ async def test_where_it_cannot_be_known_who_was_revoked_calls_end(
 
 async def test_a_call_s_own_time_limits_stay_its_own(place: Place) -> None:
     with pytest.raises(TimeoutError):
-        async with place.open_calls().while_in_force(place.alice):
+        async with place.open_calls().while_in_force(credential_of(place.alice)):
             await asyncio.wait_for(asyncio.Event().wait(), 0.01)
 
 
 async def test_calls_that_have_ended_leave_nothing_behind(place: Place) -> None:
     calls = place.open_calls()
     for _ in range(10):
-        async with calls.while_in_force(place.alice):
+        async with calls.while_in_force(credential_of(place.alice)):
             pass
     end = asyncio.get_running_loop().time() + PATIENCE
     while len(asyncio.all_tasks()) > 1:
@@ -155,7 +156,7 @@ async def test_a_stream_whose_reader_does_not_read_ends_too(place: Place) -> Non
     @asynccontextmanager
     async def as_alice(_: Call) -> AsyncIterator[None]:
         try:
-            async with calls.while_in_force(place.alice):
+            async with calls.while_in_force(credential_of(place.alice)):
                 yield
         finally:
             ended.set()

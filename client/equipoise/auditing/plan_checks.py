@@ -1,0 +1,125 @@
+"""A9: what plans cost is within their rounds' budgets, and was charged to all analysts alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from equipoise.accounting import Cost
+from equipoise.auditing.accounts import Accounts, comes_to
+from equipoise.auditing.rounds import Charges, Recorded, RecordedRound, recorded_charges
+from equipoise.auditing.session_checks import check_session_terms
+from equipoise.errors import VerificationFailed
+from equipoise.model.accounts import COUNTED_FOR, Budget
+from equipoise.records.items import (
+    NOTHING_CHARGED,
+    ChargeItem,
+    DataItem,
+    ReservationItem,
+    ResultItem,
+    SpendingItem,
+)
+from equipoise.verification.conversion import TOLERANCE, epsilon_of
+
+
+def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
+    """A9: what a plan costs is within its round's budgets, and each share was charged just that, all alike."""
+    for history in recorded.rounds.values():
+        terms, plan = history.terms, history.plan.plan
+        parameters = history.plan.terms
+        planned = (parameters.unit, parameters.data_budget, parameters.analyst_budget, parameters.beta)
+        if planned != (terms.unit, terms.data_budget, terms.analyst_budget, terms.beta):
+            raise VerificationFailed(f"{history.opened}: the terms differ from the public parameters")
+        same = (plan.mechanism, plan.error_bound, plan.max_uncertified, plan.analyst_cost)
+        public = (terms.mechanism, terms.error_bound, terms.max_uncertified, terms.analyst_cost)
+        if same != public or json.loads(plan.analyst_events) != terms.analyst_events:
+            raise VerificationFailed(f"{history.opened}: the plan differs from the public parameters")
+        missing = terms.analyst_budget is None
+        if missing != (terms.analyst_cost is None) or (missing and history.session is None):
+            raise VerificationFailed(
+                f"{history.opened}: analysts have a cost without a budget, or a budget without a cost"
+            )
+        if history.session is not None:
+            check_session_terms(history)
+        _check_cost(history, "data", terms.data_budget, plan.data_cost, plan.data_events)
+        if plan.analyst_cost is not None:
+            _check_cost(history, "analyst", terms.analyst_budget, plan.analyst_cost, plan.analyst_events)
+        _check_charged(history, accounts)
+        dataset = recorded.datasets[terms.dataset]
+        used = (
+            None
+            if history.ended is None or history.release is None
+            else history.ended.one(SpendingItem).data_digest
+        )
+        if used not in (None, dataset.one(DataItem).digest):
+            raise VerificationFailed(f"{history.ended}: was computed on other data than {dataset}")
+
+
+def _check_cost(history: RecordedRound, side: str, budget: Budget | None, cost: Cost, events: str) -> None:
+    if not comes_to(events, cost, None):
+        raise VerificationFailed(f"{history.opened}: the {side} cost is not what its parts come to")
+    if budget is None:
+        raise VerificationFailed(f"{history.opened}: the plan has a cost of {side}s, for whom there is no budget")
+    epsilon = epsilon_of(cost, budget.delta, None)
+    if epsilon > budget.epsilon * (1 + TOLERANCE):
+        raise VerificationFailed(
+            f"{history.opened}: the plan costs epsilon {epsilon:.6g} at delta {budget.delta:g}, beyond the round's "
+            f"{side} budget of {budget.epsilon:g}"
+        )
+
+
+def _check_charged(history: RecordedRound, accounts: Accounts) -> None:
+    """The data account and those of each share, by what the plan costs as each account counts.
+
+    A round that protects all that an analyst asks protects each statement, and is counted for both. Where a session
+    does not protect its analysts, the data account alone is charged.
+    """
+    charging = history.sealed if history.session is None else history.opened
+    if charging is None:
+        return
+    terms, plan = history.terms, history.plan.plan
+    charged_analysts = history.analysts if terms.analyst_budget is not None else []
+    wanted = {f"data/{terms.dataset}": plan.data_events}
+    prefix = f"analyst/{terms.dataset}/{terms.unit}/"
+    wanted |= {
+        f"analyst/{terms.dataset}/{unit}/{analyst}": plan.analyst_events
+        for analyst in charged_analysts
+        for unit in COUNTED_FOR.get(terms.unit, ())
+    }
+    charged = _charged_until_sealed(history, accounts)
+    if charged.keys() != wanted.keys():
+        raise VerificationFailed(f"{charging}: charges not just the data's account and those of each share")
+    for name, events in wanted.items():
+        account = accounts.by_name.get(name)
+        if account is None or not comes_to(events, charged[name], account.order):
+            raise VerificationFailed(f"{charging}: charges {name} something else than what the plan costs")
+        if name.startswith(prefix) and account.order != terms.analyst_order:
+            raise VerificationFailed(f"{history.opened}: {name} counts at another order than the record says")
+    if len({charged[prefix + analyst] for analyst in charged_analysts}) > 1:
+        raise VerificationFailed(f"{charging}: does not charge all analysts alike")
+    _check_announced_charges(history, {analyst: charged[prefix + analyst] for analyst in charged_analysts})
+
+
+def _charged_until_sealed(history: RecordedRound, accounts: Accounts) -> Charges:
+    """By the record of the seal, which is the journal's (A8); of a session that is not sealed, by the journal."""
+    if history.sealed is not None:
+        return recorded_charges(history.sealed.one(ReservationItem).charges)
+    round_id = history.terms.round_id
+    return {
+        account.name: account.charges[round_id].cost
+        for account in accounts.by_name.values()
+        if round_id in account.charges
+    }
+
+
+def _check_announced_charges(history: RecordedRound, charged: Mapping[str, Cost]) -> None:
+    """What each analyst is told that it was charged, is what its account was charged: nothing where it was not."""
+    if history.ended is None:
+        return
+    for item in history.ended.of_analysts:
+        if not isinstance(item, ResultItem | ChargeItem):
+            continue
+        cost = charged.get(item.analyst)
+        uncharged = isinstance(item, ChargeItem) and item.state == NOTHING_CHARGED
+        if item.charge != (cost or Cost()) or (cost is not None and uncharged):
+            raise VerificationFailed(f"{history.ended}: {item.analyst!a} is shown another charge than was made")

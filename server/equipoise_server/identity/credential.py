@@ -1,0 +1,43 @@
+"""What a caller shows to say who it is. Here that is a certificate; what is handed on is a `Credential`.
+
+A credential of another kind needs a function like `credential_of`, and a place where it is read from a call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
+
+from equipoise_server.identity.authority import certificate_to_pem
+
+
+@dataclass(frozen=True)
+class Credential:
+    """A credential as it was issued, byte by byte. Whose it is, and whether it is in force, the registry knows.
+
+    `id`: its number, signed by the issuer, by which the registry keeps it. `content`: all its bytes. `key`: its
+    holder's public key, which equals the same key in another encoding. `expiry`: the last moment of its validity.
+    """
+
+    id: str
+    content: bytes
+    key: CertificatePublicKeyTypes = field(compare=False)
+    expiry: datetime
+
+
+def credential_of(certificate: x509.Certificate) -> Credential:
+    """The credential that a certificate is."""
+    return Credential(
+        id=serial_of(certificate),
+        content=certificate_to_pem(certificate),
+        key=certificate.public_key(),
+        expiry=certificate.not_valid_after_utc,
+    )
+
+
+def serial_of(certificate: x509.Certificate) -> str:
+    """A certificate's serial number as the store writes it."""
+    return f"{certificate.serial_number:x}"
