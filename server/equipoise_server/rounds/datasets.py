@@ -102,15 +102,15 @@ class Datasets:
         same table, or one that was lost may have it. Raises `InvalidArgument` (also where the schema refuses
         records), `AlreadyExists`.
         """
+        caps = (
+            _counted_cap("data", data_cap, counting.data_order),
+            _counted_cap("analyst", analyst_cap, counting.analyst_order),
+        )
         new = NewDataset(name, source, schema, data_cap, analyst_cap, counting, new_budgets)
         request = new.request(f"operator/{caller}", request_id)
         if (known := self.operations.answered(request, _as_registered)) is not None:
             return known
         check_name(name)
-        caps = (
-            _counted_cap("data", data_cap, counting.data_order),
-            _counted_cap("analyst", analyst_cap, counting.analyst_order),
-        )
         found = self.source(source)
         counts = found.counts(schema)
         if counts.records == 0:
