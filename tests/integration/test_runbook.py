@@ -150,6 +150,7 @@ def raise_the_cap(place: Place) -> None:
         place.ask("operator", *shlex.split(look)[1:])
 
 
+@pytest.mark.full
 def test_yesterdays_backup_over_today_is_refused_and_repaired(place: Place, store_url: str) -> None:
     store = ("sqlite", "postgresql").index(make_url(store_url).get_backend_name())
     write_off, verify, serve = block("A restored store is refused").splitlines()

@@ -270,6 +270,6 @@ def test_bounds_of_tests_that_have_failed_are_caught(name: str, monkeypatch: pyt
     def told(noisy: int, margin: int, _: object, records: int) -> int:
         return bound_on_grid(max(0, noisy + margin + private_weights.SCORE_ROUNDING), records << SCORE_BITS)
 
-    for module in ("weights.mechanism", "repair.analyst_repair"):
+    for module in ("multiplicative_weights.mechanism", "repair.analyst_repair"):
         monkeypatch.setattr(f"equipoise_server.mechanisms.{module}.tested_bound", told)
     assert seen(PLAYS[name](), CATCHING, records_of(name)).refuted > 0

@@ -61,7 +61,7 @@ def largest_errors(
     return largest, broken
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(5)
 @every_mechanism
 def test_what_is_promised_holds_in_all_but_beta_of_the_rounds(name: str) -> None:
     case = CASES["a table"]
@@ -100,13 +100,13 @@ def findings(name: str, side: str, runs: int) -> list[Finding]:
     ]  # fmt: skip
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     assert not any(each.refuted for each in findings(name, "data", audit_size.runs // 5))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_changed_statement_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     assert not any(each.refuted for each in findings(name, "analysts", audit_size.runs // 10))

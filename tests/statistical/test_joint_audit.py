@@ -87,7 +87,7 @@ def audited(case: JointRound, place: Path, runs: int) -> tuple[Certificate, floa
         return certify(*samplers(case, jobs), runs, delta, LEVEL), claim
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @every_case
 def test_the_pooled_view_shows_no_more_of_an_analyst_than_is_charged(
     name: str, tmp_path: Path, audit_size: AuditSize
@@ -129,7 +129,7 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_refuted_at_the_fast_size(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FAULTS[name](monkeypatch)

@@ -27,6 +27,7 @@ MIN_USED = 0.4  # of a charge, in any of the cases; more than 0.9 in the worst o
 LEVEL = 1e-6 / (len(AUDITED) + 1)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", CASES)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str) -> None:
     """By the law of all that is told: as a divergence at every order, and as a hockey stick at every delta."""

@@ -282,6 +282,7 @@ def test_an_audit_of_whole_runs_refutes_nothing_for_analysts(audit_size: AuditSi
     assert certificate.epsilon <= epsilon_for(one.plan.charged_analyst_cost, 1e-6)
 
 
+@pytest.mark.full
 def test_an_audit_of_whole_runs_refutes_nothing_for_the_data(audit_size: AuditSize) -> None:
     """With a budget large enough for so few runs to certify something at all."""
     one, other = moved_record("query", Budget(16.0, DATA.delta))

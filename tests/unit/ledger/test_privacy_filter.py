@@ -58,6 +58,7 @@ NAMES = ("data/t", "analyst/t/analyst/ann")
 PATHS, SIMULATED = 30_000, 20
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("rounds", [5, 10, 20, pytest.param(100, marks=pytest.mark.full)])
 @pytest.mark.parametrize(("epsilon", "excess"), [(1.0, 1.2), (3.0, 1.35), (10.0, 1.4)])
 def test_growing_rounds_and_a_last_one_break_the_best_order_afterwards_and_no_account(
@@ -80,6 +81,7 @@ def test_growing_rounds_and_a_last_one_break_the_best_order_afterwards_and_no_ac
 
 
 # As many rounds as losses can be rounded upwards for, so often and at that order.
+@pytest.mark.thin(5)
 @pytest.mark.parametrize(
     ("order", "rounds"),
     [
@@ -133,6 +135,7 @@ def of_every_kind(cap: Cap) -> tuple[PrivacyEvent, ...]:
     )
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("order", [0.0, *(pytest.param(each, marks=pytest.mark.full) for each in (50.0, HUGE))])
 @pytest.mark.parametrize("epsilon", [1.0, 3.0, 10.0])
@@ -171,6 +174,7 @@ def test_where_the_worst_round_counts_no_course_tells_more_of_a_statement(epsilo
     assert doubled > 2 * DELTA  # were the statement in two rounds
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("epsilon", [1.0, 3.0, 10.0])
 def test_no_mixture_of_rho_pure_pairs_and_pairs_with_delta_breaks_an_account(epsilon: float, name: str) -> None:
@@ -199,6 +203,7 @@ def test_no_mixture_of_rho_pure_pairs_and_pairs_with_delta_breaks_an_account(eps
     assert broken > 1.5 * DELTA
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("epsilon", [1.0, 3.0, 10.0])
 def test_without_the_conversion_a_cap_does_not_hold(epsilon: float) -> None:
     cap = at_order("cap", Cap(epsilon, DELTA))
@@ -273,6 +278,7 @@ class Attack:
         return np.asarray(right * lucky + (1 - right) * unlucky)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("epsilon", "excess"), [(1.0, 1.8), (3.0, 2.3), (10.0, 2.5)])
 def test_simulated_courses_confirm_the_induction(epsilon: float, excess: float) -> None:
     plain = Cap(epsilon, DELTA)
