@@ -112,7 +112,7 @@ class Accounts:
                 yield Moment(entry, self.by_name[entry.account])
 
     def _apply(self, entry: JournalEntry) -> None:
-        name, events = entry.account, json.loads(entry.events)
+        name, events = entry.account, json.loads(entry.events, object_pairs_hook=_once)
         match entry.action:
             case "open-account" if name not in self.by_name:
                 self.by_name[name] = self._opened(name, events)
@@ -203,9 +203,19 @@ def _suits(order: object, composition: str) -> bool:
     return type(order) in (float, int) and isinstance(order, float | int) and 1 < order < math.inf
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns a JSON object no name of which stands twice: another reader could take another value."""
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError
+    return fields
+
+
 def _cap(events: Mapping[str, Any]) -> Budget:
     epsilon, delta = events["cap"]["epsilon"], events["cap"]["delta"]
-    if not (type(epsilon) in (int, float) and type(delta) in (int, float) and epsilon > 0 and 0 < delta < 1):
+    if not (
+        type(epsilon) in (int, float) and type(delta) in (int, float) and 0 < epsilon < math.inf and 0 < delta < 1
+    ):
         raise ValueError
     return Budget(float(epsilon), float(delta))
 

@@ -146,7 +146,8 @@ def _divergence(part: PrivacyEvent, order: float) -> tuple[float, Fraction]:
         case Mixture():
             return _mixture(part, order), Fraction(0)
         case ThresholdTests():
-            divergence, pair = _threshold_tests(part, order), float(part.epsilon)
+            divergence, epsilon = _threshold_tests(part, order), float(part.epsilon)
+            pair = min(epsilon, order * epsilon**2 / 2)
             return (divergence, Fraction(0)) if divergence <= pair else (pair, part.delta)
         case RenyiEvent():
             return float(part.bound), Fraction(0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 
@@ -44,6 +44,7 @@ from equipoise_server.ledger.caps import (
 from equipoise_server.ledger.charges import live_costs
 from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.ledger.guard_snapshot import Snapshot
+from equipoise_server.ledger.losses import Loss, largest, of_lost_accounts
 
 NAMED_ROUNDS = 5  # in an error
 
@@ -110,6 +111,9 @@ def write_off(connection: Connection, mark: Snapshot | None, finding: Finding, t
     From a store that is behind the mark, what the mark knows beyond it is missing. A store that went another way
     shares an unknown part with the mark, so the whole of the mark is added. Without a mark nothing is known, and
     all that is left of every account is taken. In doubt means spent.
+
+    What is reserved must have been spent before, as `rounds.recovery` does: a reservation that is given back
+    afterwards would take with it what it stood for.
     """
     header = {
         "sequence": 0 if mark is None else mark.sequence,
@@ -118,13 +122,17 @@ def write_off(connection: Connection, mark: Snapshot | None, finding: Finding, t
     }
     # The entry of no account says which mark was written off, also where nothing was missing.
     journal.append(connection, time, "write-off", account="", cost=Cost(), events=json.dumps(header))
-    held = {each.name: each for each in all_accounts(connection)}
+    held, lost = {each.name: each for each in all_accounts(connection)}, of_lost_accounts(connection)
     known = {} if mark is None else mark.committed
     orders = {} if mark is None else mark.orders
     done = []
     for name in sorted(held.keys() | known.keys()):
         order, cost = orders.get(name), known.get(name, Cost())
-        missing = _missing(held.get(name), cost, order, finding)
+        missing = (
+            _missing(held[name], cost, order, finding)
+            if name in held
+            else _missing_of_lost(lost.get(name), cost, order, finding)
+        )
         if missing == Cost():
             continue
         if name in held:
@@ -137,17 +145,27 @@ def write_off(connection: Connection, mark: Snapshot | None, finding: Finding, t
     return done
 
 
-def _missing(held: Account | None, known: Cost, order: float | None, finding: Finding) -> Cost:
+def _missing(held: Account, known: Cost, order: float | None, finding: Finding) -> Cost:
+    """What the store does not know of an account that it has."""
     if finding is Finding.MISSING:
-        return Cost() if held is None else _rest(held)
-    if held is not None and known != Cost() and order != held.cap.order:
+        return _rest(held)
+    if known != Cost() and order != held.cap.order:
         # Both copies may have been used: nothing is left, and what the other one spent is not counted as less.
-        return _largest(_rest(held), _at_own_order(known, order, held.cap))
-    if held is None or finding is Finding.FORKED:
+        return largest(_rest(held), _at_own_order(known, order, held.cap))
+    if finding is Finding.FORKED:
         return known
     if held.composition is Composition.PARALLEL:
         return Cost() if worst([held.committed, known], held.cap) == held.committed else known
     return _difference(known, held.committed)
+
+
+def _missing_of_lost(lost: Loss | None, known: Cost, order: float | None, finding: Finding) -> Cost:
+    """What the store does not know of an account that it does not have: `lost` is what it has written off of it."""
+    if lost is None or lost.order != order or finding is Finding.FORKED:
+        return known
+    if order is None:
+        return Cost() if largest(lost.cost, known) == lost.cost else known
+    return _difference(known, lost.cost)
 
 
 def _rest(held: Account) -> Cost:
@@ -172,11 +190,6 @@ def _at_own_order(known: Cost, order: float | None, cap: Cap) -> Cost:
         divergence=math.ceil(Fraction(epsilon) * RHO_UNIT),
     )
     return saturated(converted)
-
-
-def _largest(one: Cost, other: Cost) -> Cost:
-    """The larger of both, amount by amount."""
-    return Cost(*map(max, astuple(one), astuple(other)))
 
 
 def _add(connection: Connection, held: Account, missing: Cost) -> None:

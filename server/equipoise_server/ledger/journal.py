@@ -103,9 +103,10 @@ def of_account(connection: Connection, account: str, after_sequence: int, limit:
     return [_record(row) for row in rows]
 
 
-def of_action(connection: Connection, action: str) -> list[JournalEntry]:
-    """Every entry of one kind, from the oldest."""
-    rows = connection.execute(select(journal).where(journal.c.action == action).order_by(journal.c.sequence))
+def of_action(connection: Connection, action: str, after_sequence: int = 0) -> list[JournalEntry]:
+    """Every entry of one kind after a sequence number, from the oldest."""
+    wanted = (journal.c.action == action) & (journal.c.sequence > after_sequence)
+    rows = connection.execute(select(journal).where(wanted).order_by(journal.c.sequence))
     return [_record(row) for row in rows]
 
 

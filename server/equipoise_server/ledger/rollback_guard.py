@@ -41,10 +41,11 @@ from sqlalchemy import Connection
 
 from equipoise.errors import DataLoss, Unavailable, VerificationFailed
 from equipoise.records.canonical import parse_canonical_json
-from equipoise_server.ledger import accounts, journal
+from equipoise_server.ledger import journal
 from equipoise_server.ledger.guard_comparison import Finding, compare, count_answers, problem
 from equipoise_server.ledger.guard_counter import AnswerCount, split, with_places
 from equipoise_server.ledger.guard_snapshot import SNAPSHOT, VERSION, Snapshot
+from equipoise_server.ledger.losses import all_known
 from equipoise_server.ledger.seen_digests import SeenDigests
 from equipoise_server.storage import tree_heads
 from equipoise_server.storage.crash_points import CrashPoint, reached
@@ -147,7 +148,7 @@ class Guard:
         head, kept, log = journal.head(connection), remembered(connection), tree_heads.newest(connection)
         mark, now = self.read(), (head.sequence, head.digest, kept, log, count_answers(connection))
         if mark is None or (mark.sequence, mark.digest, mark.requests, mark.log, mark.answered) != now:
-            committed, orders = accounts.all_committed(connection), accounts.all_orders(connection)
+            committed, orders = all_known(connection)
             self._see(connection, mark, head)
             self._write(Snapshot(head.sequence, head.digest, committed, orders, *now[2:]))
         self._settle()

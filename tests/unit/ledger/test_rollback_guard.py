@@ -6,6 +6,7 @@ import fcntl
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from equipoise.records.canonical import canonical_json
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import all_committed
 from equipoise_server.ledger.adjustments import write_off
-from equipoise_server.ledger.caps import Cap, Composition, at_order
+from equipoise_server.ledger.caps import MAX_AMOUNT, Cap, Composition, at_order
 from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.ledger.guard_counter import BLOCK_BYTES, split
+from equipoise_server.ledger.losses import of_lost_accounts
+from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.ledger.seen_digests import DIGEST_BYTES
 from equipoise_server.storage.crash_points import CrashPoint, install_hook
@@ -204,6 +207,59 @@ def test_of_an_older_copy_only_what_it_lacks_is_counted(store: Store, guard: Gua
     restore(store_url, again)
     assert lost(store, guard) is Finding.BEHIND
     assert spent(store) == 7 + 40 + 2
+
+
+ANN, LATE = "analyst/t/query/ann", "data/late"
+
+
+def test_what_was_written_off_of_a_lost_account_is_known_when_the_copy_is_restored_again(
+    store: Store, guard: Guard, store_url: str
+) -> None:
+    """It is on no account until that is opened again: the journal knows it, and so must the guard."""
+    store.close()
+    copies = [back_up(store_url) for _ in range(3)]
+    open_with(store, LATE, Composition.SEQUENTIAL, CAP)
+    open_with(store, ANN, Composition.PARALLEL, Cap(1.0, 1e-6))
+    reserve(store, "r0", {LATE: Cost(divergence=40, delta=2), ANN: Cost(epsilon=9)})
+    guard.advance(store)
+    for copy in copies:
+        store.close()
+        restore(store_url, copy)
+        assert lost(store, guard) is Finding.BEHIND
+        mark = guard.read()
+        assert mark is not None
+        assert (mark.committed[LATE], mark.orders[LATE]) == (Cost(divergence=40, delta=2), CAP.order)
+        assert mark.committed[ANN] == Cost(epsilon=9)
+    # A copy from after a write-off lacks nothing of it.
+    store.close()
+    copy = back_up(store_url)
+    with store.write() as connection:
+        keep_answer(connection, make_request("ann", "1", "submit"), "accepted", NOW)
+    guard.advance(store)
+    store.close()
+    restore(store_url, copy)
+    assert lost(store, guard) is Finding.BEHIND
+    open_with(store, LATE, Composition.SEQUENTIAL, CAP)
+    open_with(store, ANN, Composition.PARALLEL, Cap(1.0, 1e-6))
+    guard.advance(store)
+    with store.read() as connection:
+        assert all_committed(connection) == {
+            DATA: Cost(),
+            LATE: Cost(divergence=40, delta=2),
+            ANN: Cost(epsilon=9),
+        }
+        check_accounts(connection)
+
+
+def test_what_was_lost_at_several_orders_leaves_nothing(store: Store, guard: Guard) -> None:
+    mark = guard.read()
+    assert mark is not None
+    with store.write() as connection:
+        for order in (5.0, 8.0):
+            known = replace(mark, committed={LATE: Cost(divergence=1)}, orders={LATE: order})
+            write_off(connection, known, Finding.FORKED, NOW)
+        (loss,) = of_lost_accounts(connection).values()
+    assert (loss.cost.divergence, loss.order) == (MAX_AMOUNT, 8.0)
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut off", "another's", "changed"])

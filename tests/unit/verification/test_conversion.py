@@ -95,6 +95,7 @@ OF_EVERY_KIND = (
     Mixture("all", 10, Fraction(1), Fraction(1, 10**3), Fraction(1, 2), Fraction(1, 10**8)),
     ThresholdTests("tests", 5, Fraction(1, 100), Fraction(1, 1000), Fraction(3), Fraction(1, 10**9)),
     ThresholdTests("tiny", 5, Fraction(1, 10**6), Fraction(0), Fraction(3), Fraction(1, 10**9)),
+    ThresholdTests("pair", 1, Fraction(1, 20), Fraction(0), Fraction(1, 20), Fraction(1, 25)),
     ThresholdTests("wide", 5, Fraction(1, 2), Fraction(1, 1000), Fraction(3), Fraction(1, 10**9)),
 )
 

@@ -1,0 +1,68 @@
+"""What was written off of accounts that were lost with a store, while they have not been opened again.
+
+Such an account is in no table: its losses are in the journal alone, and count when it is opened. The rollback guard
+must know them like the amounts of any account. Otherwise a second restore of the same copy would forget them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import astuple, dataclass
+
+from sqlalchemy import Connection, select
+
+from equipoise.accounting import Cost
+from equipoise_server.ledger import journal
+from equipoise_server.ledger.accounts import all_committed, all_orders
+from equipoise_server.ledger.caps import MAX_AMOUNT, saturated
+from equipoise_server.storage.tables import accounts
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What was written off of one account, at the Renyi order at which it counted; None where no rounds add."""
+
+    cost: Cost
+    order: float | None
+
+
+def of_lost_accounts(connection: Connection) -> dict[str, Loss]:
+    """Returns what was written off of every account that is not there, in all write-offs together."""
+    first = journal.of_account(connection, "", 0, 1)
+    if not first:
+        return {}
+    there = {*connection.execute(select(accounts.c.name)).scalars()}
+    found = defaultdict[str, list[Loss]](list)
+    for entry in journal.of_action(connection, "write-off", first[0].sequence):
+        if entry.account and entry.account not in there:
+            found[entry.account].append(Loss(entry.cost, json.loads(entry.events).get("order")))
+    return {name: _together(losses) for name, losses in found.items()}
+
+
+def all_known(connection: Connection) -> tuple[dict[str, Cost], dict[str, float]]:
+    """Returns what is spent, reserved or lost on every account, and the orders of those to which rounds add."""
+    # Losses first: an account that is opened meanwhile begins with them.
+    lost = of_lost_accounts(connection)
+    committed = {name: loss.cost for name, loss in lost.items()} | all_committed(connection)
+    orders = {name: loss.order for name, loss in lost.items() if loss.order is not None}
+    return committed, orders | all_orders(connection)
+
+
+def largest(one: Cost, other: Cost) -> Cost:
+    """Returns the larger of both, amount by amount."""
+    return Cost(*map(max, astuple(one), astuple(other)))
+
+
+def _together(losses: list[Loss]) -> Loss:
+    """Add where rounds add; elsewhere the worst counts, which is no more than the largest of each amount."""
+    orders = {loss.order for loss in losses}
+    if orders == {None}:
+        cost = Cost()
+        for loss in losses:
+            cost = largest(cost, loss.cost)
+        return Loss(cost, None)
+    order = max(each for each in orders if each is not None)
+    if len(orders) > 1:  # What was counted at several orders cannot be added: nothing may be left.
+        return Loss(Cost(divergence=MAX_AMOUNT), order)
+    return Loss(saturated(sum((loss.cost for loss in losses), Cost())), order)
