@@ -1,13 +1,11 @@
-"""A10: what the auditor itself did for rounds' randomness is on record."""
+"""A10: no seed serves two rounds, and what the auditor itself did for rounds' randomness is on record."""
 
 from __future__ import annotations
 
 from equipoise.auditing.archive import AuditorLog
 from equipoise.auditing.rounds import Recorded
 from equipoise.errors import VerificationFailed
-from equipoise.records.items import (
-    SealItem,
-)
+from equipoise.records.items import SealItem
 
 
 def check_seeds(recorded: Recorded, own: AuditorLog) -> None:
@@ -27,6 +25,11 @@ def check_seeds(recorded: Recorded, own: AuditorLog) -> None:
             raise VerificationFailed(
                 f"the seed of the round {round_id} was read {times} times, of which {recorded_reads} are recorded"
             )
+    fingerprints: dict[bytes, str] = {}
+    for round_id, history in recorded.rounds.items():
+        other = fingerprints.setdefault(history.terms.seed_fingerprint, round_id)
+        if other != round_id:
+            raise VerificationFailed(f"{history.opened}: has the same seed as the round {other}")
     commitments = [history.terms.seed_commitment for history in recorded.rounds.values()]
     if len(set(commitments)) != len(commitments):
         raise VerificationFailed("two rounds have the same seed commitment")

@@ -16,6 +16,7 @@ from equipoise.records.items import (
     ReservationItem,
     SettlementItem,
     SpendingItem,
+    StartItem,
 )
 from equipoise.records.opened_records import ReadRecord, open_record
 from equipoise.records.record import Kind
@@ -43,7 +44,7 @@ class Step:
     @property
     def journal(self) -> JournalHead | None:
         """The head of the budget journal that the record commits to; None where its kind commits to none."""
-        heads = (DataItem, PlanItem, ReservationItem, SpendingItem, SettlementItem)
+        heads = (StartItem, DataItem, PlanItem, ReservationItem, SpendingItem, SettlementItem)
         return next((item.journal for item in self.record.items if isinstance(item, heads)), None)
 
     @property

@@ -118,6 +118,14 @@ class KeyItem:
 
 
 @canonical_object
+class StartItem:
+    """That the log begins, and what the budget journal was then."""
+
+    journal: JournalHead = key("journal", HEAD)
+    time: int = key("time", COUNT)
+
+
+@canonical_object
 class RestorationItem:
     """The log as it was known before the store was restored."""
 
@@ -147,7 +155,7 @@ class DataItem:
 
 @canonical_object
 class RoundItem:
-    """A round's public parameters.
+    """A round's public parameters. `seed_fingerprint`: the same for the same seed (`sealed_seeds.fingerprint`).
 
     `analyst_events` is what `accounting.events_to_json` writes, as an object. `analyst_budget` and `analyst_cost`
     are None in a session that does not protect its analysts; `session` is None where the round is none.
@@ -167,6 +175,7 @@ class RoundItem:
     analyst_events: Mapping[str, Any] = key("analyst_events", OBJECT)
     analyst_order: float | None = key("analyst_order", optional(REAL))
     seed_commitment: bytes = key("seed_commitment", HASH)
+    seed_fingerprint: bytes = key("seed_fingerprint", HASH)
     open_time: int = key("open_time", COUNT)
     close_time: int | None = key("close_time", optional(COUNT))
     release_grid_seconds: int = key("release_grid_seconds", COUNT)
@@ -310,6 +319,7 @@ class DestructionItem:
 
 NAMES: Mapping[type, str] = MappingProxyType(
     {
+        StartItem: "start",
         KeyItem: "key",
         RestorationItem: "restoration",
         DatasetItem: "dataset",
@@ -350,7 +360,7 @@ def make_item(value: object, audience: Audience, analyst: str = "") -> Item:
 class Layout:
     """What a record consists of: `first`, items at its beginning; then one `each` of every share, or of every key.
 
-    The first of all speaks to everybody in the round, and a second one to auditors only.
+    In records of rounds and datasets the first of all speaks to everybody, and a second one to auditors only.
     """
 
     first: tuple[type, ...]
@@ -359,7 +369,7 @@ class Layout:
 
 LAYOUTS: Mapping[Kind, Layout] = MappingProxyType(
     {
-        Kind.LOG_STARTED: Layout((), KeyItem),
+        Kind.LOG_STARTED: Layout((StartItem,), KeyItem),
         Kind.LOG_RESTORED: Layout((RestorationItem,)),
         Kind.KEY_ADDED: Layout((KeyItem,)),
         Kind.KEY_RETIRED: Layout((KeyItem,)),
