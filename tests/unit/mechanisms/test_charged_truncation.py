@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -88,6 +89,21 @@ def test_what_a_round_draws_is_charged_for_being_cut(drawn: Drawn, name: str, un
     least = drawn.cut * Fraction(1 + math.exp(min(setting.data_budget.epsilon, setting.analyst_budget.epsilon)))
     assert charged(plan.data_events) + charged(plan.analyst_events) >= least
     assert drawn.laplace or drawn.gaussian or name == "small_db"
+
+
+@pytest.mark.parametrize("unit", cases.UNITS)
+def test_the_game_s_draws_and_those_of_repair_are_charged_together(drawn: Drawn, unit: str) -> None:
+    """In a game of two records most numbers are repair's; as all get places, all of them are the data's."""
+    case, options = cases.CASES["a table"], {"rounds": 2, "batch": 1, "play": "mixed", "cut_off": 3}
+    setting = replace(case.setting, unit=unit, options=options, beta=0.05)
+    plan = MECHANISMS["equilibrium"].plan(setting)
+    repair = json.loads(plan.parameters)["repair"]
+    assert unit == "query" or repair["places"]["epsilon"] == "0"
+    data = DenseCounts(case.histogram, setting.attributes)
+    MECHANISMS["equilibrium"].run(setting, plan, data, case.workloads, cases.SEED, lambda *_: None)
+    assert drawn.cut > Fraction(100, 2**128)
+    least = (drawn.cut + Fraction(2, 2**128)) * Fraction(1 + math.exp(setting.data_budget.epsilon))
+    assert charged(plan.data_events) >= least
 
 
 def test_cells_whose_noise_is_cut_are_charged_for_it(drawn: Drawn) -> None:
