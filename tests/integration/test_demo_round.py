@@ -18,12 +18,13 @@ from harness.server_process import SEED, make_state, running
 from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import RoundDetail, Share
+from equipoise.model.rounds import MechanismPlan, RoundDetail, Share
 from equipoise.profile.profile import Profile
 from equipoise.queries.statements import Statement
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.v1 import analyst_pb2
+from equipoise.v1.analyst_pb2_grpc import AnalystServiceStub
 from equipoise.wire.results import results_to_chunks
 from equipoise_lab.demo.measure import Measured, measure
 from equipoise_lab.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_FILE, Played, play
@@ -37,7 +38,7 @@ from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import source_at
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,8 @@ def raw_stream(profile: Path, round_id: str) -> list[bytes]:
     connection = Connection.from_profile(profile)
     try:
         request = analyst_pb2.StreamResultsRequest(round_id=round_id)
-        kind = analyst_pb2.StreamResultsResponse
-        return [response.chunk for response in connection.stream(lambda: request, kind)]
+        stream = AnalystServiceStub(connection.channel).StreamResults
+        return [response.chunk for response in connection.stream(stream, lambda: request)]
     finally:
         connection.close()
 
@@ -128,7 +129,7 @@ def setting(records: int) -> PublicParameters:
 def direct(demo: Demo, compiled: Mapping[str, CompiledWorkload], change: int | None = None) -> Outcome:
     """The mechanism called directly with the server's seed; `change` replaces the data player's step."""
     terms = setting(demo.measured.records)
-    plan: Plan = Equilibrium().plan(terms)
+    plan: MechanismPlan = Equilibrium().plan(terms)
     if change is not None:
         parameters = EquilibriumParameters.from_json(plan.parameters)
         dead = replace(parameters, game=replace(parameters.game, data_step=change))

@@ -14,7 +14,9 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from equipoise.clients.connection import Connection
 from equipoise.clients.conversation import Conversation
@@ -27,17 +29,18 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.model.results import AnswerMethod, ResultColumns
-from equipoise.profile.receipt_store import ReceiptStore, check_answered, read_session_receipt
+from equipoise.profile.receipt_store import ReceiptStore, check_answered, check_signer, read_session_receipt
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
-from equipoise.records.envelopes import open_cosigned
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.record import SALT_BYTES
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Answer, Labels, Results
-from equipoise.v1 import analyst_pb2
+from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
 from equipoise.wire.results import answers_from_chunk
 from equipoise.wire.statements import statement_to_bytes
+
+_Conversation: TypeAlias = Conversation[analyst_pb2.AskQueriesRequest, analyst_pb2.AskQueriesResponse]
 
 KEEP_SECONDS = 1.0  # between two receipts that are kept, besides the last
 
@@ -95,14 +98,19 @@ class Asking:
     keepsakes: ReceiptStore | None
     keys: Sequence[VerifierKey]
 
-    def answers(self, connection: Connection, statements: Iterable[Statement]) -> Iterator[StatementAnswer]:
+    def answers(
+        self,
+        connection: Connection,
+        service: analyst_pb2_grpc.AnalystServiceStub,
+        statements: Iterable[Statement],
+    ) -> Iterator[StatementAnswer]:
         """The answers, in order. Raises as `equipoise.Client.ask` says."""
         for name, number in (("window", self.window - 1), ("after", self.after or 0)):
             if number < 0:
                 raise InvalidArgument(name, "is too small a number")
         kept = None if self.keepsakes is None else self.keepsakes.session_receipt(self.session_id)
         newest = None if kept is None else read_session_receipt(kept)
-        return _Dialogue(self, newest, iter(statements)).answers(connection)
+        return _Dialogue(self, newest, iter(statements)).answers(connection, service)
 
 
 class _Dialogue:
@@ -127,8 +135,10 @@ class _Dialogue:
         self._newest: bytes | None = None  # the last receipt, where it is not kept yet
         self._kept_time = 0.0
 
-    def answers(self, connection: Connection) -> Iterator[StatementAnswer]:
-        conversation = connection.converse(self._opening, analyst_pb2.AskQueriesResponse)
+    def answers(
+        self, connection: Connection, service: analyst_pb2_grpc.AnalystServiceStub
+    ) -> Iterator[StatementAnswer]:
+        conversation = connection.converse(service.AskQueries, self._opening)
         try:
             self._attached(conversation.receive(), conversation)
             while self._fill(conversation):
@@ -144,9 +154,7 @@ class _Dialogue:
             conversation.close()
             self._keep()
 
-    def _next(
-        self, conversation: Conversation[analyst_pb2.AskQueriesResponse]
-    ) -> analyst_pb2.AskQueriesResponse | None:
+    def _next(self, conversation: _Conversation) -> analyst_pb2.AskQueriesResponse | None:
         try:
             return conversation.receive()
         except InvalidArgument as error:
@@ -169,7 +177,7 @@ class _Dialogue:
     def _attached(
         self,
         message: analyst_pb2.AskQueriesResponse | None,
-        conversation: Conversation[analyst_pb2.AskQueriesResponse],
+        conversation: _Conversation,
     ) -> None:
         if message is None or message.WhichOneof("part") != "attached":
             raise DataLoss("the server did not say what was answered so far")
@@ -190,7 +198,7 @@ class _Dialogue:
             self._skipped = attached.answered
             conversation.close()
 
-    def _fill(self, conversation: Conversation[analyst_pb2.AskQueriesResponse]) -> bool:
+    def _fill(self, conversation: _Conversation) -> bool:
         """Takes statements and sends them, as many as may be on their way; whether any answer is to come."""
         first = self._first or 0
         if self._received < first:
@@ -211,11 +219,13 @@ class _Dialogue:
         if (columns.round_id, columns.sequence, answered.sequence) != (asking.session_id, sequence, sequence):
             raise DataLoss("an answer is not the next one of this session")
         if sequence <= (self._first or 0):
-            self._check(answered, columns, None)
+            with self._keeping_refused(answered.envelope):
+                self._check(answered, columns, None)
             return None
         statement, data = self._on_way[0]
         labels = Labels(asking.schema, (statement,))
-        self._check(answered, columns, data)
+        with self._keeping_refused(answered.envelope):
+            self._check(answered, columns, data)
         if len(columns.values) != labels.queries:
             raise DataLoss("an answer does not have a row for each cell of its statement")
         self._on_way.popleft()
@@ -230,7 +240,7 @@ class _Dialogue:
         `statement`: its bytes; None where they are not known any more.
         """
         if self._asking.keys:
-            open_cosigned(answered.envelope, SESSION_RECEIPT_TYPE, self._asking.keys)
+            check_signer(answered.envelope, SESSION_RECEIPT_TYPE, self._asking.keys)
         receipt, sequence = read_session_receipt(answered.envelope), answered.sequence
         self._analyst = self._analyst or receipt.analyst
         before = self._chain
@@ -252,6 +262,10 @@ class _Dialogue:
         self._newest = answered.envelope
         if time.monotonic() - self._kept_time >= KEEP_SECONDS or (self._held and sequence == self._held.sequence):
             self._keep()
+
+    def _keeping_refused(self, envelope: bytes) -> AbstractContextManager[None]:
+        keepsakes = self._asking.keepsakes
+        return nullcontext() if keepsakes is None else keepsakes.keeping_refused(self._asking.session_id, envelope)
 
     def _keep(self) -> None:
         if self._asking.keepsakes is not None and self._newest is not None:
