@@ -23,6 +23,7 @@ from equipoise.profile.profile import Profile
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.v1 import analyst_pb2
+from equipoise.v1.analyst_pb2_grpc import AnalystServiceStub
 from equipoise.wire.results import results_to_chunks
 from equipoise_lab.demo.measure import Measured, measure
 from equipoise_lab.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_FILE, Played, play
@@ -94,8 +95,8 @@ def raw_stream(profile: Path, round_id: str) -> list[bytes]:
     connection = Connection.from_profile(profile)
     try:
         request = analyst_pb2.StreamResultsRequest(round_id=round_id)
-        kind = analyst_pb2.StreamResultsResponse
-        return [response.chunk for response in connection.stream(lambda: request, kind)]
+        stream = AnalystServiceStub(connection.channel).StreamResults
+        return [response.chunk for response in connection.stream(stream, lambda: request)]
     finally:
         connection.close()
 
