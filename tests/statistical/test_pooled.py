@@ -275,7 +275,7 @@ def sampler(played: Round, viewers: tuple[str, ...], side: int) -> Sampler:
     return run
 
 
-@pytest.mark.full  # what others see is enumerated by `test_everything_that_others_see_of_an_analyst_keeps_to_its_charge`
+@pytest.mark.full  # the quick tier enumerates what others see
 def test_an_audit_of_whole_runs_refutes_nothing_for_analysts(audit_size: AuditSize) -> None:
     one, other = changed_question("analyst", Budget(2.0, 1e-6))
     samplers = sampler(one, ("a",), 0), sampler(other, ("a",), 1)
