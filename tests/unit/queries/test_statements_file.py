@@ -36,6 +36,7 @@ OTHERS: st.SearchStrategy[Statement] = (
 )
 
 
+@pytest.mark.slow
 @given(st.lists(CONDITIONS | OTHERS, min_size=1, max_size=4))
 def test_reads_back_what_was_written(statements: list[Statement]) -> None:
     assert statements_from_json(statements_to_json(statements)) == tuple(statements)
