@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument, NotFound, VerificationFailed, WrongState
 from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import MechanismPlan
 from equipoise.records.record import key_id
 from equipoise.records.sealed_seeds import SEED_BYTES, open_committed, seal_to
 from equipoise.wire.results import chunk_from_bytes, results_to_chunks
@@ -24,7 +25,7 @@ from equipoise_server.cli import main
 from equipoise_server.clock import system_clock
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.replay.replay import Replayed
@@ -288,7 +289,7 @@ def test_a_plan_that_does_not_follow_from_the_terms_is_found(
 ) -> None:
     plan = Equilibrium.plan
 
-    def dearer(planner: Equilibrium, setting: PublicParameters) -> Plan:
+    def dearer(planner: Equilibrium, setting: PublicParameters) -> MechanismPlan:
         honest = plan(planner, setting)
         return replace(honest, data_cost=replace(honest.data_cost, rho=honest.data_cost.rho + 1))
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from harness.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equipoise.accounting import RHO_UNIT
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.budget_rounding import usable_rho
 from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 
 
 @st.composite
@@ -43,7 +44,7 @@ def settings_of_rounds(draw: st.DrawFn, least_epsilon: float, least_records: int
     )
 
 
-def check_budgets(case: PublicParameters, plan: Plan) -> None:
+def check_budgets(case: PublicParameters, plan: MechanismPlan) -> None:
     """Both totals by the library's conversion, and the game alone by the exact accounting."""
     data, analyst, size = case.data_budget, case.analyst_budget, Size.of(case)
     assert epsilon_for(plan.data_cost, data.delta) <= data.epsilon
@@ -56,7 +57,7 @@ def check_budgets(case: PublicParameters, plan: Plan) -> None:
     assert cost_model.within_budgets(game, size, case, 1.0)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(settings_of_rounds(0.01, 1))
 def test_no_plan_exceeds_a_budget(case: PublicParameters) -> None:
     try:
@@ -66,7 +67,7 @@ def test_no_plan_exceeds_a_budget(case: PublicParameters) -> None:
     check_budgets(case, plan)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(settings_of_rounds(0.5, 10_000))
 def test_ample_budgets_are_never_refused(case: PublicParameters) -> None:
     check_budgets(case, plan_equilibrium("equilibrium", case))

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from equipoise.clients.connection import Connection
 from equipoise.clients.conversation import Conversation
@@ -37,9 +38,11 @@ from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPaylo
 from equipoise.records.record import SALT_BYTES
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Answer, Labels, Results
-from equipoise.v1 import analyst_pb2
+from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
 from equipoise.wire.results import answers_from_chunk
 from equipoise.wire.statements import statement_to_bytes
+
+_Conversation: TypeAlias = Conversation[analyst_pb2.AskQueriesRequest, analyst_pb2.AskQueriesResponse]
 
 KEEP_SECONDS = 1.0  # between two receipts that are kept, besides the last
 
@@ -102,14 +105,19 @@ class Asking:
         """The session's."""
         return self.shown.id
 
-    def answers(self, connection: Connection, statements: Iterable[Statement]) -> Iterator[StatementAnswer]:
+    def answers(
+        self,
+        connection: Connection,
+        service: analyst_pb2_grpc.AnalystServiceStub,
+        statements: Iterable[Statement],
+    ) -> Iterator[StatementAnswer]:
         """The answers, in order. Raises as `equipoise.Client.ask` says."""
         for name, number in (("window", self.window - 1), ("after", self.after or 0)):
             if number < 0:
                 raise InvalidArgument(name, "is too small a number")
         kept = None if self.keepsakes is None else self.keepsakes.session_receipt(self.session_id)
         newest = None if kept is None else read_session_receipt(kept)
-        return _Dialogue(self, newest, iter(statements)).answers(connection)
+        return _Dialogue(self, newest, iter(statements)).answers(connection, service)
 
 
 class _Dialogue:
@@ -134,8 +142,10 @@ class _Dialogue:
         self._newest: bytes | None = None  # the last receipt, where it is not kept yet
         self._kept_time = 0.0
 
-    def answers(self, connection: Connection) -> Iterator[StatementAnswer]:
-        conversation = connection.converse(self._opening, analyst_pb2.AskQueriesResponse)
+    def answers(
+        self, connection: Connection, service: analyst_pb2_grpc.AnalystServiceStub
+    ) -> Iterator[StatementAnswer]:
+        conversation = connection.converse(service.AskQueries, self._opening)
         try:
             self._attached(conversation.receive(), conversation)
             while self._fill(conversation):
@@ -151,9 +161,7 @@ class _Dialogue:
             conversation.close()
             self._keep()
 
-    def _next(
-        self, conversation: Conversation[analyst_pb2.AskQueriesResponse]
-    ) -> analyst_pb2.AskQueriesResponse | None:
+    def _next(self, conversation: _Conversation) -> analyst_pb2.AskQueriesResponse | None:
         try:
             return conversation.receive()
         except InvalidArgument as error:
@@ -176,7 +184,7 @@ class _Dialogue:
     def _attached(
         self,
         message: analyst_pb2.AskQueriesResponse | None,
-        conversation: Conversation[analyst_pb2.AskQueriesResponse],
+        conversation: _Conversation,
     ) -> None:
         if message is None or message.WhichOneof("part") != "attached":
             raise DataLoss("the server did not say what was answered so far")
@@ -197,7 +205,7 @@ class _Dialogue:
             self._skipped = attached.answered
             conversation.close()
 
-    def _fill(self, conversation: Conversation[analyst_pb2.AskQueriesResponse]) -> bool:
+    def _fill(self, conversation: _Conversation) -> bool:
         """Takes statements and sends them, as many as may be on their way; whether any answer is to come."""
         first = self._first or 0
         if self._received < first:

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from equipoise.model.accounts import Budget
+from equipoise.model.rounds import MechanismPlan
 from equipoise_lab.simulation.measure import Errors, Run, mean_errors
 from equipoise_lab.simulation.simulate import Report
-from equipoise_server.mechanisms.interface import Plan
 
 METHOD_NAMES = {"uncertified": "left uncertified", "synopsis": "from the synopsis"}
 
@@ -99,11 +99,11 @@ def print_report(console: Console, report: Report) -> None:
 
 
 def error_row(table: Table, name: str, errors: Errors | None) -> None:
-    """A row of three errors, or of none."""
+    """A row of three errors, or of none. All have as many digits, so that no mean is shown above its largest."""
     if errors is None:
         table.add_row(name, "none", "", "")
     else:
-        table.add_row(name, f"{errors.max:.4f}", f"{errors.p99:.4f}", f"{errors.mean:.5f}")
+        table.add_row(name, *(f"{error:.3g}" for error in (errors.max, errors.p99, errors.mean)))
 
 
 def _lines(report: Report) -> Iterator[tuple[str, str]]:
@@ -151,7 +151,7 @@ def _answered(runs: tuple[Run, ...]) -> str:
     return ", ".join(parts)
 
 
-def _promised(plan: Plan, queries: int) -> str:
+def _promised(plan: MechanismPlan, queries: int) -> str:
     if plan.error_bound >= 1:
         bounds = "nothing of any answer"
     else:

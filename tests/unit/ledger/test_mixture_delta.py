@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -11,6 +13,7 @@ from equipoise.verification import pairs
 from equipoise_server.conversion import NEGLIGIBLE, delta_of_rho, mixture_delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trials", "from_which", "epsilon"), [(400, 305, 1e5), (2000, 1225, 1e6), (2000, 1240, 1e5), (100, 100, 1e3)]
 )
@@ -23,3 +26,12 @@ def test_what_is_not_summed_counts_as_lost(trials: int, from_which: int, epsilon
     assert summed > NEGLIGIBLE / 10
     assert summed <= mixture_delta(mixture, epsilon) <= 2 * summed + 10 * NEGLIGIBLE
     assert summed <= pairs.mixture_delta(mixture, epsilon) * (1 + 1e-9) <= mixture_delta(mixture, epsilon)
+
+
+@pytest.mark.parametrize("rho", [5e-324, 1e-30, 1e-17, 2.0**-53, 2.0**-52, 1e-15])
+def test_a_loss_that_doubles_cannot_tell_from_none_has_a_delta(rho: float) -> None:
+    """An operator may force a game to learn as slowly as it likes; the library raises at such divergences."""
+    of_gaussian_noise = math.erf(math.sqrt(rho) / 2)  # its total variation
+    assert of_gaussian_noise <= delta_of_rho(rho, 0.0) <= 1e-7
+    assert delta_of_rho(rho, 1.0) <= 1e-100
+    assert mixture_delta(BinomialMixture(9, 0.5, rho), 1.0) <= 10 * NEGLIGIBLE
