@@ -238,7 +238,7 @@ def test_a_reservation_upon_an_account_that_changed_meanwhile_is_made_anew(
     with store.read() as connection:
         seen = [accounts.account(connection, DATA)] * 2
     reserve(store, "r0", {DATA: Cost(divergence=LIMIT // 2)})
-    read = charges.account
+    read = accounts.account
     monkeypatch.setattr(charges, "account", lambda *asked: seen.pop() if seen else read(*asked))
     if cost > LIMIT // 2:
         with pytest.raises(BudgetExhausted):
