@@ -27,13 +27,12 @@ from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair import private_weights
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.private_weights import (
-    Fit,
     PrivateWeights,
     answer_scores,
     selection_exponents,
-    starting_weights,
     weights_error,
 )
+from equipoise_server.mechanisms.repair.weights_hypothesis import Fit, rounded_weights, starting_weights
 from equipoise_server.randomness.stream import KeyedStream
 
 WEIGHTS = PrivateWeights(2, Fraction(2), Fraction(1), Fraction(1), 1 << 36)
@@ -135,7 +134,7 @@ def shares_moved(cells: int, total_bits: int, monkeypatch: pytest.MonkeyPatch) -
     scale = 2.0 ** (total_bits - (heaviest + cells).bit_length())
     weights = np.full(cells, light / scale)
     weights[0] = heaviest
-    integers, _ = private_weights.rounded_weights(weights)
+    integers, _ = rounded_weights(weights)
     assert int(integers.sum()) < 2**total_bits
     exact = Fraction(light) / Fraction(scale) * (cells - 1)
     rounded = Fraction(int(integers[1:].sum()), int(integers.sum()))

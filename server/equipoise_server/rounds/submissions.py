@@ -29,7 +29,7 @@ from equipoise_server.rounds.state_machine import closed
 from equipoise_server.rounds.store.rounds import read_dataset, read_round, read_share
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations
-from equipoise_server.storage.tables import submissions
+from equipoise_server.storage.tables.round import submissions
 from equipoise_server.transparency.signing import Signer
 
 CLOSED = "the round no longer accepts workloads"

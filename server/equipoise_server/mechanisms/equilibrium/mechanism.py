@@ -32,8 +32,8 @@ from equipoise_server.mechanisms.equilibrium.cost_model import Size, every_query
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
 from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
-from equipoise_server.mechanisms.repair.private_weights import starting_weights
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED, Synopsis, repair
+from equipoise_server.mechanisms.repair.weights_hypothesis import starting_weights
 from equipoise_server.randomness.stream import KeyedStream
 
 

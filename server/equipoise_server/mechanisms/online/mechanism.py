@@ -21,7 +21,8 @@ from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import fresh_answers
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, alike, linear
-from equipoise_server.mechanisms.online.plan import OnlineParameters, data_parts, plan_online, uncertified
+from equipoise_server.mechanisms.online.parameters import OnlineParameters
+from equipoise_server.mechanisms.online.plan import data_parts, plan_online, uncertified
 from equipoise_server.mechanisms.repair.private_weights import answer_scores, rounding_error
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
@@ -50,7 +51,7 @@ class Online:
     Errors, with probability `1 - beta` for all answers of a session at once: an answer from the hypothesis is
     within the threshold and what the noise of test and threshold may add, an answer with noise within the quantile
     of its law. Answers after the last update are not certified. Where the plan proves that c updates are enough
-    (`online_plan.most_updates`), there are none.
+    (`parameters.most_updates`), there are none.
     """
 
     name = "online"

@@ -21,7 +21,7 @@ from equipoise.model.rounds import RoundState
 from equipoise_server.identity.policy import POLICY, Rate
 from equipoise_server.rpc.interceptors.interceptor import Call, Guard
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import rounds
+from equipoise_server.storage.tables.round import rounds
 
 SECONDS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
