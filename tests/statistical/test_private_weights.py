@@ -24,7 +24,7 @@ from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.mechanisms.repair import private_weights
+from equipoise_server.mechanisms.repair import private_weights, weights_hypothesis
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.private_weights import (
     PrivateWeights,
@@ -127,7 +127,7 @@ def test_the_start_is_half_the_synopsis_and_half_uniform() -> None:
 
 def shares_moved(cells: int, total_bits: int, monkeypatch: pytest.MonkeyPatch) -> Fraction:
     """How far rounding moves the light cells' share, where one cell is as heavy as its scale allows."""
-    monkeypatch.setattr(private_weights, "TOTAL_BITS", total_bits)
+    monkeypatch.setattr(weights_hypothesis, "TOTAL_BITS", total_bits)
     heaviest = 1 << (total_bits - 1 - cells.bit_length())
     # On the last scale each light cell is worth just less than one unit, all of which is lost.
     light = 1 - 2.0**-20

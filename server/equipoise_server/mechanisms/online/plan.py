@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 
-from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, PureDpEvent
+from equipoise.accounting import RHO_UNIT, PrivacyEvent, PureDpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
+from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho, with_samplers
 from equipoise_server.mechanisms.checking import check_enumerable
 from equipoise_server.mechanisms.equilibrium.options import WORDS, real, whole
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
@@ -132,8 +132,7 @@ def data_parts(setting: PublicParameters, parameters: OnlineParameters) -> list[
         PureDpEvent("detection", parameters.test_epsilon, parameters.updates),
         parameters.noise.part(parameters.updates),
     ]
-    slack = sampler_delta(truncated, setting.data_budget.epsilon, parts)
-    return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack)]
+    return with_samplers(parts, truncated, setting.data_budget.epsilon)
 
 
 def check_options(options: Mapping[str, object]) -> None:
