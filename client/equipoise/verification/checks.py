@@ -153,7 +153,7 @@ def _open(data: bytes, papers: VerifierInputs, passed: Passed) -> _Opened:
         report(f"leaves {', '.join(str(record.index) for record in evidence.records)}")
     with _numbered(Check.ITEMS, passed) as report:
         check_openings(evidence.records)
-        report(f"{sum(len(record.items) for record in evidence.records)} statements")
+        report(f"{sum(len(record.items) for record in evidence.records)} items of {len(evidence.records)} records")
     with _numbered(Check.ROUND, passed) as report:
         proven = proven_round(evidence)
         report(f"{evidence.analyst} in round {evidence.round_id} on {proven.dataset.dataset}")

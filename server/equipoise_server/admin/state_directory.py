@@ -64,15 +64,21 @@ class Deployment:
     server_key_pem: bytes
     storage_key: bytes
 
+    @property
+    def certificate_ends(self) -> dict[str, datetime]:
+        """When the server's own certificate and the authority's expire."""
+        return {
+            "server": self.server_certificate.not_valid_after_utc,
+            "authority": self.authority.certificate.not_valid_after_utc,
+        }
+
     def expiring(self, now: datetime) -> list[str]:
         """What has to be renewed soon, or should have been: a line for each."""
-        ends = {
-            f"the server's certificate (renew it with: {RENEW})": self.server_certificate.not_valid_after_utc,
-            "the authority's certificate (see the runbook)": self.authority.certificate.not_valid_after_utc,
-        }
+        remedies = {"server": f"renew it with: {RENEW}", "authority": "see the runbook"}
         return [
-            f"{'expires' if now <= end else 'expired'} on {end:%Y-%m-%d}: {what}"
-            for what, end in ends.items()
+            f"{'expires' if now <= end else 'expired'} on {end:%Y-%m-%d}: "
+            f"the {name}'s certificate ({remedies[name]})"
+            for name, end in self.certificate_ends.items()
             if end - now < SOON
         ]
 

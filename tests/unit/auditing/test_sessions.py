@@ -57,6 +57,7 @@ def test_analysts_who_are_not_protected_are_named_in_words(custodian: Custodian)
     report = as_markdown(audit)
     assert remark in report
     assert "not protected from one another" in report
+    assert "| there is one, and nobody to protect it from |" in report
     told = {each["round"]: each["protects_analysts"] for each in as_json(audit)["rounds"]}
     assert told == {HELD: True, "a2": False, "a3": True}
 
