@@ -171,7 +171,7 @@ def results(
         raise InvalidArgument("--out", "must end in .csv or .json")
     with Client.from_profile(profile) as client:
         if not asked and client.round(round_id).terms.session is not None:
-            asked = client.asked(round_id)
+            asked = client.session_statements(round_id)
         answers = client.results(round_id, asked)
     if to is not None:
         _write(answers, to)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from harness.examples import examples
 from harness.small_custodian import STATEMENTS, Custodian, Told, signing_key
 from harness.verifying import KEY, flipped, found, log_of, papers, with_evidence
 from hypothesis import given, settings
@@ -80,13 +81,13 @@ OTHER_FILES = {
 }
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=examples(300), deadline=None, derandomize=True)
 @given(st.integers(0, 8 * len(DATA) - 1))
 def test_every_flipped_bit_is_found(bit: int) -> None:
     assert found(flipped(DATA, bit)) is not None
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(st.sampled_from(sorted(OTHER_FILES)), st.data())
 def test_every_flipped_bit_of_what_the_analyst_keeps_is_found(name: str, data: st.DataObject) -> None:
     content = OTHER_FILES[name]
