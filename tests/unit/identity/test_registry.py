@@ -151,6 +151,18 @@ def test_a_deleted_name_is_never_given_again(registry: Registry) -> None:
         registry.add("alice", Role.ANALYST, credential_of(AUTHORITY.issue_identity("alice", KEY, NOW)), fresh())
 
 
+def test_a_name_that_differs_in_case_only_is_taken(registry: Registry) -> None:
+    """Also a deleted analyst's: people and case-insensitive file systems would take one for the other."""
+    issued = AUTHORITY.issue_identity("Alice", KEY, NOW)
+    registry.add("Alice", Role.ANALYST, credential_of(issued), fresh())
+    with pytest.raises(AlreadyExists, match="'Alice' is registered already"):
+        registry.add("aLICE", Role.ANALYST, credential_of(AUTHORITY.issue_identity("aLICE", KEY, NOW)), fresh())
+    with registry.operations.store.write() as connection:
+        mark_deleted(connection, "Alice", NOW)
+    with pytest.raises(AlreadyExists, match="'Alice' was deleted; its name stays taken"):
+        registry.add("alice", Role.ANALYST, credential_of(AUTHORITY.issue_identity("alice", KEY, NOW)), fresh())
+
+
 def test_the_same_request_again_gets_the_first_certificate(registry: Registry) -> None:
     first, second = (AUTHORITY.issue_identity("alice", KEY, NOW) for _ in range(2))
     request = make_request("operator/o", "r1", "add_identity", "alice", b"csr")

@@ -116,6 +116,7 @@ def test_a_session_is_played_again_to_the_byte_from_wherever_it_stopped() -> Non
     assert len(outcome.synopsis) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"updates": 12, "threshold": 0.02}, {"updates": 3, "answers": "laplace"}])
 def test_every_certified_answer_is_within_its_bound(options: dict[str, object]) -> None:
     """In 15 sessions, each of which may fail with probability 10^-6."""
