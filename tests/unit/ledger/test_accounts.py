@@ -20,7 +20,7 @@ from equipoise_server.conversion import epsilon_for, largest_rho
 from equipoise_server.ledger import accounts, charges, journal
 from equipoise_server.ledger.caps import Cap, Composition, at_order, counted, limits
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import accounts as accounts_table
+from equipoise_server.storage.tables.ledger import accounts as accounts_table
 
 CAP = Cap(1.0, 1e-6)
 ADDING = at_order("cap", CAP)
