@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, Share
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries import fixed_point
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
@@ -82,10 +83,10 @@ class Answers:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run releases: the answers of every analyst, and the synopsis's records (universe cells)."""
+    """What a run releases: the answers of every analyst, and the synopsis, empty where there is none."""
 
     answers: Mapping[str, Answers]
-    synopsis: NDArray[np.int64]
+    synopsis: Synopsis
 
 
 class Mechanism(Protocol):

@@ -12,6 +12,7 @@ import numpy as np
 
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import MechanismPlan
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
@@ -74,7 +75,7 @@ class Histogram:
         progress("adding noise", 1, 1)
         present = [share.analyst for share in setting.shares if share.analyst in workloads]
         if not present:
-            return Outcome({}, np.zeros(0, dtype=np.int64))
+            return Outcome({}, Synopsis())
         together = concatenate([workloads[name] for name in present])
         progress("counting", 0, 1)
         seen = together.counts(noisy)
@@ -90,4 +91,4 @@ class Histogram:
             own = slice(start, start := start + workloads[analyst].query_count)
             methods = np.full(own.stop - own.start, METHOD, dtype=np.uint8)
             answers[analyst] = Answers(values[own], methods, bounds[own])
-        return Outcome(answers, np.zeros(0, dtype=np.int64))
+        return Outcome(answers, Synopsis())

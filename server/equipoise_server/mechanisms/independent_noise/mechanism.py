@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.rounds import MechanismPlan
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
@@ -67,7 +68,7 @@ class IndependentNoise:
         parameters = NoiseParameters.from_json(plan.parameters)
         counts = noisy_counts(setting, parameters, data, workloads, seed, progress)
         answers = {analyst: noisy_answers(parameters, own, setting.records) for analyst, own in counts.items()}
-        return Outcome(answers, np.zeros(0, dtype=np.int64))
+        return Outcome(answers, Synopsis())
 
 
 def noisy_counts(

@@ -14,6 +14,7 @@ import numpy as np
 from equipoise.accounting import Cost, charge_of, events_to_json
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import MechanismPlan
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_costs, check_enumerable, check_inputs, check_setting
@@ -101,7 +102,7 @@ class MultiplicativeWeights:
             stream = KeyedStream.derive(seed, "weights/learning", analyst)
             answers[analyst] = learn(parameters, workloads[analyst], data, setting.records, stream)
             progress("learning", done, len(present))
-        return Outcome(answers, np.zeros(0, dtype=np.int64))
+        return Outcome(answers, Synopsis())
 
 
 def learn(

@@ -7,13 +7,11 @@ improves the hypothesis.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from equipoise.accounting import Cost, charge_of, events_to_json
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import MechanismPlan
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_costs
@@ -27,8 +25,6 @@ from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
 from equipoise_server.randomness.stream import KeyedStream
-
-NO_SYNOPSIS = np.zeros(0, dtype=np.int64)
 
 
 class Online:
@@ -124,6 +120,6 @@ class OnlineSession:
         self._hypothesis.measured(asked, 0, published / 2.0**GRID_BITS)
         return alike(published, noise.method, self._parameters.noise_bounds[l1_sensitivity - 1])
 
-    def finish(self) -> NDArray[np.int64]:
+    def finish(self) -> Synopsis:
         """There is no synopsis of records: the hypothesis is known by its answers only."""
-        return NO_SYNOPSIS
+        return Synopsis()

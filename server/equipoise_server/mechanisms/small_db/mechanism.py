@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import MechanismPlan
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
@@ -81,7 +82,7 @@ class SmallDatabase:
                 np.full(values.size, parameters.bound, dtype=np.int64),
             )
         progress("drawing databases", 1, 1)
-        return Outcome(answers, np.zeros(0, dtype=np.int64))
+        return Outcome(answers, Synopsis())
 
 
 def all_databases(universe: int, size: int) -> NDArray[np.int64]:

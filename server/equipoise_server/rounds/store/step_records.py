@@ -14,6 +14,7 @@ from sqlalchemy import Connection, select
 
 from equipoise.accounting import Cost
 from equipoise.model.rounds import RoundState, Share
+from equipoise.model.synopsis import CELL_BYTES
 from equipoise.model.times import to_microseconds
 from equipoise.records.items import (
     NOTHING_CHARGED,
@@ -42,7 +43,7 @@ from equipoise.records.items import (
     make_item,
     read_item,
 )
-from equipoise.records.record import CELL_BYTES, Audience, Item, Kind, synopsis_digest, workload_commitment
+from equipoise.records.record import Audience, Item, Kind, synopsis_digest, workload_commitment
 from equipoise_server.ledger import charges, journal
 from equipoise_server.ledger.accounts import analyst_account
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
