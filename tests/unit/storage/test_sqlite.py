@@ -12,7 +12,7 @@ from equipoise.errors import DataLoss, InvalidArgument
 from equipoise_server.storage import file_systems
 from equipoise_server.storage.file_systems import SHARED, file_system
 from equipoise_server.storage.store import Store, hold, hold_exclusively, open_store
-from equipoise_server.storage.tables import identities
+from equipoise_server.storage.tables.identity import identities
 
 # As proc(5) describes it: a file system over another, one below it, a name with a space, two on one directory.
 MOUNTS = """\
