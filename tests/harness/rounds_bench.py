@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from equipoise.accounting import DELTA_UNIT, OUTWARD, Cost, charge_at, events_from_json
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, Progress, RoundState, Share, Terms
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
@@ -31,7 +32,8 @@ from equipoise_server.rounds.services import round_services
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store
-from equipoise_server.storage.tables import identities, rounds
+from equipoise_server.storage.tables.identity import identities
+from equipoise_server.storage.tables.round import rounds
 from equipoise_server.transparency import keys
 from equipoise_server.transparency.keys import PublicKey, Purpose
 from equipoise_server.transparency.sequencing import Sequencer
@@ -235,4 +237,4 @@ def compute(bench: Bench, round_id: str, asked: Sequence[str] = ("ann", "bob")) 
         chunk = f"the results of {analyst}".encode()
         runs.keep(run_id, analyst, 1, [chunk])
         streams[analyst] = StreamDigest(stream_digest(round_id, [chunk]), 1, 1)
-    runs.complete(run_id, np.zeros(3, dtype=np.int64), streams, 0)
+    runs.complete(run_id, Synopsis(np.zeros(3, dtype=np.int64)), streams, 0)

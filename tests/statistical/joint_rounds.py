@@ -33,7 +33,7 @@ from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.services import round_services
 from equipoise_server.storage.store import open_store
-from equipoise_server.storage.tables import identities
+from equipoise_server.storage.tables.identity import identities
 
 CHANGED = "ann"
 CAP = Budget(100.0, 0.9)
@@ -138,7 +138,7 @@ def computed(job: Job, seed: bytes, round_id: str = "") -> tuple[Streams, Intege
     streams: dict[str, list[bytes]] = {}
     for part in stream_parts(seeded.round_id, outcome, lambda *_: None):
         streams.setdefault(part.analyst, []).extend(part.chunks)
-    return streams, outcome.synopsis
+    return streams, outcome.synopsis.cells
 
 
 def seed_of(side: int, number: int) -> bytes:

@@ -19,7 +19,7 @@ from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.rounds.store.step_records import seed_read
 from equipoise_server.storage.operations import committing
 from equipoise_server.storage.store import Store, open_store
-from equipoise_server.storage.tables import sealed_seeds
+from equipoise_server.storage.tables.transparency import sealed_seeds
 from equipoise_server.transparency.keys import Purpose, all_keys
 
 

@@ -20,7 +20,7 @@ from equipoise.records.items import JournalHead
 from equipoise.records.opened_records import check_hashes
 from equipoise.records.record import Audience, Item, Kind, Record, make_record
 from equipoise_server.ledger import journal
-from equipoise_server.storage.tables import record_items, records
+from equipoise_server.storage.tables.transparency import record_items, records
 
 
 def record(

@@ -36,7 +36,7 @@ from equipoise.records.signed_notes import (
 )
 from equipoise_server.identity.keyfiles import read_private, write_private
 from equipoise_server.storage.durable import sync_directory
-from equipoise_server.storage.tables import checkpoints
+from equipoise_server.storage.tables.transparency import checkpoints
 from equipoise_server.storage.tree_heads import TreeHead
 from equipoise_server.transparency.keys import PublicKey, Purpose, all_keys, in_force, in_force_at, key_events
 

@@ -33,7 +33,9 @@ from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_workloads, round_records
 from equipoise_server.rounds.store.step_records import registered_digest
 from equipoise_server.rounds.terms.checks import charges_of, setting_of
-from equipoise_server.storage.tables import charges, result_chunks, rounds, sealed_seeds, submissions, synopses
+from equipoise_server.storage.tables.ledger import charges
+from equipoise_server.storage.tables.round import result_chunks, rounds, submissions, synopses
+from equipoise_server.storage.tables.transparency import sealed_seeds
 
 ORDER = [state.value for state in RoundState]
 
@@ -84,7 +86,7 @@ class Inspection:
                 }
                 assert _chunks(connection, row.run_id) == expected
                 kept = connection.execute(select(synopses.c.cells).where(synopses.c.run_id == row.run_id))
-                assert kept.scalar_one() == outcome.synopsis.astype("<u4").tobytes()
+                assert kept.scalar_one() == outcome.synopsis.cells.astype("<u4").tobytes()
         return len(rows)
 
     def _check_state(self, record: RoundRecord, told: set[Shown], may_abort: bool) -> None:

@@ -27,7 +27,7 @@ from equipoise_server.admin.new_state import create_state
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.cli import main
 from equipoise_server.storage.crash_points import CrashPoint, install_hook
-from equipoise_server.storage.tables import checkpoints
+from equipoise_server.storage.tables.transparency import checkpoints
 from equipoise_server.storage.tree_heads import TreeHead, root_at
 from equipoise_server.transparency import log
 from equipoise_server.transparency.keys import Purpose, in_force

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import MechanismPlan
-from equipoise.queries.fixed_point import on_grid
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_builder import concatenate, some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.checking import check_inputs
+from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.pooled.demand import votes_of
@@ -57,11 +57,8 @@ class Pooled:
         progress: OnStep,
     ) -> Outcome:
         """Demand, tables, one fit for all, then every analyst's answers from its own workload."""
-        check_inputs(setting, data, workloads)
+        present = planned_workloads(setting, data, workloads)
         parameters = PooledParameters.from_json(plan.parameters)
-        present = {
-            share.analyst: workloads[share.analyst] for share in setting.shares if share.analyst in workloads
-        }
         for workload in present.values():
             check_statements(parameters, workload)
         demand = noisy_demand(parameters, setting, present, seed)
@@ -71,7 +68,7 @@ class Pooled:
         progress("fitting", 0, 1)
         weights = fitted_weights(parameters.family.sizes, tables, setting.records)
         progress("fitting", 1, 1)
-        synopsis = synthetic_records(weights, parameters.synopsis)
+        synopsis = Synopsis(synthetic_records(weights, parameters.synopsis))
         progress("answering", 0, 1)
         answers = {}
         if present:
@@ -141,7 +138,7 @@ def answered(
     parameters: PooledParameters,
     together: CompiledWorkload,
     direct: DirectAnswers,
-    synopsis: NDArray[np.int64],
+    synopsis: Synopsis,
     records: int,
 ) -> Answers:
     """Every query's answer from the synopsis, or from the measured tables where that lies beyond their reach.
@@ -153,7 +150,7 @@ def answered(
     misses the truth only where the estimate errs by more than twice its reach.
     """
     one = 1 << GRID_BITS
-    values = on_grid(together.record_counts(synopsis), len(synopsis))
+    values = synopsis.answers(together)
     known = np.isfinite(direct.reach)
     reach = np.where(known, direct.reach, records) / records
     measured = direct.counts / records

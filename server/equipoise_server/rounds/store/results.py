@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection, exists, select, union
 
 from equipoise.errors import DataLoss, WrongState
+from equipoise.model.synopsis import Synopsis
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import Kind
 from equipoise_server.clock import Clock
@@ -23,15 +22,9 @@ from equipoise_server.computation.streams import StreamDigest
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.operations import committing
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import (
-    asked,
-    records,
-    result_chunks,
-    rounds,
-    runs,
-    stream_digests,
-    synopses,
-)
+from equipoise_server.storage.tables.round import result_chunks, rounds, runs, stream_digests, synopses
+from equipoise_server.storage.tables.session import asked
+from equipoise_server.storage.tables.transparency import records
 
 ID_BYTES = 16
 
@@ -66,7 +59,7 @@ class Runs:
     def complete(
         self,
         run_id: str,
-        synopsis: NDArray[np.int64],
+        synopsis: Synopsis,
         streams: Mapping[str, StreamDigest],
         peak_memory_bytes: int,
     ) -> None:
@@ -84,7 +77,7 @@ class Runs:
         with committing(self.store, "results") as connection:
             if rows:
                 connection.execute(stream_digests.insert(), rows)
-            connection.execute(synopses.insert().values(run_id=run_id, cells=synopsis.astype("<u4").tobytes()))
+            connection.execute(synopses.insert().values(run_id=run_id, cells=synopsis.to_bytes()))
             values = {"complete_time": to_microseconds(self.clock()), "peak_memory_bytes": peak_memory_bytes}
             connection.execute(runs.update().where(runs.c.id == run_id).values(values))
 

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, bindparam, select
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss
 from equipoise.model.rounds import RoundState, Share
+from equipoise.model.synopsis import CELL_BYTES
 from equipoise.model.times import to_microseconds
 from equipoise.records.items import (
     NOTHING_CHARGED,
@@ -43,7 +44,7 @@ from equipoise.records.items import (
     read_item,
 )
 from equipoise.records.promises import Promise, promise_of
-from equipoise.records.record import CELL_BYTES, Audience, Item, Kind, synopsis_digest, workload_commitment
+from equipoise.records.record import Audience, Item, Kind, synopsis_digest, workload_commitment
 from equipoise_server.ledger import charges
 from equipoise_server.ledger.accounts import analyst_account
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
@@ -53,7 +54,8 @@ from equipoise_server.rounds.store.rounds import (
     recorded_terms,
 )
 from equipoise_server.rounds.terms.checks import adds
-from equipoise_server.storage.tables import datasets, record_items, records, submissions
+from equipoise_server.storage.tables.round import datasets, submissions
+from equipoise_server.storage.tables.transparency import record_items, records
 from equipoise_server.transparency.record_writer import find_root, journal_head, record, record_root
 
 # What auditors see of every dataset's table, which is written once.

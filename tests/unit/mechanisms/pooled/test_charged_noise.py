@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from equipoise.accounting import PureDpEvent, events_from_json
+from equipoise.accounting import Cost, PureDpEvent, events_from_json
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_workload
@@ -84,6 +85,16 @@ def test_the_demand_s_noise_hides_whoever_may_vote_most(statements: tuple[int, .
 
 
 @pytest.mark.parametrize("unit", ["query", "analyst"])
+def test_votes_for_the_only_table_are_hidden_too(unit: str) -> None:
+    """A unit asks about it or does not: one count moves by one, and that is not nothing."""
+    case = replace(setting(1, 1, unit=unit, ways=1), universe_size=4, attributes=(4,))
+    plan, demand = Pooled().plan(case), planned(case).demand
+    assert demand.l1_sensitivity == 1
+    assert demand.noise is not None
+    assert plan.analyst_cost not in (None, Cost())
+
+
+@pytest.mark.parametrize("unit", ["query", "analyst"])
 @pytest.mark.parametrize("options", [{}, {"ways": 3}, {"repair_share": 0.25}], ids=str)
 def test_the_chances_of_all_cells_and_predicates_add_up_to_beta(unit: str, options: dict[str, object]) -> None:
     case = setting(3, 5, unit=unit, **options)
@@ -101,8 +112,8 @@ def test_no_answer_is_further_than_twice_the_reach_from_the_truth(distance: floa
     workload = compile_workload([attribute("c") == "0"], SCHEMA)
     parameters = replace(planned(setting(1)), certified=ONE)
     reach = RECORDS / 100
-    synopsis = np.repeat([0, 2], 500)  # "c" is 0 and 1
-    assert workload.record_counts(synopsis).tolist() == [500]
+    synopsis = Synopsis(np.repeat([0, 2], 500))  # "c" is 0 and 1
+    assert synopsis.counts(workload).tolist() == [500]
     estimate = RECORDS / 2 + side * distance * reach
     direct = DirectAnswers(np.array([estimate]), np.array([reach]))
     answers = answered(parameters, workload, direct, synopsis, RECORDS)
