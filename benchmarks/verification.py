@@ -3,8 +3,8 @@
     python benchmarks/verification.py [ANSWERS [PART]]
 
 One in PART answers, else in twenty, is to a conjunction of three conditions, different from all others; the rest
-are cells of marginals. A synopsis of 60,000 records answers them all. At the end the workload is read and compiled one
-statement at a time, too, to compare. The custodian is that of the tests, made of the client's formats alone.
+are cells of marginals. A synopsis of 60,000 records answers them all. At the end the workload is read and compiled
+one statement at a time, too, to compare. The custodian is that of the tests, made of the client's formats alone.
 """
 
 from __future__ import annotations
