@@ -14,9 +14,7 @@ def check_seeds(recorded: Recorded, own: AuditorLog) -> None:
         history = recorded.rounds.get(round_id)
         if history is None:
             raise VerificationFailed(f"the round {round_id} got a nonce of the auditor's, but is not recorded")
-        # A session takes none: the server refused it, and the auditor's own copy means nothing.
-        taken = history.sealed is not None and history.session is None
-        if taken and history.sealed is not None and history.sealed.one(SealItem).nonce != bytes.fromhex(nonce):
+        if history.sealed is not None and history.sealed.one(SealItem).nonce != bytes.fromhex(nonce):
             raise VerificationFailed(f"{history.sealed}: does not name the nonce that the auditor gave")
     for round_id, times in own.reads.items():
         history = recorded.rounds.get(round_id)

@@ -50,7 +50,9 @@ class AuditorServiceStub:
     GetConsistencyProof: _grpc.UnaryUnaryMultiCallable[_auditor_pb2.GetConsistencyProofRequest, _auditor_pb2.GetConsistencyProofResponse]
     """Proves that one checkpoint extends another."""
     SetAuditNonce: _grpc.UnaryUnaryMultiCallable[_auditor_pb2.SetAuditNonceRequest, _auditor_pb2.SetAuditNonceResponse]
-    """Adds the auditor's own randomness to a round's, once, between its opening and its sealing."""
+    """Adds the auditor's own randomness to a round's, once, between its opening and its sealing; to a session's, until
+    its first answer.
+    """
     GetSealedSeed: _grpc.UnaryUnaryMultiCallable[_auditor_pb2.GetSealedSeedRequest, _auditor_pb2.GetSealedSeedResponse]
     """Gives a round's seed, sealed to the auditors' keys. That it was read is recorded in the log before."""
 
@@ -74,7 +76,9 @@ class AuditorServiceAsyncStub(AuditorServiceStub):
     GetConsistencyProof: _aio.UnaryUnaryMultiCallable[_auditor_pb2.GetConsistencyProofRequest, _auditor_pb2.GetConsistencyProofResponse]  # type: ignore[assignment]
     """Proves that one checkpoint extends another."""
     SetAuditNonce: _aio.UnaryUnaryMultiCallable[_auditor_pb2.SetAuditNonceRequest, _auditor_pb2.SetAuditNonceResponse]  # type: ignore[assignment]
-    """Adds the auditor's own randomness to a round's, once, between its opening and its sealing."""
+    """Adds the auditor's own randomness to a round's, once, between its opening and its sealing; to a session's, until
+    its first answer.
+    """
     GetSealedSeed: _aio.UnaryUnaryMultiCallable[_auditor_pb2.GetSealedSeedRequest, _auditor_pb2.GetSealedSeedResponse]  # type: ignore[assignment]
     """Gives a round's seed, sealed to the auditors' keys. That it was read is recorded in the log before."""
 
@@ -143,7 +147,9 @@ class AuditorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _auditor_pb2.SetAuditNonceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_auditor_pb2.SetAuditNonceResponse, _abc.Awaitable[_auditor_pb2.SetAuditNonceResponse]]:
-        """Adds the auditor's own randomness to a round's, once, between its opening and its sealing."""
+        """Adds the auditor's own randomness to a round's, once, between its opening and its sealing; to a session's, until
+        its first answer.
+        """
 
     @_abc_1.abstractmethod
     def GetSealedSeed(
