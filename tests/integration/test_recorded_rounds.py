@@ -36,7 +36,8 @@ from equipoise_server.ledger import charges
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.recovery import RESTORED, write_off_losses
 from equipoise_server.rounds.store.step_records import recorded_promise
-from equipoise_server.storage.tables import record_items, records, rounds, submissions
+from equipoise_server.storage.tables.round import rounds, submissions
+from equipoise_server.storage.tables.transparency import record_items, records
 from equipoise_server.transparency import keys
 from equipoise_server.transparency.keys import PublicKey, Purpose
 from equipoise_server.transparency.record_writer import check_records, record_root

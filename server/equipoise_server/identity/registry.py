@@ -26,7 +26,7 @@ from equipoise_server.identity.credential import Credential, credential_of
 from equipoise_server.identity.names import check_name
 from equipoise_server.storage.idempotency import Request
 from equipoise_server.storage.operations import Operations, no_answer
-from equipoise_server.storage.tables import certificates, identities
+from equipoise_server.storage.tables.identity import certificates, identities
 
 DEFAULT_PAGE = 100
 MAX_PAGE = 1000

@@ -26,7 +26,7 @@ from equipoise_server.rounds.store.step_records import dataset_registered
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.paging import cut_page, page_limit
-from equipoise_server.storage.tables import datasets
+from equipoise_server.storage.tables.round import datasets
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from equipoise_server.rounds.store.rounds import read_dataset, read_own_round
 from equipoise_server.rounds.store.step_records import recorded_promise
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations
-from equipoise_server.storage.tables import submissions
+from equipoise_server.storage.tables.round import submissions
 from equipoise_server.transparency.signing import Signer
 
 CLOSED = "the round no longer accepts workloads"

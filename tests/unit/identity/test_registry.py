@@ -19,7 +19,7 @@ from equipoise_server.identity.registry import SERIALS_AT_ONCE, Registry, mark_d
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store
-from equipoise_server.storage.tables import certificates
+from equipoise_server.storage.tables.identity import certificates
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AUTHORITY = Authority.create("here", NOW)

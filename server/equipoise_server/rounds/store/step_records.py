@@ -54,7 +54,8 @@ from equipoise_server.rounds.store.rounds import (
     recorded_terms,
 )
 from equipoise_server.rounds.terms.checks import adds
-from equipoise_server.storage.tables import datasets, record_items, records, submissions
+from equipoise_server.storage.tables.round import datasets, submissions
+from equipoise_server.storage.tables.transparency import record_items, records
 from equipoise_server.transparency.record_writer import find_root, record, record_root
 
 # What auditors see of every dataset's table, which is written once.

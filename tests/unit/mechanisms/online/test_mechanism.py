@@ -24,7 +24,8 @@ from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import joined, linear, play
 from equipoise_server.mechanisms.online.mechanism import Online
-from equipoise_server.mechanisms.online.plan import MAX_UPDATES, OnlineParameters, most_updates
+from equipoise_server.mechanisms.online.parameters import OnlineParameters, most_updates
+from equipoise_server.mechanisms.online.plan import MAX_UPDATES
 from equipoise_server.mechanisms.registry import mechanism
 
 SCHEMA = Schema(tuple(Attribute(name, tuple("0123"[:size])) for name, size in zip("abc", (4, 3, 2), strict=True)))
