@@ -31,7 +31,7 @@ from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import system_clock
 from equipoise_server.identity.authority import new_key
 from equipoise_server.identity.policy import POLICY, Ownership
-from equipoise_server.storage.tables import certificates
+from equipoise_server.storage.tables.identity import certificates
 
 ASKED = (COLOUR == "red",)
 SETTINGS = (

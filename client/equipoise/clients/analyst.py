@@ -97,9 +97,10 @@ class Client(ServerClient):
         A `request_id` of one's own makes the call safe to repeat: the same one gets the first answer again.
         Raises `InvalidArgument` naming the statement, `BudgetExhausted` beyond the share, `WrongState` after
         sealing; the workload that was accepted before, if any, then stays in force. `VerificationFailed` where the
-        receipt is not for what was sent, or is not signed by the custodian: it is then kept aside in the profile.
+        receipt is not for what was sent and shown, or is not signed by the custodian: it is then kept aside in the
+        profile.
         """
-        keys = self._keys()
+        keys, shown = self._keys(), self.round(round_id)
         workload = workloads.workload_to_bytes(statements)
         header = analyst_pb2.SubmitHeader(
             round_id=round_id,
@@ -115,7 +116,7 @@ class Client(ServerClient):
 
         receipt = receipt_from_message(self._connection.upload(self._service.SubmitWorkload, requests).receipt)
         with self._judging(round_id, receipt.envelope, keys, repeated=request_id is not None):
-            check_accepted(receipt, workload)
+            check_accepted(receipt, workload, shown)
         return receipt
 
     def withdraw(self, round_id: str, request_id: str | None = None) -> Withdrawal:
@@ -296,8 +297,9 @@ class Client(ServerClient):
         answered nor charged, and all answers before it have been given.
         """
         keys = self._keys()
-        schema = self.dataset(self.round(session_id).terms.dataset).schema
-        asking = Asking(session_id, schema, after, window, accept_unprotected, self._keepsakes, keys)
+        shown = self.round(session_id)
+        schema = self.dataset(shown.terms.dataset).schema
+        asking = Asking(shown, schema, after, window, accept_unprotected, self._keepsakes, keys)
         yield from asking.answers(self._connection, self._service, statements)
 
     def _keys(self) -> tuple[VerifierKey, ...]:

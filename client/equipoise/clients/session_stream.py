@@ -29,9 +29,11 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.model.results import AnswerMethod, ResultColumns
+from equipoise.model.rounds import Round
 from equipoise.profile.receipt_store import ReceiptStore, check_answered, check_signer, read_session_receipt
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
+from equipoise.records.promises import check_shown
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.record import SALT_BYTES
 from equipoise.records.signed_notes import VerifierKey
@@ -83,20 +85,25 @@ class StatementAnswer:
 
 @dataclass(frozen=True)
 class Asking:
-    """How to ask in one session.
+    """How to ask in one session, as it was `shown` to the analyst before.
 
     `after`: how many of the analyst's statements were before the first one given; None: all that have an answer.
     `window`: how many statements may be on their way at once. `keys`: the custodian's, by which receipts must be
     signed; none: signatures are left to `equipoise.verification.checks`.
     """
 
-    session_id: str
+    shown: Round
     schema: Schema
     after: int | None
     window: int
     accept_unprotected: bool
     keepsakes: ReceiptStore | None
     keys: Sequence[VerifierKey]
+
+    @property
+    def session_id(self) -> str:
+        """The session's."""
+        return self.shown.id
 
     def answers(
         self,
@@ -242,6 +249,7 @@ class _Dialogue:
         if self._asking.keys:
             check_signer(answered.envelope, SESSION_RECEIPT_TYPE, self._asking.keys)
         receipt, sequence = read_session_receipt(answered.envelope), answered.sequence
+        check_shown(receipt.promise, self._asking.shown)
         self._analyst = self._analyst or receipt.analyst
         before = self._chain
         if sequence == 1:

@@ -71,7 +71,7 @@ _TITLES = {
     Check.LOG: "the round's records are in the log, in order",
     Check.ITEMS: "every statement opens to its record, at its place",
     Check.ROUND: "the records are of one dataset, one round and one analyst",
-    Check.RECEIPT: "the receipt is signed, and for the workload that was sealed",
+    Check.RECEIPT: "the receipt is signed, and for the terms on record and the workload that was sealed",
     Check.WORKLOAD: "the workload is the one committed to, and within the share",
     Check.STREAM: "the results are complete and unaltered",
     Check.BOUNDS: "every answer carries the promised bound",

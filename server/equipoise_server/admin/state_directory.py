@@ -28,6 +28,7 @@ from cryptography.exceptions import InvalidSignature
 
 from equipoise.errors import InvalidArgument
 from equipoise.records.evidence import log_origin
+from equipoise_server.admin.file_modes import check_modes
 from equipoise_server.clock import Clock
 from equipoise_server.config import Config
 from equipoise_server.config_file import CONFIG_FILE, load_config, make_config
@@ -119,6 +120,7 @@ def open_deployment(state: Path, now: datetime, listen: str | None = None) -> De
     config = load_config(state)
     if listen is not None:
         config = make_config(**{**config.model_dump(), "listen": listen})
+    check_modes(state, config.database_file(state))
     authority = Authority.load(state / "ca", config.deployment)
     certificate_path, key_path = state / "keys" / "server.pem", state / "keys" / "server.key"
     certificate = load_certificate(certificate_path)

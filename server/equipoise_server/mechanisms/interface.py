@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -81,12 +81,18 @@ class Answers:
     bounds: NDArray[np.int64]
 
 
+def alike(values: NDArray[np.int64], method: int, bound: int) -> Answers:
+    """Make answers that are all given in one way and have one bound; `values`: int64[k], in units of 2^-40."""
+    queries = len(values)
+    return Answers(values, np.full(queries, method, np.uint8), np.full(queries, bound, np.int64))
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a run releases: the answers of every analyst, and the synopsis, empty where there is none."""
 
     answers: Mapping[str, Answers]
-    synopsis: Synopsis
+    synopsis: Synopsis = field(default_factory=Synopsis)
 
 
 class Mechanism(Protocol):

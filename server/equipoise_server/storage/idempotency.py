@@ -13,7 +13,7 @@ from sqlalchemy import Connection, func, select
 
 from equipoise.errors import AlreadyExists, InvalidArgument
 from equipoise.model.times import from_microseconds, to_microseconds
-from equipoise_server.storage.tables import requests
+from equipoise_server.storage.tables.identity import requests
 
 MAX_ID = 128
 

@@ -16,7 +16,8 @@ from equipoise.records.items import RoundItem
 from equipoise.records.merkle import inclusion_path
 from equipoise.records.record import Audience, Kind
 from equipoise.records.record_layouts import read_item
-from equipoise_server.storage.tables import record_items, records, submissions
+from equipoise_server.storage.tables.round import submissions
+from equipoise_server.storage.tables.transparency import record_items, records
 from equipoise_server.transparency import log
 from equipoise_server.transparency.log import SignedHead
 from equipoise_server.transparency.signing import Signer

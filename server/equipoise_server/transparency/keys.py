@@ -19,7 +19,7 @@ from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise.records.items import KeyItem
 from equipoise.records.record import Audience, Item, Kind, key_id
 from equipoise.records.record_layouts import make_item, read_item
-from equipoise_server.storage.tables import keys, record_items, records
+from equipoise_server.storage.tables.transparency import keys, record_items, records
 from equipoise_server.transparency.record_writer import record
 
 # Made once, as every receipt needs the keys in force.

@@ -37,7 +37,7 @@ from equipoise_server.admin.ledger_repair import verify
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import system_clock
 from equipoise_server.storage.crash_points import CrashPoint
-from equipoise_server.storage.tables import records
+from equipoise_server.storage.tables.transparency import records
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 ASKED: dict[str, list[Statement]] = {

@@ -16,7 +16,7 @@ from equipoise.cli import app, main
 from equipoise.clients.session_stream import StatementAnswer
 from equipoise.commands.asking import show_answers
 from equipoise.commands.columns import in_words, print_round
-from equipoise.commands.printing import counted, plain, print_json, print_table
+from equipoise.commands.printing import counted, plain, print_json, print_line, print_table
 from equipoise.commands.terms_options import parse_shares
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
@@ -56,6 +56,34 @@ def test_a_missing_profile_directory_says_where_profiles_come_from(
     assert "--profile" in printed
     assert "EQUIPOISE_PROFILE" in printed
     assert "equipoise enroll" in printed
+
+
+def test_a_number_is_written_with_digits_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = ("operator", "round", "plan", "x", "--share", "a=1", "--data-delta", "0", "--analyst-epsilon", "1")
+    for given in (("--data-epsilon", "1_0"), ("--data-epsilon=1_0",), ("--data-epsilon", "\u0661")):
+        with pytest.raises(SystemExit) as ended:
+            main([*plan, *given])
+        assert ended.value.code == 2
+        assert "Invalid value" in capsys.readouterr().err
+    # A name may look so.
+    with pytest.raises(SystemExit) as ended:
+        main(["whoami", "--profile", "1_0"])
+    assert ended.value.code == 1
+
+
+HOSTILE = "a\x1b[2J\x9b31m\u202eb\nc"
+
+
+def test_no_text_from_elsewhere_reaches_the_terminal_raw(capsys: pytest.CaptureFixture[str]) -> None:
+    print_line(HOSTILE)
+    print_table((HOSTILE, "n"), [(HOSTILE, "1")])
+    print_json({"a": HOSTILE})
+    printed = capsys.readouterr().out
+    assert all(each.isprintable() for each in printed.replace("\n", ""))
+    assert json.loads(printed.splitlines()[-1]) == {"a": HOSTILE}
+    with pytest.raises(SystemExit):
+        main(["whoami", "--profile", HOSTILE])
+    assert all(each.isprintable() for each in capsys.readouterr().err.replace("\n", ""))
 
 
 def test_shares_are_read() -> None:

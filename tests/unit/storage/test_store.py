@@ -15,7 +15,10 @@ from sqlalchemy.pool import NullPool
 
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.storage.store import Store, open_store, read_only
-from equipoise_server.storage.tables import datasets, identities, journal, metadata, result_chunks, rounds, runs
+from equipoise_server.storage.tables.identity import identities
+from equipoise_server.storage.tables.ledger import journal
+from equipoise_server.storage.tables.metadata import metadata
+from equipoise_server.storage.tables.round import datasets, result_chunks, rounds, runs
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import AnswerMethod
@@ -22,7 +21,7 @@ from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.checking import check_setting
+from equipoise_server.mechanisms.checking import check_setting, check_table
 from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters
 
 HYPOTHESIS = AnswerMethod.HYPOTHESIS
@@ -115,8 +114,7 @@ def play(
     `asked` holds an entry for each analyst who asked; the others get none.
     """
     check_asked(mechanism, setting, plan, asked)
-    if data.universe_size != setting.universe_size or data.records != setting.records:
-        raise ValueError("the table is not of the planned universe and number of records")
+    check_table(setting, data)
     order = sorted(
         (slot, analyst, place) for analyst, each in asked.items() for place, slot in enumerate(each.slots.tolist())
     )
@@ -128,12 +126,6 @@ def play(
     synopsis = session.finish()
     progress("answer", len(order), len(order))
     return Outcome({analyst: joined(each) for analyst, each in answers.items()}, synopsis)
-
-
-def alike(values: NDArray[np.int64], method: int, bound: int) -> Answers:
-    """The cells of a statement, which are all answered in one way."""
-    cells = len(values)
-    return Answers(values, np.full(cells, method, np.uint8), np.full(cells, bound, np.int64))
 
 
 def joined(answers: list[Answers]) -> Answers:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import MechanismPlan
-from equipoise.model.synopsis import Synopsis
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.fitting import fit
@@ -74,7 +73,7 @@ class Projection:
         for done, (analyst, noisy) in enumerate(counts.items()):
             progress("fitting", done, len(counts))
             answers[analyst] = project(parameters, workloads[analyst], noisy, setting)
-        return Outcome(answers, Synopsis())
+        return Outcome(answers)
 
 
 def project(

@@ -19,7 +19,7 @@ from equipoise.model.rounds import RoundState
 from equipoise_server.clock import Clock
 from equipoise_server.ledger.accounts import Account, account, data_account
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import datasets, rounds
+from equipoise_server.storage.tables.round import datasets, rounds
 
 
 class StoreGauges(Collector):
