@@ -72,18 +72,14 @@ class CompiledWorkload:
         if histogram.shape != (math.prod(self.schema_sizes),):
             raise ValueError(f"the histogram must have {math.prod(self.schema_sizes)} cells")
         check_total(histogram, EXACT)
-        result = np.zeros(self.query_count, dtype=np.int64)
-        self._sum_up(histogram.astype(np.int64, copy=False), result)
-        return result
+        return self._sum_up(histogram.astype(np.int64, copy=False))
 
     def expectations(self, distribution: NDArray[np.float64]) -> NDArray[np.float64]:
         """Applies every query to a float64[|X|] distribution: float64[k], to the rounding of its sums.
 
         A function of private outputs or public things only: floating sums differ a little between machines.
         """
-        result = np.zeros(self.query_count, dtype=np.float64)
-        self._sum_up(distribution, result)
-        return result
+        return self._sum_up(distribution.astype(np.float64, copy=False))
 
     def record_counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums every query over records given as universe cells, int64[B], maybe repeated: int64[k]."""
@@ -222,8 +218,9 @@ class CompiledWorkload:
     def _marginals(self) -> Marginals:
         return Marginals(self.schema_sizes, self.marginals)
 
-    def _sum_up(self, cells: Table, result: Table) -> None:
-        """Adds to `result`, [k], every query's sum over `cells`, [|X|], both of one type."""
+    def _sum_up(self, cells: Table) -> Table:
+        """Returns every query's sum over `cells`, [|X|]: [k], of their type."""
+        result = np.zeros(self.query_count, dtype=cells.dtype)
         groups = {group.axes: group for group in self.groups}
         marginals = self._marginals.queries_by_axes
         restricted: dict[Axes, list[RestrictedTables]] = defaultdict(list)
@@ -237,6 +234,7 @@ class CompiledWorkload:
                 result[marginals[axes]] = table
             for each in restricted.get(axes, ()):
                 each.add_counts(table, self.vectors, result)
+        return result
 
     def _combine(self, coefficients: Table, universe: Table) -> None:
         """Adds the combination of all queries, with coefficients [k], to `universe`, [|X|], both of one type."""
