@@ -25,10 +25,16 @@ class AdmissionClient(ServerClient):
     def admit_analyst(
         self, name: str, signing_request: bytes, target: str | None = None, request_id: str | None = None
     ) -> Bundle:
-        """Admits an analyst who sent a request, made by `equipoise enroll`; the bundle is sent back.
+        """Admits an analyst who sent a signing request, and returns the bundle to send back.
 
-        `target`: where the analyst reaches the server, if not where this client does. Without a `request_id`, the
-        same request again gets the first answer. Raises `AlreadyExists` where the name is taken.
+        Args:
+            name: the analyst's name, which stays taken for ever.
+            signing_request: what `equipoise enroll` wrote.
+            target: host and port at which the analyst reaches the server; None: those of this client.
+            request_id: makes the call safe to repeat; None: the same signing request gets the first answer again.
+
+        Raises:
+            AlreadyExists: the name is taken.
         """
         request = operator_pb2.AddAnalystRequest(
             name=name,
@@ -41,9 +47,12 @@ class AdmissionClient(ServerClient):
     def renew_analyst(
         self, name: str, signing_request: bytes, target: str | None = None, request_id: str | None = None
     ) -> Bundle:
-        """Gives an analyst another certificate, also after a revocation; as `admit_analyst`. Raises `NotFound`.
+        """Issues another certificate to an analyst, also after a revocation. Arguments as of `admit_analyst`.
 
-        The earlier ones stay good until they expire or are revoked.
+        Earlier certificates stay valid until they expire or are revoked.
+
+        Raises:
+            NotFound: there is no such analyst.
         """
         request = operator_pb2.RenewAnalystRequest(
             name=name,
@@ -63,11 +72,18 @@ class AdmissionClient(ServerClient):
         return Bundle(name, reached, response.certificate, response.authority, response.log_keys)
 
     def add_analyst(self, name: str, directory: str | Path, request_id: str | None = None) -> Path:
-        """Plays both parts: makes a key and a request, admits the analyst, writes its profile to a new directory.
+        """Makes a key, admits an analyst with it, and writes the profile to a new directory.
 
-        For trials, and where one person is both; otherwise the analyst's key would have to be handed over. It is
-        never sent to the server. Where the answer was lost, the directory stays incomplete, and the same call sends
-        the same request again. Raises `AlreadyExists` where the name is taken.
+        For trials, and where one person is operator and analyst; otherwise the analyst's key would have to be
+        handed over. The key is never sent to the server. If the response was lost, the directory stays incomplete,
+        and the same call sends the same request again.
+
+        Returns:
+            The profile's directory.
+
+        Raises:
+            AlreadyExists: the name is taken.
+            InvalidArgument: the directory is a profile already.
         """
         path = Path(directory)
         if is_profile(path):
@@ -85,20 +101,22 @@ class AdmissionClient(ServerClient):
         return path
 
     def revoke_analyst(self, name: str, request_id: str | None = None) -> None:
-        """Revokes every certificate of an analyst; what it has open ends within a minute. Raises `NotFound`."""
+        """Revokes every certificate of an analyst. Its open calls end within a minute. Raises `NotFound`."""
         request = operator_pb2.RevokeAnalystRequest(name=name, request_id=request_id or fresh_request_id())
         self._connection.call(self._service.RevokeAnalyst, request)
 
     def delete_analyst(self, name: str, request_id: str | None = None) -> None:
-        """Removes an analyst, its workloads and its results; its name and charges stay for ever.
+        """Deletes an analyst with its workloads and results. Its name and its charges stay for ever.
 
-        Raises `WrongState` while it has a share in a round whose results are not out, `NotFound`.
+        Raises:
+            NotFound: there is no such analyst.
+            WrongState: it has a share in a round whose results are not released.
         """
         request = operator_pb2.DeleteAnalystRequest(name=name, request_id=request_id or fresh_request_id())
         self._connection.call(self._service.DeleteAnalyst, request)
 
     def analysts(self) -> Iterator[Identity]:
-        """All analysts by name, but those who were deleted."""
+        """Yields all analysts by name, except those who were deleted."""
         for page in self._connection.pages(
             self._service.ListAnalysts, lambda token: operator_pb2.ListAnalystsRequest(page_token=token)
         ):

@@ -36,9 +36,11 @@ PIECE_BYTES = 1 << 20  # of a workload in one message; servers receive at most 4
 
 
 class Client(ResultsClient):
-    """An analyst's way to a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`.
+    """An analyst's client of a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`.
 
-    `keepsakes`: where signed receipts are kept; None: nowhere, and the caller keeps what it is given.
+    Args:
+        connection: the connection, which the client closes.
+        keepsakes: where signed receipts are kept; None: nowhere, and the caller keeps what it is given.
     """
 
     def __init__(self, connection: Connection, keepsakes: ReceiptStore | None = None) -> None:
@@ -47,20 +49,34 @@ class Client(ResultsClient):
 
     @classmethod
     def from_profile(cls, directory: str | Path) -> Self:
-        """A client with the profile that the operator handed over. Nothing is sent before the first call.
+        """Makes a client with the certificate of a profile. Nothing is sent before the first call.
 
         Receipts are kept in the profile (`equipoise.profile.receipt_store`), so that nobody can deny them later.
+
+        Raises:
+            InvalidArgument: a file of the profile is missing or malformed.
         """
         return cls(Connection.from_profile(directory), ReceiptStore(Path(directory)))
 
     def submit(self, round_id: str, statements: Sequence[Statement], request_id: str | None = None) -> Receipt:
-        """Submits, or until the round is sealed replaces, the caller's workload.
+        """Submits the caller's workload. Until the round is sealed, submitting again replaces it.
 
-        A `request_id` of one's own makes the call safe to repeat: the same one gets the first answer again.
-        Raises `InvalidArgument` naming the statement, `BudgetExhausted` beyond the share, `WrongState` after
-        sealing; the workload that was accepted before, if any, then stays in force. `VerificationFailed` where the
-        receipt is not for what was sent and shown, or is not signed by the custodian: it is then kept aside in the
-        profile.
+        A workload that is refused leaves the one that was accepted before in force.
+
+        Args:
+            round_id: the round.
+            statements: the workload, in the order in which results will come.
+            request_id: makes the call safe to repeat: the same one gets the first answer again. None: a fresh one.
+
+        Returns:
+            The custodian's receipt, which commits to the workload.
+
+        Raises:
+            InvalidArgument: a statement is malformed; `field` names it.
+            BudgetExhausted: the workload is larger than the caller's share.
+            WrongState: the round is sealed.
+            VerificationFailed: the receipt is not for what was sent and shown, or is not signed by the custodian.
+                It is then kept aside in the profile.
         """
         keys, shown = self._keys(), self.round(round_id)
         workload = workloads.workload_to_bytes(statements)
@@ -82,9 +98,12 @@ class Client(ResultsClient):
         return receipt
 
     def withdraw(self, round_id: str, request_id: str | None = None) -> Withdrawal:
-        """Takes the caller's workload back. Raises `NotFound` where there is none, `WrongState` after sealing.
+        """Withdraws the caller's workload and returns the custodian's receipt for that.
 
-        `VerificationFailed` where the receipt says anything else, or is not signed by the custodian.
+        Raises:
+            NotFound: there is no workload.
+            WrongState: the round is sealed.
+            VerificationFailed: the receipt says anything else, or is not signed by the custodian.
         """
         keys = self._keys()
         request = analyst_pb2.WithdrawWorkloadRequest(
@@ -96,7 +115,12 @@ class Client(ResultsClient):
         return Withdrawal(round_id, envelope)
 
     def dry_run(self, round_id: str, statements: Sequence[Statement]) -> DryRun:
-        """Checks a workload and predicts its error, without leaving a trace."""
+        """Checks a workload against a round and returns its predicted error. Costs nothing and leaves no trace.
+
+        Raises:
+            InvalidArgument: a statement is malformed; `field` names it.
+            BudgetExhausted: the workload is larger than the caller's share.
+        """
         workload = workloads.workload_to_bytes(statements)
         header = analyst_pb2.SubmitHeader(round_id=round_id, workload_bytes=len(workload))
 
@@ -109,7 +133,7 @@ class Client(ResultsClient):
         return dry_run_from_message(response)
 
     def sessions(self) -> Iterator[Round]:
-        """The online sessions in which the caller has a share, newest first."""
+        """Yields the online sessions in which the caller has a share, newest first."""
         for page in self._connection.pages(
             self._service.ListSessions, lambda token: analyst_pb2.ListSessionsRequest(page_token=token)
         ):
@@ -136,20 +160,31 @@ class Client(ResultsClient):
         window: int = 1,
         accept_unprotected: bool = False,
     ) -> Iterator[StatementAnswer]:
-        """Asks in a session, one statement after the other; the answers in the same order, as they come.
+        """Asks statements in a session and yields the answers in the same order, as they come.
 
-        `statements` are taken one at a time: with a `window` of 1, none before the answers to all others are there,
-        so that they may depend on them; with a wider one, so many are on their way at once. They count from the
-        first of the session on, and what was asked before gets its answer again: so the same program, started
-        again, goes on where it was. `after`: how many others come before them; None: all that have an answer.
+        Statements count from the first of the session on. One that was asked before gets its answer again, so the
+        same program, started again, continues where it ended. A stream that breaks is resumed. Every receipt is
+        checked against statements and answers, and the newest is kept in the profile. A statement that is refused
+        was neither answered nor charged, and all answers before it have been yielded.
 
-        A stream that breaks is resumed. Every receipt is checked against statements and answers, and the newest
-        kept in the profile. Raises `InvalidArgument` naming the statement, `BudgetExhausted` beyond the share,
-        `WrongState` where the session takes no more statements, is attached to from elsewhere, or does not protect
-        its analysts from one another and `accept_unprotected` does not say that this is known; `AlreadyExists`
-        where something else was asked before; `OutOfRange` where `after` is beyond what was answered;
-        `VerificationFailed` where a receipt is not for what was asked and answered. Whatever is refused was neither
-        answered nor charged, and all answers before it have been given.
+        Args:
+            session_id: the session.
+            statements: taken one at a time, as there is room in the window.
+            after: how many of the caller's statements come before the first one given; None: all that have an
+                answer.
+            window: how many statements may be on their way at once. With 1, the next one is taken when all others
+                are answered, so it may depend on their answers.
+            accept_unprotected: says that the caller knows that the session does not protect its analysts from one
+                another; only sessions that do not need it.
+
+        Raises:
+            InvalidArgument: a statement is malformed; `field` names it.
+            BudgetExhausted: the statement is beyond the caller's share.
+            WrongState: the session takes no more statements, is attached to from elsewhere, or does not protect its
+                analysts from one another and `accept_unprotected` is false.
+            AlreadyExists: another statement was asked before under the same number.
+            OutOfRange: `after` is beyond what was answered.
+            VerificationFailed: a receipt is not for what was asked and answered.
         """
         keys = self._keys()
         shown = self.round(session_id)
@@ -176,7 +211,7 @@ class Client(ResultsClient):
 
 
 def fresh_request_id() -> str:
-    """A request_id that nobody has used."""
+    """Returns a request_id that nobody has used."""
     return secrets.token_hex(16)
 
 

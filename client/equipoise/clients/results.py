@@ -34,33 +34,44 @@ class ResultsClient(ServerClient):
         self._service = analyst_pb2_grpc.AnalystServiceStub(connection.channel)
 
     def identity(self) -> Caller:
-        """Who the server says the caller is."""
+        """Returns the name and role by which the server knows the caller."""
         request = analyst_pb2.GetIdentityRequest()
         response = self._connection.call(self._service.GetIdentity, request)
         return caller_from_message(response)
 
     def rounds(self) -> Iterator[Round]:
-        """The rounds in which the caller has a share, newest first."""
+        """Yields the rounds in which the caller has a share, newest first."""
         for page in self._connection.pages(
             self._service.ListAnalystRounds, lambda token: analyst_pb2.ListAnalystRoundsRequest(page_token=token)
         ):
             yield from map(round_from_message, page.rounds)
 
     def round(self, round_id: str) -> Round:
-        """One round. Raises `NotFound` where the caller has no share in it."""
+        """Returns one round or session. Raises `NotFound` where the caller has no share in it."""
         request = analyst_pb2.GetAnalystRoundRequest(round_id=round_id)
         return round_from_message(self._connection.call(self._service.GetAnalystRound, request).round)
 
     def dataset(self, name: str) -> Dataset:
-        """The schema and size of a dataset of a round the caller has a share in."""
+        """Returns the schema and the number of records of a dataset.
+
+        Raises:
+            NotFound: the caller has no share in any round on it.
+        """
         request = analyst_pb2.GetDatasetRequest(name=name)
         return dataset_from_message(self._connection.call(self._service.GetDataset, request).dataset)
 
     def wait(self, round_id: str, on_change: Callable[[Round], None] | None = None) -> Round:
-        """Waits until the round has ended and its results, if any, can be read; returns it as it then is.
+        """Waits until the round has ended and its results, if any, can be read.
 
-        `on_change` is told of every visible state. Look at the `state` of what is returned: a round may have been
-        aborted.
+        Args:
+            round_id: the round.
+            on_change: called with the round whenever what the caller sees of it changes.
+
+        Returns:
+            The round as it then is. Look at its `state`: it may have been aborted.
+
+        Raises:
+            NotFound: the caller has no share in the round.
         """
         request = analyst_pb2.WatchAnalystRoundRequest(round_id=round_id)
         shown = None
@@ -71,10 +82,16 @@ class ResultsClient(ServerClient):
         return shown if shown is not None else self.round(round_id)
 
     def stream(self, round_id: str, after: int = 0) -> Iterator[ResultColumns]:
-        """The caller's results, message by message, after sequence number `after` (0: all).
+        """Yields the caller's results message by message. A broken stream is resumed where it broke.
 
-        A broken stream is resumed where it broke. Raises `WrongState` before the release time, `OutOfRange`
-        beyond the end, `DataLoss` where a message is not the next one.
+        Args:
+            round_id: the round.
+            after: the sequence number of the last message that the caller has; 0: none.
+
+        Raises:
+            WrongState: the release time has not come, or results are no longer kept.
+            OutOfRange: `after` is beyond the last message.
+            DataLoss: a message is not the next one.
         """
         for _, columns in self._messages(round_id, after):
             yield columns
@@ -94,10 +111,17 @@ class ResultsClient(ServerClient):
             yield response.chunk, columns
 
     def results(self, round_id: str, statements: Sequence[Statement] = ()) -> Results:
-        """All results of the caller. Reading them again costs nothing and gives the same bytes.
+        """Returns all results of the caller. Reading them again costs nothing and gives the same bytes.
 
-        With the `statements` that were submitted, or `session_statements`, every answer is labelled with its
-        statement and cell.
+        Args:
+            round_id: the round or session.
+            statements: what was submitted, or `session_statements`, so that each answer is labelled with its
+                statement and cell. Without them answers have no labels.
+
+        Raises:
+            InvalidArgument: the statements have another number of queries than there are results.
+            WrongState: the release time has not come, or results are no longer kept.
+            DataLoss: a message of the stream is missing.
         """
         labels = None
         if statements:
@@ -105,10 +129,11 @@ class ResultsClient(ServerClient):
         return Results.collect(round_id, self.stream(round_id), labels)
 
     def stream_synopsis(self, round_id: str) -> Iterator[SynopsisPart]:
-        """The released synopsis, a few thousand records at a time. A broken stream is resumed where it broke.
+        """Yields the released synopsis, a few thousand records at a time. A broken stream is resumed.
 
-        Raises `WrongState` before the release time and where the round's mechanism makes no synopsis, `DataLoss`
-        where records are missing.
+        Raises:
+            WrongState: the release time has not come, or the round's mechanism makes no synopsis.
+            DataLoss: records are missing.
         """
         sizes = self.dataset(self.round(round_id).terms.dataset).schema.sizes
         received, missing = 0, 1
@@ -129,11 +154,22 @@ class ResultsClient(ServerClient):
         return Synopsis(np.concatenate([part.synopsis.cells for part in self.stream_synopsis(round_id)]))
 
     def evidence(self, round_id: str, since_size: int = 0) -> tuple[Evidence, bytes | None]:
-        """What the custodian gives to verify a round with, and the workload that it used; None: none.
+        """Returns the evidence for a round that has ended, and the workload that the custodian used.
 
-        `since_size`: of a checkpoint that the caller holds, to have a proof that the log has only grown since.
-        Raises `WrongState` before the round has ended, `OutOfRange` for a size that no checkpoint had,
-        `VerificationFailed` where it cannot be read. Nothing else of it is checked here.
+        Nothing of it is verified here, but that it can be read.
+
+        Args:
+            round_id: the round or session.
+            since_size: the size of a checkpoint that the caller has, to get a proof that the log has only grown
+                since then; 0: no proof.
+
+        Returns:
+            The evidence, and the exact bytes of the caller's workload; None where it had none.
+
+        Raises:
+            WrongState: the round has not ended.
+            OutOfRange: no checkpoint had this size.
+            VerificationFailed: the evidence cannot be read.
         """
         evidence, workload = bytearray(), bytearray()
 
@@ -149,9 +185,9 @@ class ResultsClient(ServerClient):
         return Evidence.from_bytes(bytes(evidence)), bytes(workload) or None
 
     def bundle(self, round_id: str, since_size: int = 0) -> Bundle:
-        """All that `equipoise.verification.checks` needs for the caller's part in a round that has ended, in one.
+        """Returns all that `equipoise.verification.checks` needs for the caller's part in a round that has ended.
 
-        Raises as `evidence`, and `WrongState` where results are no longer kept. Nothing of it is verified yet.
+        Nothing of it is verified yet. Raises as `evidence`, and `WrongState` where results are no longer kept.
         """
         evidence, workload = self.evidence(round_id, since_size)
         proven = proven_round(evidence)
