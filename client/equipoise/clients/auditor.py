@@ -46,7 +46,7 @@ class Auditor(ServerClient):
         return self._connection.call(self._service.GetCheckpoint, request).checkpoint
 
     def leaves(self) -> Iterator[bytes]:
-        """Yields the leaves of the log from the beginning, as far as it is signed, as `records.record.read_leaf` reads them."""
+        """Yields the leaves of the log from the beginning, as far as it is signed (`records.record.read_leaf`)."""
         for page in self._connection.pages(
             self._service.ListLogEntries,
             lambda token: auditor_pb2.ListLogEntriesRequest(page_size=MAX_PAGE, page_token=token),

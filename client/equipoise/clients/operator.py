@@ -54,8 +54,9 @@ class Operator(AdmissionClient):
                 the same table, or one that a restored store has lost may have it. This is journaled.
 
         Raises:
-            InvalidArgument: the table does not fit the schema; the message counts the values by attribute.
-            AlreadyExists: the name is taken, or another dataset has the table and `new_budgets` is false.
+            InvalidArgument: the table does not fit the schema, and the message counts the values by attribute; or
+                `new_budgets` is false where another dataset has the table, or true where none has.
+            AlreadyExists: the name is taken.
         """
         request = operator_pb2.RegisterDatasetRequest(
             name=name,
