@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, select
 from equipoise.errors import DataLoss, VerificationFailed
 from equipoise.model.log import ItemOpening
 from equipoise.model.times import to_microseconds
-from equipoise.records.items import JournalHead
+from equipoise.records.item_parts import JournalHead
 from equipoise.records.opened_records import check_hashes
 from equipoise.records.record import Audience, Item, Kind, Record, make_record
 from equipoise_server.ledger import journal
