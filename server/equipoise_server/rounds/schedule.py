@@ -20,7 +20,7 @@ from equipoise_server.rounds.seeds import Seeds, kept_too_long
 from equipoise_server.rounds.state_machine import Action, due
 from equipoise_server.rounds.store.results import completed, expire, kept_since_before
 from equipoise_server.rounds.store.rounds import session_from_json
-from equipoise_server.storage.idempotency import Request, make_request
+from equipoise_server.storage.idempotency import Request, forget_until, make_request, outlived
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.tables import rounds
 from equipoise_server.transparency.sequencing import Sequencer
@@ -53,6 +53,7 @@ class Schedule:
             steps = due_steps(connection, now)
             old = kept_since_before(connection, now - self.retention) if self.retention else []
             unneeded = kept_too_long(connection, now, self.audit_window)
+            forgettable = outlived(connection, now)
         self.operations.catch_up()
         for round_id, step in steps:
             self._take_due_step(round_id, step)
@@ -61,6 +62,9 @@ class Schedule:
             with store.write() as connection:
                 expire(connection, round_id)
             log.info("results_expired", round_id=round_id)
+        if forgettable is not None:
+            with store.write() as connection:
+                forget_until(connection, forgettable)
         for round_id in unneeded:
             self.seeds.destroy(round_id)
             log.info("seed_destroyed", round_id=round_id)

@@ -6,7 +6,7 @@ Workloads are here, so whoever reads the store reads every analyst's questions; 
 
 from __future__ import annotations
 
-from equipoise_server.storage.tables.identity import certificates, identities, requests
+from equipoise_server.storage.tables.identity import callers, certificates, identities, requests
 from equipoise_server.storage.tables.ledger import accounts, charges, journal
 from equipoise_server.storage.tables.metadata import metadata
 from equipoise_server.storage.tables.round import (
@@ -33,6 +33,7 @@ __all__ = [
     "accounts",
     "asked",
     "attached",
+    "callers",
     "certificates",
     "charges",
     "checkpoints",
