@@ -24,6 +24,7 @@ from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.results import results_to_chunks
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_lab.demo.measure import Measured, measure
 from equipoise_lab.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_FILE, Played, play
 from equipoise_lab.demo.proof import Proven, collect, lines, prove
@@ -128,7 +129,8 @@ def direct(demo: Demo, compiled: Mapping[str, CompiledWorkload], change: int | N
         parameters = EquilibriumParameters.from_json(plan.parameters)
         dead = replace(parameters, game=replace(parameters.game, data_step=change))
         plan = replace(plan, parameters=dead.to_json())
-    seed = bound_seed(SEED, None, data_digest(demo.counts), terms, plan)
+    sent = {airline: workload_to_bytes(asked) for airline, asked in WORKLOADS.items()}
+    seed = bound_seed(SEED, None, data_digest(demo.counts), terms, plan, sent)
     return Equilibrium().run(terms, plan, demo.counts, compiled, seed, lambda *_: None)
 
 

@@ -54,8 +54,11 @@ def compute_round(job: Job, progress: OnStep) -> Outcome:
     schema = Schema.from_json(job.schema)
     data = load_data(job.source, schema, job.setting.records, job.data_digest)
     progress("load", 1, 1)
-    seed = bound_seed(job.seed, job.audit_nonce, data.digest, job.setting, job.plan)
-    if job.plan.mechanism in SESSION_MECHANISMS:
+    session = job.plan.mechanism in SESSION_MECHANISMS
+    # A session's statements were asked under its seed: each stream is bound to those before it, one by one.
+    bound = {} if session else job.workloads
+    seed = bound_seed(job.seed, job.audit_nonce, data.digest, job.setting, job.plan, bound)
+    if session:
         return _session(job, schema, data.counts, seed, progress)
     workloads = {}
     for done, (analyst, workload) in enumerate(job.workloads.items()):
