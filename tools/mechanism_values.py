@@ -15,8 +15,8 @@ from project_imports import (
     Cost,
     EquipoiseError,
     Labels,
+    MechanismPlan,
     Outcome,
-    Plan,
     PublicParameters,
     Results,
     SessionWorkload,
@@ -70,7 +70,7 @@ def numbers_in(value: object) -> Iterator[float]:
         yield value
 
 
-def plan_values(plan: Plan, data_delta: float, analyst_delta: float) -> Values:
+def plan_values(plan: MechanismPlan, data_delta: float, analyst_delta: float) -> Values:
     """What a plan promises and costs. Its parameters without their names, as these may change."""
     return {
         "mechanism": plan.mechanism,

@@ -21,7 +21,7 @@ import equipoise_server.workers.session_process
 from equipoise.accounting import Cost
 from equipoise.errors import EquipoiseError
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import SessionTerms, Share, Terms
+from equipoise.model.rounds import MechanismPlan, SessionTerms, Share, Terms
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.queries.session_workload import SessionWorkload
@@ -45,11 +45,11 @@ from equipoise.wire.statements import statement_to_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.database_question import database_of
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
-from equipoise_server.rounds.datasets import Counting
+from equipoise_server.rounds.datasets import AccountingMethod
 from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.workers.round_worker import serve_job
 from equipoise_server.workers.session_worker import serve_session
@@ -71,6 +71,7 @@ __all__ = [
     "SEED_BINDINGS",
     "SESSION_MECHANISMS",
     "WORKERS",
+    "AccountingMethod",
     "Attribute",
     "Bench",
     "Budget",
@@ -79,14 +80,13 @@ __all__ = [
     "CheckFailed",
     "Cost",
     "CountDistinct",
-    "Counting",
     "DenseCounts",
     "EquipoiseError",
     "Evidence",
     "Labels",
     "Marginal",
+    "MechanismPlan",
     "Outcome",
-    "Plan",
     "PublicParameters",
     "Quantile",
     "Results",

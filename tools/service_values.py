@@ -16,11 +16,11 @@ from project_imports import (
     SALT,
     SEED_BINDINGS,
     WORKERS,
+    AccountingMethod,
     Bench,
     Budget,
     Bundle,
     CheckFailed,
-    Counting,
     Evidence,
     Labels,
     Results,
@@ -111,9 +111,9 @@ def held_parts() -> tuple[Values, Values]:
 def _held(bench: Bench) -> tuple[Values, Values]:
     (bench.directory / "data" / "values.csv").write_text(table_file())
     cap = Budget(30.0, 1e-3)
-    for name, counting in (("rhos-and-pairs", Counting()), ("renyi-orders", Counting(0, 0))):
+    for name, accounting in (("rhos-and-pairs", AccountingMethod()), ("renyi-orders", AccountingMethod(0, 0))):
         bench.rounds.datasets.register(
-            name, "values.csv", SCHEMA, cap, cap, name, counting=counting, new_budgets=name == "renyi-orders"
+            name, "values.csv", SCHEMA, cap, cap, name, accounting=accounting, new_budgets=name == "renyi-orders"
         )
     accounts: Values = {"when nothing was asked": account_values(bench)}
     session_id = bench.sessions.open(replace(TERMS, **SESSION_HELD), "session").id

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 
 SIZES = (8, 6, 5, 4)
@@ -91,6 +91,6 @@ def synopsis_answers(case: Instance, analyst: str, synopsis: NDArray[np.int64]) 
     return case.workloads[analyst].record_counts(synopsis) / len(synopsis)
 
 
-def plan_of(case: Instance) -> Plan:
+def plan_of(case: Instance) -> MechanismPlan:
     """The equilibrium's plan."""
     return mechanism("equilibrium").plan(case.setting)

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.predicates import Among, attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 SEED = bytes(range(32))
@@ -108,7 +108,7 @@ def setting_for(name: str, case: str, unit: str) -> PublicParameters:
 
 
 @lru_cache(maxsize=256)
-def plan_for(name: str, case: str, unit: str) -> Plan:
+def plan_for(name: str, case: str, unit: str) -> MechanismPlan:
     """The mechanism's plan."""
     return MECHANISMS[name].plan(setting_for(name, case, unit))
 

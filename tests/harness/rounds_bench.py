@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from equipoise.accounting import DELTA_UNIT, OUTWARD, Cost, charge_at, events_from_json
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Progress, RoundState, Share, Terms
+from equipoise.model.rounds import MechanismPlan, Progress, RoundState, Share, Terms
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
@@ -24,8 +24,7 @@ from equipoise_server.config_file import CONFIG_FILE, load_config
 from equipoise_server.conversion import epsilon_at
 from equipoise_server.ledger.accounts import Account, account
 from equipoise_server.ledger.rollback_guard import Guard
-from equipoise_server.mechanisms.interface import Plan
-from equipoise_server.rounds.datasets import AT_USUAL_ORDERS, Counting
+from equipoise_server.rounds.datasets import USUAL_ORDERS, AccountingMethod
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import round_services
 from equipoise_server.rounds.store.results import Runs
@@ -104,7 +103,7 @@ class Bench:
     url: str
     clock: HandClock = field(default_factory=HandClock)
     seed: bytes = SEED
-    counting: Counting = AT_USUAL_ORDERS
+    accounting: AccountingMethod = USUAL_ORDERS
     audit_window_days: int = 0
 
     def __post_init__(self) -> None:
@@ -116,7 +115,7 @@ class Bench:
             connection.execute(
                 identities.insert(), [{"name": name, "role": "analyst", "created": 0} for name in ANALYSTS]
             )
-        self.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "register", counting=self.counting)
+        self.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accounting=self.accounting)
 
     def start(self) -> None:
         """Open the store and the service."""
@@ -202,7 +201,7 @@ class Bench:
         with self.store.read() as connection:
             return account(connection, "data/shop")
 
-    def due(self, plan: Plan) -> Cost:
+    def due(self, plan: MechanismPlan) -> Cost:
         """What the data's account counts of a plan, by the plan's parts."""
         return charge_at(events_from_json(plan.data_events), self.on_data().cap.order or 0)
 

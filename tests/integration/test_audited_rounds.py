@@ -12,7 +12,7 @@ from harness.rounds_bench import TERMS, Bench
 
 from equipoise.model.accounts import Budget
 from equipoise_server.rounds.analyst_deletion import delete_analyst
-from equipoise_server.rounds.datasets import Counting
+from equipoise_server.rounds.datasets import AccountingMethod
 from equipoise_server.rounds.terms import checks
 
 NOISE = replace(TERMS, mechanism="gaussian", options={})
@@ -54,7 +54,7 @@ def test_rounds_of_every_end_are_in_order(bench: Bench) -> None:
 
 
 def test_accounts_of_one_order_are_in_order(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}", counting=Counting(0, 0))
+    bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}", accounting=AccountingMethod(0, 0))
     try:
         bench.sealed(replace(TERMS, unit="analyst"))
         audit = audited(bench)

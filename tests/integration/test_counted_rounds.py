@@ -23,7 +23,7 @@ from equipoise_server.ledger.adjustments import write_off
 from equipoise_server.ledger.caps import Cap, at_order
 from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.ledger.guard_snapshot import Snapshot
-from equipoise_server.rounds.datasets import Counting
+from equipoise_server.rounds.datasets import AccountingMethod
 from equipoise_server.storage.tables import record_items
 
 PLAYED = replace(
@@ -73,22 +73,25 @@ def test_a_round_of_sampled_play_is_counted_by_its_mixture(tmp_path: Path, store
 
 
 def test_how_accounts_count_is_a_part_of_the_request(tmp_path: Path, store_url: str) -> None:
-    bench = Bench(tmp_path, store_url, counting=Counting(8.0))
+    bench = Bench(tmp_path, store_url, accounting=AccountingMethod(8.0))
     ask = bench.rounds.datasets.register
-    assert ask("shop", "shop.csv", SCHEMA, CAP, CAP, "register", counting=Counting(8.0)).name == "shop"
+    assert ask("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accounting=AccountingMethod(8.0)).name == "shop"
     with pytest.raises(AlreadyExists):
         ask("shop", "shop.csv", SCHEMA, CAP, CAP, "register")
-    for counting, field in ((Counting(data_order=0.5), "data_order"), (Counting(0.0, 1e9), "analyst_order")):
+    for accounting, field in (
+        (AccountingMethod(data_order=0.5), "data_order"),
+        (AccountingMethod(0.0, 1e9), "analyst_order"),
+    ):
         with pytest.raises(InvalidArgument, match=field):
-            ask("other", "shop.csv", SCHEMA, CAP, CAP, "other", counting=counting)
+            ask("other", "shop.csv", SCHEMA, CAP, CAP, "other", accounting=accounting)
     with pytest.raises(InvalidArgument, match="analyst_order: must be finite"):
-        Counting(analyst_order=float("nan"))
+        AccountingMethod(analyst_order=float("nan"))
     bench.stop()
 
 
 def test_where_rounds_do_not_add_there_is_no_order(tmp_path: Path, store_url: str) -> None:
     """Whatever order the dataset has: a statement lives in one round, which is converted by itself."""
-    bench = Bench(tmp_path, store_url, counting=Counting(analyst_order=3.0))
+    bench = Bench(tmp_path, store_url, accounting=AccountingMethod(analyst_order=3.0))
     round_id = bench.sealed()
     plan = bench.rounds.views.get(round_id).plan
     with bench.store.read() as connection:
@@ -108,9 +111,9 @@ def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path,
         write_off(connection, lost, Finding.BEHIND, datetime(2024, 1, 1, tzinfo=UTC))
 
     def register(order: float) -> None:
-        counting = Counting(data_order=order)
+        accounting = AccountingMethod(data_order=order)
         ask = bench.rounds.datasets.register
-        ask("gone", "shop.csv", SCHEMA, CAP, CAP, f"gone {order}", counting=counting, new_budgets=True)
+        ask("gone", "shop.csv", SCHEMA, CAP, CAP, f"gone {order}", accounting=accounting, new_budgets=True)
 
     # Any other table may be a lost one, until that is registered again.
     table = bench.directory / "data" / "shop.csv"
@@ -126,7 +129,7 @@ def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path,
     # Under its own old name each of the lost ones is taken for what it says.
     (table.parent / "away.csv").write_text(table.read_text() + 3 * row)
     away = bench.rounds.datasets.register(
-        "away", "away.csv", SCHEMA, CAP, CAP, "4", counting=Counting(data_order=6.0)
+        "away", "away.csv", SCHEMA, CAP, CAP, "4", accounting=AccountingMethod(data_order=6.0)
     )
     opened = bench.rounds.budgets.journal()[0][-1]
     assert (opened.account, "beside" in json.loads(opened.events)) == (f"data/{away.name}", False)

@@ -18,7 +18,7 @@ from harness.server_process import SEED, make_state, running
 from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import RoundDetail, Share
+from equipoise.model.rounds import MechanismPlan, RoundDetail, Share
 from equipoise.profile.profile import Profile
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
@@ -37,7 +37,7 @@ from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import source_at
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 
 WORKLOADS = {airline: workload_of(airline) for airline in AIRLINES}
 
@@ -124,7 +124,7 @@ def setting(records: int) -> PublicParameters:
 def direct(demo: Demo, compiled: Mapping[str, CompiledWorkload], change: int | None = None) -> Outcome:
     """The mechanism called directly with the server's seed; `change` replaces the data player's step."""
     terms = setting(demo.measured.records)
-    plan: Plan = Equilibrium().plan(terms)
+    plan: MechanismPlan = Equilibrium().plan(terms)
     if change is not None:
         parameters = EquilibriumParameters.from_json(plan.parameters)
         dead = replace(parameters, game=replace(parameters.game, data_step=change))

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument, NotFound, WrongState
 from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import MechanismPlan
 from equipoise.records.sealed_seeds import seal_to
 from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise_server.cli import main
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.replay.replay import Replayed
@@ -226,7 +227,7 @@ def test_a_plan_that_does_not_follow_from_the_terms_is_found(
 ) -> None:
     plan = Equilibrium.plan
 
-    def dearer(planner: Equilibrium, setting: PublicParameters) -> Plan:
+    def dearer(planner: Equilibrium, setting: PublicParameters) -> MechanismPlan:
         honest = plan(planner, setting)
         return replace(honest, data_cost=replace(honest.data_cost, rho=honest.data_cost.rho + 1))
 

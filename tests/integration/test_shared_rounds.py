@@ -144,10 +144,10 @@ def test_the_guard_knows_of_a_run_before_another_server_takes_it_over(pair: Pair
     pair.bench.guard.path.write_bytes(before)
     pair.other.lifecycle.take_over()
     assert pair.other.views.runner.process_id(round_id) is not None
-    mark = pair.bench.guard.read()
+    snapshot = pair.bench.guard.read()
     with pair.store.read() as connection:
-        assert mark is not None
-        assert mark.sequence == journal.head(connection).sequence
+        assert snapshot is not None
+        assert snapshot.sequence == journal.head(connection).sequence
 
 
 @pytest.mark.both_stores

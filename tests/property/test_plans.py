@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from equipoise.accounting import RHO_UNIT
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.budget_rounding import usable_rho
 from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 
 
 @st.composite
@@ -43,7 +43,7 @@ def settings_of_rounds(draw: st.DrawFn, least_epsilon: float, least_records: int
     )
 
 
-def check_budgets(case: PublicParameters, plan: Plan) -> None:
+def check_budgets(case: PublicParameters, plan: MechanismPlan) -> None:
     """Both totals by the library's conversion, and the game alone by the exact accounting."""
     data, analyst, size = case.data_budget, case.analyst_budget, Size.of(case)
     assert epsilon_for(plan.data_cost, data.delta) <= data.epsilon

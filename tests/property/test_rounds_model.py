@@ -40,7 +40,7 @@ from equipoise_server.conversion import epsilon_for
 from equipoise_server.ledger.accounts import account
 from equipoise_server.ledger.caps import Cap, at_order
 from equipoise_server.ledger.replay import check_accounts
-from equipoise_server.rounds.datasets import Counting
+from equipoise_server.rounds.datasets import AccountingMethod
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.storage.crash_points import CrashPoint, install_hook
 
@@ -160,7 +160,7 @@ class Life(RuleBasedStateMachine):
         self.bench = Bench(
             self.directory,
             self.store_url,
-            counting=Counting(data_order, analyst_order),
+            accounting=AccountingMethod(data_order, analyst_order),
         )
         (self.directory / "data" / "shop.csv").unlink()
         alone = Cap(CAP.epsilon, CAP.delta)

@@ -11,9 +11,10 @@ from scipy.special import logsumexp
 from statistical.exact_pipeline import SEED, Choices, Pair, enumerated, every_run
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import Mechanism, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Mechanism, PublicParameters
 
 ORDERS = (1.5, 2.0, 4.0, 16.0)
 TINY = 1e-9  # far above what doubles, and tails that are taken together, can do here
@@ -22,7 +23,7 @@ TINY = 1e-9  # far above what doubles, and tails that are taken together, can do
 def noise_law(
     mechanism: Mechanism,
     setting: PublicParameters,
-    plan: Plan,
+    plan: MechanismPlan,
     histogram: NDArray[np.int64],
     workloads: Mapping[str, CompiledWorkload],
     viewers: Sequence[str],

@@ -11,15 +11,19 @@ from numpy.typing import NDArray
 from statistical.exact_pipeline import SEED, Choices, enumerated, every_run
 from statistical.exact_sparse_vector import first_positive_law
 
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
 
 
 def online_law(
-    setting: PublicParameters, plan: Plan, histogram: NDArray[np.int64], statements: Sequence[CompiledStatement]
+    setting: PublicParameters,
+    plan: MechanismPlan,
+    histogram: NDArray[np.int64],
+    statements: Sequence[CompiledStatement],
 ) -> Law:
     """The law of everything that is told: way of answering, bound and values of each statement, in order."""
 

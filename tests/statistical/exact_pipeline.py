@@ -20,12 +20,13 @@ from harness.exact_game import Law, released_law
 from numpy.typing import NDArray
 from statistical.exact_sparse_vector import POSITIVE, UNTESTED, pattern_law
 
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.mechanisms.equilibrium.mechanism import units_of
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters, Synopsis, repair
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
@@ -143,7 +144,7 @@ def repair_law(
 
 def pipeline_law(
     setting: PublicParameters,
-    plan: Plan,
+    plan: MechanismPlan,
     histogram: Histogram,
     workloads: Workloads,
     viewers: Sequence[str] | None = None,

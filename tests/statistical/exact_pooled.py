@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from statistical.exact_pipeline import SEED, Pair
 
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.pooled import mechanism
 from equipoise_server.mechanisms.pooled.measured import measure
 from equipoise_server.mechanisms.pooled.plan import PooledParameters
@@ -89,7 +89,7 @@ class Round:
     """A planned round and its private inputs."""
 
     setting: PublicParameters
-    plan: Plan
+    plan: MechanismPlan
     histogram: NDArray[np.int64]
     workloads: Mapping[str, CompiledWorkload]
 

@@ -22,11 +22,11 @@ from statistical.exact_sparse_vector import first_positive_law
 
 from equipoise.accounting import RHO_UNIT, PrivacyEvent
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.hypothesis import Hypothesis
-from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, fresh_answers
 from equipoise_server.mechanisms.online import mechanism as online
 from equipoise_server.mechanisms.online import plan as online_plan
@@ -60,7 +60,7 @@ class Case:
         """One of the two tables."""
         return np.array(self.data[side], dtype=np.int64)
 
-    def laws(self, plan: Plan) -> tuple[Law, Law]:
+    def laws(self, plan: MechanismPlan) -> tuple[Law, Law]:
         """Of everything told, on either table."""
         one, two = (online_law(self.setting, plan, self.histogram(side), self.statements) for side in (0, 1))
         return one, two
@@ -98,7 +98,7 @@ CASES = {
 }
 
 
-def used(laws: tuple[Law, Law], plan: Plan) -> float:
+def used(laws: tuple[Law, Law], plan: MechanismPlan) -> float:
     """What part of its charge a session's law uses, at the order that shows most."""
     both = ((laws[0], laws[1]), (laws[1], laws[0]))
     if any(chance > 1e-15 and not other.get(key) for one, other in both for key, chance in one.items()):

@@ -10,9 +10,9 @@ from statistical.exact_pipeline import Histogram, Pair, Workloads, pipeline_law
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 
 UNIVERSE = 4
 DELTAS = (1e-6, 1e-3, 0.1)
@@ -89,7 +89,7 @@ def used(pair: Pair, cost: Cost, delta: float) -> float:
     return pair.epsilon(delta) / charged if charged else 0.0
 
 
-def data_use(instance: Instance, plan: Plan) -> float:
+def data_use(instance: Instance, plan: MechanismPlan) -> float:
     """What replacing a record shows to everybody together."""
     one, other = (pipeline_law(instance.setting, plan, each, instance.workloads[0]) for each in instance.histograms)
     return used(Pair.of(one, other), plan.data_cost, instance.delta)

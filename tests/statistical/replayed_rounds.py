@@ -15,8 +15,9 @@ from harness.instance import SEED, Instance, instance, silent
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
+from equipoise.model.rounds import MechanismPlan
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import Outcome, Plan
+from equipoise_server.mechanisms.interface import Outcome
 from equipoise_server.mechanisms.registry import mechanism
 
 
@@ -36,7 +37,7 @@ def rounds() -> dict[str, Instance]:
 
 def outcome_of(case: Instance, parameters: str) -> Outcome:
     """What a round delivers, from its public parameters."""
-    plan = Plan("equilibrium", parameters, Cost(), None, 1.0, 0, 0.0, 0)
+    plan = MechanismPlan("equilibrium", parameters, Cost(), None, 1.0, 0, 0.0, 0)
     return mechanism("equilibrium").run(
         case.setting, plan, DenseCounts(case.histogram, case.setting.attributes), case.workloads, SEED, silent
     )

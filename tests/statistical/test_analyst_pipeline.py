@@ -20,13 +20,13 @@ from statistical.exact_pipeline import Histogram, Pair
 from statistical.pipeline_instances import ROUNDING, used
 
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, total_analyst_cost, total_data_cost
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 
@@ -51,7 +51,7 @@ def setting(
     )
 
 
-def with_places(public: PublicParameters, places: RepairPlaces) -> Plan:
+def with_places(public: PublicParameters, places: RepairPlaces) -> MechanismPlan:
     """The plan, with other repair places and what these cost: so few analysts would all have one."""
     plan = Equilibrium().plan(public)
     parameters = EquilibriumParameters.from_json(plan.parameters)
@@ -68,7 +68,7 @@ def with_places(public: PublicParameters, places: RepairPlaces) -> Plan:
 
 def pair(
     public: PublicParameters,
-    plan: Plan,
+    plan: MechanismPlan,
     data: tuple[Histogram, Histogram],
     asked: tuple[dict[str, list[int]], dict[str, list[int]]],
     viewers: str,

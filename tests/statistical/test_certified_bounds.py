@@ -24,7 +24,7 @@ from scipy.stats import binom
 
 from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import SessionWorkload
@@ -32,12 +32,7 @@ from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_single, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import (
-    GRID_BITS,
-    Answers,
-    Plan,
-    PublicParameters,
-)
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.database_question import database_of
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS
@@ -128,7 +123,7 @@ class Told:
 class Play:
     """A plan, and what is told in the rounds of it, by number."""
 
-    plan: Plan
+    plan: MechanismPlan
     told: Callable[[int], Told]
 
 

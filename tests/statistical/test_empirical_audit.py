@@ -19,13 +19,13 @@ from harness.exact_game import masks_workload
 from statistical.exact_pipeline import Pair, pipeline_law
 
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certified_epsilon, certify, power
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -45,11 +45,11 @@ class Case:
     asked: tuple[dict[str, list[int]], dict[str, list[int]]]
     viewers: tuple[str, ...]
 
-    def samplers(self, plan: Plan) -> tuple[Sampler, Sampler]:
+    def samplers(self, plan: MechanismPlan) -> tuple[Sampler, Sampler]:
         """One run of the shipped mechanism on either input, as its viewers see it."""
         return self._sampler(plan, 0), self._sampler(plan, 1)
 
-    def exact_epsilon(self, plan: Plan) -> float:
+    def exact_epsilon(self, plan: MechanismPlan) -> float:
         """The true epsilon of these two inputs at `DELTA`, by enumeration (unit = query)."""
         laws = []
         for data, asked in zip(self.data, self.asked, strict=True):
@@ -57,7 +57,7 @@ class Case:
             laws.append(pipeline_law(self.setting, plan, np.array(data, dtype=np.int64), workloads, self.viewers))
         return Pair.of(laws[0], laws[1]).epsilon(DELTA)
 
-    def _sampler(self, plan: Plan, side: int) -> Sampler:
+    def _sampler(self, plan: MechanismPlan, side: int) -> Sampler:
         histogram = np.array(self.data[side], dtype=np.int64)
         workloads: dict[str, CompiledWorkload] = {
             name: masks_workload(masks, len(histogram)) for name, masks in self.asked[side].items()
@@ -144,7 +144,7 @@ def test_a_changed_question_shows_no_more_than_is_charged(name: str, audit_size:
     )
 
 
-def check_audit(name: str, case: Case, plan: Plan, claim: float, size: AuditSize) -> None:
+def check_audit(name: str, case: Case, plan: MechanismPlan, claim: float, size: AuditSize) -> None:
     """What is certified is at most what is true of these inputs, and that is at most the claim."""
     certificate = certify(*case.samplers(plan), size.runs, DELTA, LEVEL)
     exact = case.exact_epsilon(plan) if case.setting.unit == "query" else claim

@@ -16,7 +16,7 @@ from statistical.exact_pipeline import SEED, Choices, Pair, clipped_noise, enume
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms import calibration
@@ -24,7 +24,7 @@ from equipoise_server.mechanisms.histogram import mechanism as histogram_mechani
 from equipoise_server.mechanisms.histogram import plan as histogram_plan
 from equipoise_server.mechanisms.histogram.mechanism import Histogram
 from equipoise_server.mechanisms.histogram.plan import HistogramParameters
-from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.weighted_noise_tail import sum_reach
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -47,7 +47,7 @@ Counts = NDArray[np.int64]
 both = pytest.mark.parametrize("law", SETTINGS)
 
 
-def cells_law(setting: PublicParameters, plan: Plan, histogram: Counts) -> Law:
+def cells_law(setting: PublicParameters, plan: MechanismPlan, histogram: Counts) -> Law:
     """The law of the noisy cells, from which everything is computed."""
     counts = CompiledWorkload.counts
 

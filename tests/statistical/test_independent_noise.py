@@ -19,7 +19,7 @@ from statistical.exact_pipeline import Pair
 from equipoise import accounting
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
@@ -28,7 +28,7 @@ from equipoise_server.mechanisms.independent_noise import mechanism as noise_mec
 from equipoise_server.mechanisms.independent_noise import plan as noise_plan
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, LAPLACE, IndependentNoise
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
-from equipoise_server.mechanisms.interface import OnStep, Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
@@ -143,7 +143,7 @@ def planned_with(patches: pytest.MonkeyPatch, sensitivity: Callable[[Share], int
     """A plan that believes other sensitivities of the shares than are declared."""
     plan = IndependentNoise.plan
 
-    def believing(mechanism: IndependentNoise, setting: PublicParameters) -> Plan:
+    def believing(mechanism: IndependentNoise, setting: PublicParameters) -> MechanismPlan:
         shares = tuple(replace(share, sensitivity=sensitivity(share)) for share in setting.shares)
         return plan(mechanism, replace(setting, shares=shares))
 
@@ -193,7 +193,7 @@ def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:
     def calibrated(
         mechanism: IndependentNoise,
         setting: PublicParameters,
-        plan: Plan,
+        plan: MechanismPlan,
         data: Counts,
         workloads: dict[str, CompiledWorkload],
         seed: bytes,

@@ -36,14 +36,14 @@ from statistical.exact_statistics import (
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.statements import Quantile
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import compile_statistic
 from equipoise_lab.audit.clopper_pearson import Outcome, certify
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.low_sensitivity import database_question
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity, LowSensitivityParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
@@ -62,7 +62,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
 def taken(declared: Fraction) -> list[CompiledStatistic]:
     """The statements that a session of this declared sensitivity takes."""
     text = LowSensitivityParameters(declared, RECORDS, parameters_of(declared)).to_json()
-    plan, some = Plan(MECHANISM.name, text, Cost(), Cost(), 1.0, 0, 0.0, 0), []
+    plan, some = MechanismPlan(MECHANISM.name, text, Cost(), Cost(), 1.0, 0, 0.0, 0), []
     for statement in ALL:
         try:
             MECHANISM.check_statement(plan, statement)
@@ -165,14 +165,14 @@ SETTING = PublicParameters(
 )
 
 
-def played(plan: Plan, histogram: NDArray[np.int64], run: int) -> Outcome:
+def played(plan: MechanismPlan, histogram: NDArray[np.int64], run: int) -> Outcome:
     session = MECHANISM.start(SETTING, plan, DenseCounts(histogram), run.to_bytes(32, "big"))
     answers = [session.answer(slot, MOVED) for slot in range(2)]
     # Which side of the middle each lies on, and how it was answered.
     return tuple((int(each.values[0]) >> 39, int(each.methods[0])) for each in answers)
 
 
-def certified(plan: Plan, runs: int) -> float:
+def certified(plan: MechanismPlan, runs: int) -> float:
     low, high = (np.array(counts, dtype=np.int64) for counts in ((1, 0), (0, 1)))
     delta = SETTING.data_budget.delta
     first, second = lambda run: played(plan, low, 2 * run), lambda run: played(plan, high, 2 * run + 1)

@@ -13,11 +13,11 @@ from harness.audit_size import SIZES, AuditSize
 from statistical.exact_pipeline import Pair
 from statistical.mutants_online import CASES, DELTA, MUTANTS, ONLINE, Case, Check, Switch, case, used
 
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler, certify
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
@@ -40,7 +40,7 @@ def test_a_moved_record_shows_no_more_than_is_charged(name: str) -> None:
         assert pair.delta(epsilon_for(plan.data_cost, delta)) <= delta
 
 
-def samplers(each: Case, plan: Plan) -> tuple[Sampler, Sampler]:
+def samplers(each: Case, plan: MechanismPlan) -> tuple[Sampler, Sampler]:
     """The shipped run on either table, as the analyst sees it."""
     statements = each.statements
     asked = {"a": SessionWorkload(np.arange(len(statements)), tuple(statements))}

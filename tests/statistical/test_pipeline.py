@@ -21,9 +21,9 @@ from statistical.exact_sparse_vector import exact_law, pattern_law
 from statistical.pipeline_instances import UNIVERSE, WORST_DATA, Instance, data_use, used
 
 from equipoise.errors import EquipoiseError
+from equipoise.model.rounds import MechanismPlan
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 
 
@@ -56,7 +56,7 @@ def random_instance(choose: np.random.Generator) -> Instance:
     )
 
 
-def analyst_use(instance: Instance, plan: Plan) -> float:
+def analyst_use(instance: Instance, plan: MechanismPlan) -> float:
     """What replacing a statement of b shows to a, who also sees the synopsis."""
     one, other = (
         pipeline_law(instance.setting, plan, instance.histograms[0], each, viewers=["a"])
@@ -66,7 +66,7 @@ def analyst_use(instance: Instance, plan: Plan) -> float:
 
 
 def worst_use(
-    use: Callable[[Instance, Plan], float], start: Instance, tries: int, seed: int
+    use: Callable[[Instance, MechanismPlan], float], start: Instance, tries: int, seed: int
 ) -> tuple[float, Instance]:
     """A climb from `start`: mostly some fields of the worst instance so far are drawn anew, sometimes all."""
     choose = np.random.default_rng(seed)
@@ -111,7 +111,7 @@ WORST_ANALYST = Instance(
     ("use", "start", "least"), [(data_use, WORST_DATA, 0.25), (analyst_use, WORST_ANALYST, 0.4)]
 )
 def test_nothing_leaks_more_than_its_charge_and_the_charge_is_not_idle(
-    use: Callable[[Instance, Plan], float], start: Instance, least: float, audit_size: AuditSize
+    use: Callable[[Instance, MechanismPlan], float], start: Instance, least: float, audit_size: AuditSize
 ) -> None:
     worst, at = worst_use(use, start, audit_size.tries, seed=31)
     print(f"\n{use.__name__}: at most {worst:.3f} of the charge, by {at}")

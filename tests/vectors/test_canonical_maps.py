@@ -29,7 +29,7 @@ from equipoise.accounting import (
     events_to_json,
 )
 from equipoise.model.accounts import Account, Budget
-from equipoise.model.rounds import Ending, SessionTerms, Share, Terms
+from equipoise.model.rounds import Ending, MechanismPlan, SessionTerms, Share, Terms
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.records import items
 from equipoise.records.canonical import canonical_json
@@ -41,7 +41,7 @@ from equipoise_server.mechanisms.epochs.question import Scale
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.histogram.plan import HistogramParameters
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivityParameters
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
@@ -60,7 +60,6 @@ from equipoise_server.rounds.datasets import NewDataset
 from equipoise_server.rounds.opening import open_request
 from equipoise_server.rounds.store.rounds import (
     plan_to_json,
-    recorded_plan,
     recorded_terms,
     terms_to_json,
 )
@@ -92,7 +91,7 @@ PARAMETERS: dict[str, Any] = {
         Family((2, 3), 2, 6), Demand(1, GAUSSIAN, -2), 3, THIRD, Chances(0.5, 1), 4, 5, REPAIR
     ),
 }
-PLAN = Plan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 1, 2, 3, 4)
+PLAN = MechanismPlan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 1, 2, 3, 4)
 TERMS = Terms(
     "flights", SHARES, BUDGET, None, "query", 0.05, "online", {"noise": "laplace"}, session=SessionTerms(3, 60)
 )
@@ -124,7 +123,7 @@ ROOT, DIGEST, NONCE = b"\1" * 32, b"\2" * 32, b"\3" * 32
 HEAD = items.JournalHead(9, DIGEST)
 CHARGES = (items.AccountCharge("data/flights", Cost(rho=7)),)
 SETTLED = (items.SettledCharge("data/flights", Cost(rho=7), "spent"),)
-RECORDED_TERMS, RECORDED_PLAN = recorded_terms(TERMS), recorded_plan(PLAN)
+RECORDED_TERMS = recorded_terms(TERMS)
 ITEM_VALUES: list[Any] = [
     items.KeyItem("log", DIGEST, b"\4" * 8, 5),
     items.RestorationItem(6, ROOT, 7),
@@ -152,7 +151,7 @@ ITEM_VALUES: list[Any] = [
         universe_size=6,
         session=items.RecordedSession(Ending.STOP, 3, 2, 60),
     ),
-    items.PlanItem("r-1", RECORDED_TERMS, SHARES, RECORDED_PLAN, HEAD),
+    items.PlanItem("r-1", RECORDED_TERMS, SHARES, PLAN, HEAD),
     items.ShareItem("r-1", "ann", 1, 2, 3, 4),
     items.SealItem("r-1", ROOT, NONCE),
     items.ReservationItem("r-1", CHARGES, HEAD, 5),

@@ -9,6 +9,7 @@ with Client.from_profile("profiles/AA") as client:
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -25,13 +26,14 @@ from equipoise.model.identities import Caller
 from equipoise.model.results import ResultColumns
 from equipoise.model.rounds import Round
 from equipoise.model.submissions import DryRun, Receipt, Withdrawal
-from equipoise.profile.profile import LOG_KEYS, read_log_keys
-from equipoise.profile.receipt_store import ReceiptStore, check_accepted, check_withdrawn
+from equipoise.profile.receipt_store import ReceiptStore, check_accepted, check_signer, check_withdrawn
 from equipoise.queries.statements import Statement
 from equipoise.records.bundle import Bundle, synopsis_to_bytes
 from equipoise.records.evidence import Evidence
 from equipoise.records.proven_round import proven_round
+from equipoise.records.receipts import RECEIPT_TYPE
 from equipoise.records.record import SALT_BYTES
+from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Labels, Results
 from equipoise.synopsis import SynopsisPart
 from equipoise.v1 import analyst_pb2
@@ -95,8 +97,9 @@ class Client(ServerClient):
         A `request_id` of one's own makes the call safe to repeat: the same one gets the first answer again.
         Raises `InvalidArgument` naming the statement, `BudgetExhausted` beyond the share, `WrongState` after
         sealing; the workload that was accepted before, if any, then stays in force. `VerificationFailed` where the
-        receipt is not for what was sent.
+        receipt is not for what was sent, or is not signed by the custodian: it is then kept aside in the profile.
         """
+        keys = self._keys()
         workload = workloads.workload_to_bytes(statements)
         header = analyst_pb2.SubmitHeader(
             round_id=round_id,
@@ -113,21 +116,22 @@ class Client(ServerClient):
         receipt = receipt_from_message(
             self._connection.upload(requests, analyst_pb2.SubmitWorkloadResponse).receipt
         )
-        check_accepted(receipt, workload)
-        self._keep(round_id, receipt.envelope, repeated=request_id is not None)
+        with self._judging(round_id, receipt.envelope, keys, repeated=request_id is not None):
+            check_accepted(receipt, workload)
         return receipt
 
     def withdraw(self, round_id: str, request_id: str | None = None) -> Withdrawal:
         """Takes the caller's workload back. Raises `NotFound` where there is none, `WrongState` after sealing.
 
-        `VerificationFailed` where the receipt says anything else.
+        `VerificationFailed` where the receipt says anything else, or is not signed by the custodian.
         """
+        keys = self._keys()
         request = analyst_pb2.WithdrawWorkloadRequest(
             round_id=round_id, request_id=request_id or fresh_request_id()
         )
         envelope = self._connection.call(request, analyst_pb2.WithdrawWorkloadResponse).envelope
-        check_withdrawn(envelope, round_id)
-        self._keep(round_id, envelope, repeated=request_id is not None)
+        with self._judging(round_id, envelope, keys, repeated=request_id is not None):
+            check_withdrawn(envelope, round_id)
         return Withdrawal(round_id, envelope)
 
     def dry_run(self, round_id: str, statements: Sequence[Statement]) -> DryRun:
@@ -297,13 +301,26 @@ class Client(ServerClient):
         `VerificationFailed` where a receipt is not for what was asked and answered. Whatever is refused was neither
         answered nor charged, and all answers before it have been given.
         """
-        keys = () if self._keepsakes is None else read_log_keys(self._keepsakes.directory / LOG_KEYS)
+        keys = self._keys()
         schema = self.dataset(self.round(session_id).terms.dataset).schema
         asking = Asking(session_id, schema, after, window, accept_unprotected, self._keepsakes, keys)
         yield from asking.answers(self._connection, statements)
 
-    def _keep(self, round_id: str, envelope: bytes, *, repeated: bool) -> None:
-        if self._keepsakes is not None:
+    def _keys(self) -> tuple[VerifierKey, ...]:
+        """The custodian's, read before anything is sent; none where the caller keeps receipts itself."""
+        return () if self._keepsakes is None else self._keepsakes.keys()
+
+    @contextlib.contextmanager
+    def _judging(
+        self, round_id: str, envelope: bytes, keys: Sequence[VerifierKey], *, repeated: bool
+    ) -> Iterator[None]:
+        """Keeps a receipt that is the custodian's and passes what is checked within; one that is refused, aside."""
+        if self._keepsakes is None:
+            yield
+            return
+        with self._keepsakes.keeping_refused(round_id, envelope):
+            check_signer(envelope, RECEIPT_TYPE, keys)
+            yield
             self._keepsakes.keep_receipt(round_id, envelope, repeated=repeated)
 
 

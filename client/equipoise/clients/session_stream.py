@@ -14,6 +14,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from equipoise.clients.connection import Connection
@@ -27,10 +28,9 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.model.results import AnswerMethod, ResultColumns
-from equipoise.profile.receipt_store import ReceiptStore, check_answered, read_session_receipt
+from equipoise.profile.receipt_store import ReceiptStore, check_answered, check_signer, read_session_receipt
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
-from equipoise.records.envelopes import open_cosigned
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.record import SALT_BYTES
 from equipoise.records.signed_notes import VerifierKey
@@ -211,11 +211,13 @@ class _Dialogue:
         if (columns.round_id, columns.sequence, answered.sequence) != (asking.session_id, sequence, sequence):
             raise DataLoss("an answer is not the next one of this session")
         if sequence <= (self._first or 0):
-            self._check(answered, columns, None)
+            with self._keeping_refused(answered.envelope):
+                self._check(answered, columns, None)
             return None
         statement, data = self._on_way[0]
         labels = Labels(asking.schema, (statement,))
-        self._check(answered, columns, data)
+        with self._keeping_refused(answered.envelope):
+            self._check(answered, columns, data)
         if len(columns.values) != labels.queries:
             raise DataLoss("an answer does not have a row for each cell of its statement")
         self._on_way.popleft()
@@ -230,7 +232,7 @@ class _Dialogue:
         `statement`: its bytes; None where they are not known any more.
         """
         if self._asking.keys:
-            open_cosigned(answered.envelope, SESSION_RECEIPT_TYPE, self._asking.keys)
+            check_signer(answered.envelope, SESSION_RECEIPT_TYPE, self._asking.keys)
         receipt, sequence = read_session_receipt(answered.envelope), answered.sequence
         self._analyst = self._analyst or receipt.analyst
         before = self._chain
@@ -252,6 +254,10 @@ class _Dialogue:
         self._newest = answered.envelope
         if time.monotonic() - self._kept_time >= KEEP_SECONDS or (self._held and sequence == self._held.sequence):
             self._keep()
+
+    def _keeping_refused(self, envelope: bytes) -> AbstractContextManager[None]:
+        keepsakes = self._asking.keepsakes
+        return nullcontext() if keepsakes is None else keepsakes.keeping_refused(self._asking.session_id, envelope)
 
     def _keep(self) -> None:
         if self._asking.keepsakes is not None and self._newest is not None:

@@ -11,7 +11,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from equipoise.accounting import Cost
+from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import AccountCharge, Budget
+
+NO_EVENTS = '{"events":[]}'
 
 
 class RoundState(StrEnum):
@@ -114,6 +117,21 @@ class PlanNumbers:
     max_uncertified: int
     seconds: float
     memory_bytes: int
+
+
+@dataclass(frozen=True)
+class MechanismPlan(PlanNumbers):
+    """A mechanism's plan, with the events of both costs, as `accounting.events_to_json` writes them."""
+
+    data_events: str = NO_EVENTS
+    analyst_events: str = NO_EVENTS
+
+    @property
+    def charged_analyst_cost(self) -> Cost:
+        """What a round charges each analyst. Raises `InvalidArgument` where analysts are not protected."""
+        if self.analyst_cost is None:
+            raise InvalidArgument("analyst_budget", "a round must protect its analysts; only simulations need not")
+        return self.analyst_cost
 
 
 @dataclass(frozen=True, kw_only=True)

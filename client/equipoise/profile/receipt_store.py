@@ -2,6 +2,7 @@
 
     receipts/ROUND              the newest receipt of each round, an envelope
     session-receipts/SESSION    that of the newest answer of each session, an envelope
+    refused-receipts/ID.HASH    receipts that were refused, each with the start of its SHA-256: evidence of a fault
     checkpoint                  the newest checkpoint of the log that was verified, a signed note
 
 Trusted: what is removed here is not compared any more, and nothing else is lost; a copy elsewhere serves as well.
@@ -9,20 +10,27 @@ Trusted: what is removed here is not compared any more, and nothing else is lost
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.submissions import Receipt
-from equipoise.profile.profile import read_file
+from equipoise.profile.profile import LOG_KEYS, read_file, read_log_keys
 from equipoise.records.canonical import from_base64, parse_canonical_json
+from equipoise.records.envelopes import open_cosigned
 from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload
 from equipoise.records.record import workload_commitment
+from equipoise.records.signed_notes import VerifierKey
 
 RECEIPTS, SESSION_RECEIPTS, CHECKPOINT = "receipts", "session-receipts", "checkpoint"
+REFUSED_RECEIPTS = "refused-receipts"
+_HASH_DIGITS = 16
 _ROUND = re.compile(r"[0-9a-zA-Z]{1,64}")
 
 
@@ -31,6 +39,27 @@ class ReceiptStore:
     """The files of one profile's directory. Each appears whole, or not at all."""
 
     directory: Path
+
+    def keys(self) -> tuple[VerifierKey, ...]:
+        """Returns the custodian's keys in the profile, by one of which every receipt must be signed.
+
+        Raises `InvalidArgument` naming the file.
+        """
+        return read_log_keys(self.directory / LOG_KEYS)
+
+    @contextlib.contextmanager
+    def keeping_refused(self, round_id: str, envelope: bytes) -> Iterator[None]:
+        """Keeps the envelope aside where what is done within refuses it, and says where.
+
+        Whatever the custodian has sent in place of a receipt is evidence, and must not be lost with the error.
+        """
+        try:
+            yield
+        except VerificationFailed as error:
+            path = self._file(REFUSED_RECEIPTS, round_id)
+            path = path.with_name(f"{path.name}.{sha256(envelope).hexdigest()[:_HASH_DIGITS]}")
+            write_whole(path, envelope)
+            raise VerificationFailed(f"{error.message}; what was sent is kept as evidence in {path}") from None
 
     def receipt(self, round_id: str) -> bytes | None:
         """Returns the newest receipt of a round; None where none was kept.
@@ -94,10 +123,19 @@ class ReceiptStore:
         return self.directory / kind / round_id
 
 
-def check_accepted(receipt: Receipt, workload: bytes) -> None:
-    """Raises `VerificationFailed` unless the signed receipt commits to exactly these bytes.
+def check_signer(envelope: bytes, payload_type: str, keys: Sequence[VerifierKey]) -> None:
+    """Raises `VerificationFailed` unless a receipt of this type is signed by one of the keys."""
+    try:
+        open_cosigned(envelope, payload_type, keys)
+    except VerificationFailed as error:
+        problem = f"the receipt is not signed by the custodian's key in {LOG_KEYS}, so it proves nothing"
+        raise VerificationFailed(f"{problem}: {error.message}") from None
 
-    Whose signature it is, `equipoise.verification.checks` finds out, where the custodian's keys are trusted.
+
+def check_accepted(receipt: Receipt, workload: bytes) -> None:
+    """Raises `VerificationFailed` unless the receipt commits to exactly these bytes.
+
+    Whose signature it is, `check_signer` finds out.
     """
     signed = _receipt(receipt.envelope)
     if signed.round_id != receipt.round_id or signed.commitment != workload_commitment(receipt.salt, workload):
@@ -115,7 +153,7 @@ def check_answered(envelope: bytes, session_id: str, analyst: str, sequence: int
     """Raises `VerificationFailed` unless the receipt is of this answer and of all before it.
 
     `chain`: `equipoise.records.receipts.chain_step`'s, of the bytes that were sent and the answers that
-    came. Whose signature it is, `equipoise.verification.checks` finds out.
+    came. Whose signature it is, `check_signer` finds out.
     """
     signed = read_session_receipt(envelope)
     about = (signed.session, signed.analyst, signed.sequence)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Ending, Share
+from equipoise.model.rounds import Ending, MechanismPlan, Share
 from equipoise.records.codec import (
     COUNT,
     HASH,
@@ -37,7 +37,6 @@ from equipoise.records.public_facts import (
     PLAN,
     SHARE,
     TERMS,
-    RecordedPlan,
     RecordedTerms,
 )
 from equipoise.records.record import SALT_BYTES, VERSION, Audience, Item, Kind
@@ -182,7 +181,7 @@ class PlanItem:
     round_id: str = key("round", TEXT)
     terms: RecordedTerms = key("terms", TERMS)
     shares: tuple[Share, ...] = key("shares", list_of(SHARE))
-    plan: RecordedPlan = key("plan", PLAN)
+    plan: MechanismPlan = key("plan", PLAN)
     journal: JournalHead = key("journal", HEAD)
 
 

@@ -1,18 +1,16 @@
 """How public facts are written where they are hashed, stored or compared: costs, budgets, shares, terms and plans.
 
-The keys are the formats' own. The tables of keys are for whoever has another class for the same fact.
+The keys are the formats' own: an attribute may be renamed, a key may not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Ending, SessionTerms, Share
+from equipoise.model.rounds import Ending, MechanismPlan, SessionTerms, Share
 from equipoise.records.codec import (
     COUNT,
     OBJECT,
@@ -28,8 +26,6 @@ from equipoise.records.codec import (
     optional,
 )
 
-Keys = Mapping[str, tuple[str, Codec[Any]]]  # the attribute behind each key, and the codec of its value
-
 COST: Codec[Cost] = object_codec(
     Cost,
     {
@@ -39,40 +35,25 @@ COST: Codec[Cost] = object_codec(
         "divergence": ("divergence", COUNT),
     },
 )
-BUDGET_KEYS: Keys = MappingProxyType({"epsilon": ("epsilon", REAL), "delta": ("delta", REAL)})
-SHARE_KEYS: Keys = MappingProxyType(
+BUDGET: Codec[Budget] = object_codec(Budget, {"epsilon": ("epsilon", REAL), "delta": ("delta", REAL)})
+SHARE: Codec[Share] = object_codec(
+    Share,
     {
         "analyst": ("analyst", TEXT),
         "statements": ("statements", COUNT),
         "queries": ("queries", COUNT),
         "sensitivity": ("sensitivity", COUNT),
         "support": ("support", COUNT),
-    }
+    },
 )
-SESSION_KEYS: Keys = MappingProxyType(
+SESSION_TERMS: Codec[SessionTerms] = object_codec(
+    SessionTerms,
     {
         "ending": ("ending", name_of(Ending)),
         "length": ("length", COUNT),
         "turn_seconds": ("turn_seconds", COUNT),
-    }
+    },
 )
-PLAN_KEYS: Keys = MappingProxyType(
-    {
-        "mechanism": ("mechanism", TEXT),
-        "parameters": ("parameters", TEXT),
-        "data_cost": ("data_cost", COST),
-        "analyst_cost": ("analyst_cost", optional(COST)),
-        "data_events": ("data_events", TEXT),
-        "analyst_events": ("analyst_events", TEXT),
-        "error_bound": ("error_bound", REAL),
-        "max_uncertified": ("max_uncertified", COUNT),
-        "seconds": ("seconds", REAL),
-        "memory_bytes": ("memory_bytes", COUNT),
-    }
-)
-BUDGET: Codec[Budget] = object_codec(Budget, BUDGET_KEYS)
-SHARE: Codec[Share] = object_codec(Share, SHARE_KEYS)
-SESSION_TERMS: Codec[SessionTerms] = object_codec(SessionTerms, SESSION_KEYS)
 
 
 @canonical_object
@@ -94,26 +75,18 @@ class RecordedTerms:
 
 
 TERMS: Codec[RecordedTerms] = codec_of(RecordedTerms)
-
-
-@dataclass(frozen=True)
-class RecordedPlan:
-    """What a planner has computed: parameters as JSON, both costs with their events, and what is promised.
-
-    `error_bound`: the largest bound of a certified answer; `max_uncertified`: how many answers may have
-    none; `seconds` and `memory_bytes`: what a run is expected to need.
-    """
-
-    mechanism: str
-    parameters: str
-    data_cost: Cost
-    analyst_cost: Cost | None
-    data_events: str
-    analyst_events: str
-    error_bound: float
-    max_uncertified: int
-    seconds: float
-    memory_bytes: int
-
-
-PLAN: Codec[RecordedPlan] = object_codec(RecordedPlan, PLAN_KEYS)
+PLAN: Codec[MechanismPlan] = object_codec(
+    MechanismPlan,
+    {
+        "mechanism": ("mechanism", TEXT),
+        "parameters": ("parameters", TEXT),
+        "data_cost": ("data_cost", COST),
+        "analyst_cost": ("analyst_cost", optional(COST)),
+        "data_events": ("data_events", TEXT),
+        "analyst_events": ("analyst_events", TEXT),
+        "error_bound": ("error_bound", REAL),
+        "max_uncertified": ("max_uncertified", COUNT),
+        "seconds": ("seconds", REAL),
+        "memory_bytes": ("memory_bytes", COUNT),
+    },
+)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from equipoise.accounting import DELTA_UNIT, Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
+from equipoise.model.rounds import MechanismPlan
 from equipoise_lab.audit.clopper_pearson import Certificate, certify, detectable_epsilon, largest_certified
 from equipoise_lab.audit.neighbours import Instance, Neighbours
 from equipoise_lab.audit.run_statistics import QuantileBins, RunStatistics, seen
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import OnStep, Plan
+from equipoise_server.mechanisms.interface import OnStep
 from equipoise_server.mechanisms.registry import mechanism
 
 MIN_RUNS, MAX_RUNS = 20, 1_000_000
@@ -51,7 +52,7 @@ class Audit:
     """
 
     instance: Instance
-    plan: Plan
+    plan: MechanismPlan
     runs: int
     level: float
     findings: tuple[Finding, ...]
@@ -96,7 +97,7 @@ def claim_of(cost: Cost, budget: Budget) -> Budget:
 
 def audited(
     instance: Instance,
-    plan: Plan,
+    plan: MechanismPlan,
     pair: Neighbours,
     claim: Budget,
     runs: int,
@@ -118,7 +119,7 @@ def audited(
 
 def _run_side(
     instance: Instance,
-    plan: Plan,
+    plan: MechanismPlan,
     pair: Neighbours,
     side: int,
     runs: int,

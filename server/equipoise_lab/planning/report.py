@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from equipoise.model.accounts import Budget
+from equipoise.model.rounds import MechanismPlan
 from equipoise_lab.planning.acceptance import Acceptance
 from equipoise_lab.planning.request import in_words
 from equipoise_lab.simulation.simulate import analyst_pair
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import Candidate, Comparison
 
 RULE = (
@@ -76,7 +77,7 @@ def _fields(each: Candidate, setting: PublicParameters) -> dict[str, object]:
     }
 
 
-def data_pair(plan: Plan, setting: PublicParameters) -> Budget:
+def data_pair(plan: MechanismPlan, setting: PublicParameters) -> Budget:
     """What the people in the table lose, at the budget's delta."""
     return Budget(epsilon_for(plan.data_cost, setting.data_budget.delta), setting.data_budget.delta)
 
@@ -106,7 +107,7 @@ def _accepted(accepted: Acceptance) -> Iterator[tuple[str, str]]:
     yield "accepted", f"no: {accepted.refusal}" if accepted.refusal else "yes, by servers with such a table"
 
 
-def _cells(each: Candidate, plan: Plan, setting: PublicParameters) -> Iterator[str]:
+def _cells(each: Candidate, plan: MechanismPlan, setting: PublicParameters) -> Iterator[str]:
     on_analysts = analyst_pair(plan, setting)
     yield _error(each.alpha)
     yield _error(plan.error_bound)

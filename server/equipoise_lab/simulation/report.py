@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from equipoise.model.accounts import Budget
+from equipoise.model.rounds import MechanismPlan
 from equipoise_lab.simulation.measure import Errors, Run, mean_errors
 from equipoise_lab.simulation.simulate import Report
-from equipoise_server.mechanisms.interface import Plan
 
 METHOD_NAMES = {"uncertified": "left uncertified", "synopsis": "from the synopsis"}
 
@@ -151,7 +151,7 @@ def _answered(runs: tuple[Run, ...]) -> str:
     return ", ".join(parts)
 
 
-def _promised(plan: Plan, queries: int) -> str:
+def _promised(plan: MechanismPlan, queries: int) -> str:
     if plan.error_bound >= 1:
         bounds = "nothing of any answer"
     else:

@@ -15,6 +15,7 @@ from equipoise.accounting import RHO_UNIT
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_lab.options import in_words_of_options
@@ -26,7 +27,7 @@ from equipoise_lab.simulation.simulate import Begun, analyst_pair
 from equipoise_lab.simulation.task import seed_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.budget_rounding import usable_rho
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
 from equipoise_server.mechanisms.online.interface import joined, play
 from equipoise_server.mechanisms.registry import session_mechanism
 
@@ -65,7 +66,7 @@ class SessionReport:
     """
 
     setting: PublicParameters
-    plan: Plan
+    plan: MechanismPlan
     data_cost: Budget
     analyst_cost: Budget | None
     alone: Mapping[str, Errors | None]

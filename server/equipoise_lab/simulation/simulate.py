@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
+from equipoise.model.rounds import MechanismPlan
 from equipoise_lab.options import in_words_of_options
 from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_errors, uniform_guess
 from equipoise_lab.simulation.measure import Errors, Run, measure_run
@@ -17,7 +18,7 @@ from equipoise_lab.simulation.task import Task, seed_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, game_bound
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import OnStep, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import OnStep, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.memory import peak_memory_bytes
 
@@ -42,7 +43,7 @@ class Report:
     """
 
     setting: PublicParameters
-    plan: Plan
+    plan: MechanismPlan
     queries: int
     data_cost: Budget
     analyst_cost: Budget | None
@@ -94,14 +95,14 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
     )
 
 
-def analyst_pair(plan: Plan, setting: PublicParameters) -> Budget | None:
+def analyst_pair(plan: MechanismPlan, setting: PublicParameters) -> Budget | None:
     """What one unit of the analysts loses, at the budget's delta."""
     if plan.analyst_cost is None:
         return None
     return Budget(epsilon_for(plan.analyst_cost, setting.analyst_budget.delta), setting.analyst_budget.delta)
 
 
-def game_promise(plan: Plan, setting: PublicParameters) -> GamePromise | None:
+def game_promise(plan: MechanismPlan, setting: PublicParameters) -> GamePromise | None:
     """The proven bound on the synopsis before repair, where the mechanism plays a game."""
     if plan.mechanism != "equilibrium":
         return None

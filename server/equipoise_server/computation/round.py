@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from equipoise.errors import DataLoss
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.wire.session_workload import compile_asked
@@ -19,7 +20,7 @@ from equipoise_server.computation.seed import bound_seed
 from equipoise_server.computation.session import AnswerChain, check_live_answers
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.source import Source
-from equipoise_server.mechanisms.interface import OnStep, Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import SESSION_MECHANISMS, mechanism, session_mechanism
 
@@ -37,7 +38,7 @@ class Job:
     source: Source
     schema: str
     setting: PublicParameters
-    plan: Plan
+    plan: MechanismPlan
     workloads: Mapping[str, bytes]
     seed: bytes = field(repr=False)
     data_digest: bytes

@@ -9,13 +9,11 @@ from typing import Any
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from equipoise.model.rounds import MechanismPlan
 from equipoise.records.canonical import canonical_json
-from equipoise.records.codec import Codec, object_codec
-from equipoise.records.public_facts import BUDGET, PLAN_KEYS, SHARE
+from equipoise.records.public_facts import BUDGET, PLAN, SHARE
 from equipoise.records.sealed_seeds import NONCE_BYTES, SEED_BYTES
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
-
-PLAN: Codec[Plan] = object_codec(Plan, PLAN_KEYS)
+from equipoise_server.mechanisms.interface import PublicParameters
 
 
 def bound_seed(
@@ -23,7 +21,7 @@ def bound_seed(
     nonce: bytes | None,
     digest: bytes,
     setting: PublicParameters,
-    plan: Plan,
+    plan: MechanismPlan,
     workloads: Mapping[str, bytes],
 ) -> bytes:
     """Derive what the mechanism draws from, 32 bytes: the committed seed, for one nonce, table, plan and workloads.

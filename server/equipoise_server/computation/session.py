@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from equipoise.errors import DataLoss
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.records.receipts import chain_step
@@ -18,7 +19,7 @@ from equipoise.wire.session_workload import compile_statement
 from equipoise_server.computation.data import load_data
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.datasets.source import Source
-from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.online.interface import Session
 from equipoise_server.mechanisms.registry import session_mechanism
 
@@ -34,7 +35,7 @@ class SessionJob:
     source: Source
     schema: str
     setting: PublicParameters
-    plan: Plan
+    plan: MechanismPlan
     seed: bytes = field(repr=False)
     data_digest: bytes
     stops: bool

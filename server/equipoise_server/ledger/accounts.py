@@ -122,13 +122,6 @@ def lost_orders(connection: Connection, dataset: str) -> tuple[set[float], set[f
     return data, analysts
 
 
-def lost_data_accounts(connection: Connection) -> set[str]:
-    """The data accounts on which something was written off, and which have not been opened again since."""
-    written_off = {entry.account for entry in journal.of_action(connection, "write-off")}
-    there = connection.execute(select(accounts.c.name)).scalars()
-    return {name for name in written_off - {*there} if name.startswith(data_account(""))}
-
-
 def account(connection: Connection, name: str, *, locked: bool = False) -> Account:
     """One account; `locked` keeps it as it is until the transaction ends. Raises `NotFound`."""
     query = select(accounts).where(accounts.c.name == name)

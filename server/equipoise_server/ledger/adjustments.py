@@ -105,26 +105,28 @@ def _check_pending(held: Account, pending: Mapping[str, Cost]) -> None:
             ) from None
 
 
-def write_off(connection: Connection, mark: Snapshot | None, finding: Finding, time: datetime) -> list[WrittenOff]:
+def write_off(
+    connection: Connection, snapshot: Snapshot | None, finding: Finding, time: datetime
+) -> list[WrittenOff]:
     """Mark as spent whatever the store does not know of, but which may have been spent.
 
-    From a store that is behind the mark, what the mark knows beyond it is missing. A store that went another way
-    shares an unknown part with the mark, so the whole of the mark is added. Without a mark nothing is known, and
-    all that is left of every account is taken. In doubt means spent.
+    From a store that is behind the snapshot, what the snapshot knows beyond it is missing. A store that went
+    another way shares an unknown part with the snapshot, so the whole of the snapshot is added. Without a snapshot
+    nothing is known, and all that is left of every account is taken. In doubt means spent.
 
     What is reserved must have been spent before, as `rounds.recovery` does: a reservation that is given back
     afterwards would take with it what it stood for.
     """
     header = {
-        "sequence": 0 if mark is None else mark.sequence,
-        "digest": "" if mark is None else mark.digest.hex(),
+        "sequence": 0 if snapshot is None else snapshot.sequence,
+        "digest": "" if snapshot is None else snapshot.digest.hex(),
         "finding": finding,
     }
-    # The entry of no account says which mark was written off, also where nothing was missing.
+    # The entry of no account says which snapshot was written off, also where nothing was missing.
     journal.append(connection, time, "write-off", account="", cost=Cost(), events=json.dumps(header))
     held, lost = {each.name: each for each in all_accounts(connection)}, of_lost_accounts(connection)
-    known = {} if mark is None else mark.committed
-    orders = {} if mark is None else mark.orders
+    known = {} if snapshot is None else snapshot.committed
+    orders = {} if snapshot is None else snapshot.orders
     done = []
     for name in sorted(held.keys() | known.keys()):
         order, cost = orders.get(name), known.get(name, Cost())

@@ -23,77 +23,77 @@ _ANSWERED = select(func.coalesce(func.sum(sessions.c.answered), 0))  # made once
 class Finding(StrEnum):
     """How a store stands to its guard, by the words that are journaled."""
 
-    CONTAINED = "contained"  # journal and log contain the mark: all is well
+    CONTAINED = "contained"  # journal and log contain the snapshot: all is well
     MISSING = "missing"  # there is no guard though there is a journal or a log
     BEHIND = "behind"  # entries of the journal or the log, requests or answers are missing: an older copy
     FORKED = "forked"  # the journal has other entries than the guard saw
 
 
-def compare(connection: Connection, mark: Snapshot | None, seen: SeenDigests) -> Finding:
+def compare(connection: Connection, snapshot: Snapshot | None, seen: SeenDigests) -> Finding:
     """Return how the store's journal and log stand to what the guard knows.
 
     A snapshot that was written off already counts as contained.
 
     Args:
-        mark: the guard's snapshot, None where there is no guard.
+        snapshot: the guard's snapshot, None where there is no guard.
         seen: the digests of all entries that the guard has seen.
     """
     head = journal.head(connection)
-    if mark is None:
+    if snapshot is None:
         return Finding.MISSING if head.sequence or tree_heads.newest(connection).size else Finding.CONTAINED
-    contained = journal.digest_at(connection, mark.sequence) == mark.digest
-    counted = count_requests(connection) >= mark.requests and count_answers(connection) >= mark.answered
-    if contained and counted and _in_log(connection, mark.log):
+    contained = journal.digest_at(connection, snapshot.sequence) == snapshot.digest
+    counted = count_requests(connection) >= snapshot.requests and count_answers(connection) >= snapshot.answered
+    if contained and counted and _in_log(connection, snapshot.log):
         return Finding.CONTAINED
     # A crash came between the write-off and the setting of the guard: nothing happened in between.
-    if resolved(connection, mark):
+    if resolved(connection, snapshot):
         return Finding.CONTAINED
-    return Finding.BEHIND if contained or _is_prefix(head, mark, seen) else Finding.FORKED
+    return Finding.BEHIND if contained or _is_prefix(head, snapshot, seen) else Finding.FORKED
 
 
-def _is_prefix(head: Head, mark: Snapshot, seen: SeenDigests) -> bool:
+def _is_prefix(head: Head, snapshot: Snapshot, seen: SeenDigests) -> bool:
     """Whether the guard saw just this journal before it saw the snapshot's entry; in doubt it did not."""
-    if head.sequence >= mark.sequence or seen.at(mark.sequence) != mark.digest:
+    if head.sequence >= snapshot.sequence or seen.at(snapshot.sequence) != snapshot.digest:
         return False
     return seen.at(head.sequence) == head.digest
 
 
-def problem(connection: Connection, mark: Snapshot | None, finding: Finding, guard: Path) -> str:
+def problem(connection: Connection, snapshot: Snapshot | None, finding: Finding, guard: Path) -> str:
     """Return why a store is refused that is not `CONTAINED`, in a sentence. `guard`: where the guard is."""
     head, log = journal.head(connection), tree_heads.newest(connection)
-    if mark is None:
+    if snapshot is None:
         return (
             f"the guard {guard} is missing, though the budget journal has {head.sequence} entries and the "
             f"log {log.size}"
         )
     if finding is Finding.FORKED:
-        differing = min(head.sequence, mark.sequence)
+        differing = min(head.sequence, snapshot.sequence)
         return (
             f"entry {differing} of the budget journal is not the one that had been written (see the "
             "guard): the store is a copy that went another way, and budget may be missing"
         )
-    if head.sequence < mark.sequence:
+    if head.sequence < snapshot.sequence:
         return (
-            f"the budget journal ends at entry {head.sequence}, but entry {mark.sequence} had been written "
+            f"the budget journal ends at entry {head.sequence}, but entry {snapshot.sequence} had been written "
             "(see the guard): the store was restored from an older copy, and budget may be missing"
         )
-    if log.size < mark.log.size:
+    if log.size < snapshot.log.size:
         return (
-            f"the log has {log.size} entries, but had {mark.log.size} when it was shown last (see the guard): "
+            f"the log has {log.size} entries, but had {snapshot.log.size} when it was shown last (see the guard): "
             "the store was restored from an older copy, and records may be missing"
         )
-    if not _in_log(connection, mark.log):
+    if not _in_log(connection, snapshot.log):
         return (
-            f"the log's first {mark.log.size} entries are not those that had been shown (see the guard): the "
+            f"the log's first {snapshot.log.size} entries are not those that had been shown (see the guard): the "
             "store is a copy that went another way, and records may be missing"
         )
-    if (given := count_answers(connection)) < mark.answered:
+    if (given := count_answers(connection)) < snapshot.answered:
         return (
-            f"the store has {given} answers of sessions, but {mark.answered} had been given (see the guard): "
+            f"the store has {given} answers of sessions, but {snapshot.answered} had been given (see the guard): "
             "it was restored from an older copy, and randomness would be used again"
         )
     return (
-        f"the store counts {count_requests(connection)} requests, but {mark.requests} had been answered "
+        f"the store counts {count_requests(connection)} requests, but {snapshot.requests} had been answered "
         "(see the guard): it was restored from an older copy, and workloads or revocations may be missing"
     )
 
@@ -107,7 +107,7 @@ def _in_log(connection: Connection, log: TreeHead) -> bool:
     return tree_heads.root_at(connection, log.size) == log.root
 
 
-def resolved(connection: Connection, mark: Snapshot) -> bool:
-    """Whether the journal says that what this mark knew, and the store did not, was written off."""
+def resolved(connection: Connection, snapshot: Snapshot) -> bool:
+    """Whether the journal says that what this snapshot knew, and the store did not, was written off."""
     known = [json.loads(entry.events) for entry in journal.of_account(connection, "", 0, None)]
-    return any((each["sequence"], each["digest"]) == (mark.sequence, mark.digest.hex()) for each in known)
+    return any((each["sequence"], each["digest"]) == (snapshot.sequence, snapshot.digest.hex()) for each in known)

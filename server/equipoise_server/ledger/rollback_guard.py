@@ -71,19 +71,19 @@ class Guard:
         """The digests of all entries that the guard has seen, in a file beside it."""
         return SeenDigests(self.path.with_name(f"{self.path.name}.digests"))
 
-    def compare(self, connection: Connection, mark: Snapshot | None) -> Finding:
-        """Return how a store stands to `mark`, which is what `read` gave. Raises `Unavailable`."""
+    def compare(self, connection: Connection, snapshot: Snapshot | None) -> Finding:
+        """Return how a store stands to `snapshot`, which is what `read` gave. Raises `Unavailable`."""
         try:
-            return compare(connection, mark, self.seen)
+            return compare(connection, snapshot, self.seen)
         except OSError as error:
             raise Unavailable(f"the guard's {self.seen.path} cannot be read: {error.strerror}") from None
 
     def check(self, connection: Connection) -> None:
         """Raises `DataLoss` saying why, unless the store is the one that was left, or has gone on from there."""
-        mark = self.read()
-        finding = self.compare(connection, mark)
+        snapshot = self.read()
+        finding = self.compare(connection, snapshot)
         if finding is not Finding.CONTAINED:
-            raise DataLoss(f"{problem(connection, mark, finding, self.path)}; {REPAIR}")
+            raise DataLoss(f"{problem(connection, snapshot, finding, self.path)}; {REPAIR}")
 
     def advance(self, store: Store) -> None:
         """Move the guard to the journal's head; nothing happens where it is there. Never backwards.
@@ -104,11 +104,11 @@ class Guard:
         with self._locked():
             try:
                 if not self._count.follows(self.path):
-                    mark = self.read()
-                    if mark is None:
+                    snapshot = self.read()
+                    if snapshot is None:
                         raise DataLoss(f"the guard {self.path} is missing; {REPAIR}")
                     # Anew, for after an error it is not known what of the old one is on the disk.
-                    self._write(replace(mark, answered=max(answered, mark.answered)))
+                    self._write(replace(snapshot, answered=max(answered, snapshot.answered)))
                     self._settle()
                     self._count.follow(self.path)
                 self._count.put(answered)
@@ -128,8 +128,8 @@ class Guard:
             version = self._version(document)
             if version != VERSION:
                 raise DataLoss(f"the guard {self.path} has version {version}, this server knows {VERSION}")
-            mark = SNAPSHOT.from_bytes(document, "it")
-            return replace(mark, answered=max(mark.answered, counted))
+            snapshot = SNAPSHOT.from_bytes(document, "it")
+            return replace(snapshot, answered=max(snapshot.answered, counted))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -146,19 +146,24 @@ class Guard:
     def _move(self, connection: Connection) -> None:
         # The head first: amounts that are newer than it can only count more.
         head, kept, log = journal.head(connection), count_requests(connection), tree_heads.newest(connection)
-        mark, now = self.read(), (head.sequence, head.digest, kept, log, count_answers(connection))
-        if mark is None or (mark.sequence, mark.digest, mark.requests, mark.log, mark.answered) != now:
+        snapshot, now = self.read(), (head.sequence, head.digest, kept, log, count_answers(connection))
+        if (
+            snapshot is None
+            or (snapshot.sequence, snapshot.digest, snapshot.requests, snapshot.log, snapshot.answered) != now
+        ):
             committed, orders = all_known(connection)
-            self._see(connection, mark, head)
+            self._see(connection, snapshot, head)
             self._write(Snapshot(head.sequence, head.digest, committed, orders, *now[2:]))
         self._settle()
 
-    def _see(self, connection: Connection, mark: Snapshot | None, head: journal.Head) -> None:
+    def _see(self, connection: Connection, snapshot: Snapshot | None, head: journal.Head) -> None:
         """Keep the digests of the entries up to `head`, all of them where those that are kept lead elsewhere."""
         try:
             after = 0
-            if mark is not None and self.seen.at(mark.sequence) == mark.digest:
-                after = mark.sequence if journal.digest_at(connection, mark.sequence) == mark.digest else 0
+            if snapshot is not None and self.seen.at(snapshot.sequence) == snapshot.digest:
+                after = (
+                    snapshot.sequence if journal.digest_at(connection, snapshot.sequence) == snapshot.digest else 0
+                )
             if after == head.sequence:
                 return
             self.seen.extend(after, journal.digests(connection, after, head.sequence))
@@ -166,12 +171,12 @@ class Guard:
             raise Unavailable(f"the guard's {self.seen.path} cannot be written: {error.strerror}") from None
         reached(CrashPoint.GUARD_DIGESTS_KEPT)
 
-    def _write(self, mark: Snapshot) -> None:
+    def _write(self, snapshot: Snapshot) -> None:
         prepared = self.path.with_name(f"{self.path.name}.new")
         try:
             descriptor = os.open(prepared, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(with_places(SNAPSHOT.to_bytes(mark)))
+                file.write(with_places(SNAPSHOT.to_bytes(snapshot)))
                 file.flush()
                 os.fsync(file.fileno())
             reached(CrashPoint.GUARD_PREPARED)

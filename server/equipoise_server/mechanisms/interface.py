@@ -1,6 +1,6 @@
 """What every named mechanism is: a plan from public things, and a run on private ones.
 
-Public facts are fields (`PublicParameters`, `Plan`), private facts are arguments of `run`.
+Public facts are fields (`PublicParameters`, `MechanismPlan`), private facts are arguments of `run`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import Cost
-from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import PlanNumbers, Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries import fixed_point
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 
 GRID_BITS = fixed_point.GRID_BITS  # answers and bounds are published in units of 2^-40
-NO_PARTS = '{"events":[]}'
 
 OnStep = Callable[[str, int, int], None]  # phase, steps done, steps in all
 
@@ -75,21 +72,6 @@ class PublicParameters:
 
 
 @dataclass(frozen=True)
-class Plan(PlanNumbers):
-    """What a mechanism will do, with the parts of either cost, as `accounting.parts_to_json` writes them."""
-
-    data_events: str = NO_PARTS
-    analyst_events: str = NO_PARTS
-
-    @property
-    def charged_analyst_cost(self) -> Cost:
-        """What a round charges each analyst. Raises `InvalidArgument` where analysts are not protected."""
-        if self.analyst_cost is None:
-            raise InvalidArgument("analyst_budget", "a round must protect its analysts; only simulations need not")
-        return self.analyst_cost
-
-
-@dataclass(frozen=True)
 class Answers:
     """One analyst's answers, a row a query. Units of 2^-40; `methods` are the wire's AnswerMethod numbers."""
 
@@ -122,14 +104,14 @@ class Mechanism(Protocol):
         """
         ...
 
-    def plan(self, setting: PublicParameters) -> Plan:
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Parameters, costs and promises from public things. Raises `InvalidArgument` or `BudgetExhausted`."""
         ...
 
     def run(
         self,
         setting: PublicParameters,
-        plan: Plan,
+        plan: MechanismPlan,
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,

@@ -24,11 +24,12 @@ from typing import ClassVar
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.checking import check_setting
-from equipoise_server.mechanisms.interface import Mechanism, OnStep, Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Mechanism, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.online.interface import SessionMechanism
 
 MAX_SECONDS = 3600.0  # predicted, on one ordinary core
@@ -49,7 +50,7 @@ class Candidate:
     """
 
     mechanism: str
-    plan: Plan | None
+    plan: MechanismPlan | None
     refusal: Refusal | None
     alpha: float = 1.0
     beyond: str = ""
@@ -63,7 +64,7 @@ class Comparison:
     chosen: Candidate | None
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> MechanismPlan:
         """The chosen plan. Raises what is wrong where there is none."""
         if self.chosen is None or self.chosen.plan is None:
             raise _none_can(self.candidates)
@@ -98,7 +99,7 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     least = min(said(plan.error_bound) for _, plan in left)
     left = [(each, plan) for each, plan in left if said(plan.error_bound) <= least * (1 + NEAR)]
 
-    def order(pair: tuple[Candidate, Plan]) -> tuple[tuple[float, ...], bool, float, float, str]:
+    def order(pair: tuple[Candidate, MechanismPlan]) -> tuple[tuple[float, ...], bool, float, float, str]:
         each, plan = pair
         unsaid = (each.alpha, plan.error_bound) if least == said(SAYS_NOTHING) else ()
         return unsaid, plan.analyst_cost not in (None, Cost()), each.alpha, plan.seconds, each.mechanism
@@ -106,7 +107,7 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     return min(left, key=order)[0]
 
 
-def alpha(plan: Plan, setting: PublicParameters) -> float:
+def alpha(plan: MechanismPlan, setting: PublicParameters) -> float:
     """The error within which a round's answers are said to be, with the confidence of the bounds: see above."""
     unsaid = min(1.0, plan.max_uncertified / setting.queries)
     return unsaid + (1 - unsaid) * min(1.0, plan.error_bound)
@@ -117,7 +118,7 @@ def said(error: float) -> float:
     return error if error < SAYS_NOTHING else 1.0
 
 
-def beyond_limits(plan: Plan, setting: PublicParameters) -> str:
+def beyond_limits(plan: MechanismPlan, setting: PublicParameters) -> str:
     """In words, the limit that a plan exceeds; empty where it exceeds none."""
     if setting.universe_size > MAX_UNIVERSE:
         return f"tables over more than {MAX_UNIVERSE:,} possible records cannot be read"
@@ -137,14 +138,14 @@ class Auto:
     name: str = "auto"
     fitted: ClassVar[bool] = False  # a round is planned, run and replayed under the name of its own mechanism
 
-    def plan(self, setting: PublicParameters) -> Plan:
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
         """The chosen mechanism's plan, under its own name. Raises where no mechanism can serve the setting."""
         return compare(setting, self.mechanisms).plan
 
     def run(
         self,
         setting: PublicParameters,
-        plan: Plan,
+        plan: MechanismPlan,
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.histogram.mechanism import Histogram
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, LAPLACE
-from equipoise_server.mechanisms.interface import Mechanism, Plan
+from equipoise_server.mechanisms.interface import Mechanism
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity
 from equipoise_server.mechanisms.multiplicative_weights.mechanism import MultiplicativeWeights
 from equipoise_server.mechanisms.online.interface import SessionMechanism
@@ -57,7 +58,7 @@ def session_mechanism(name: str) -> SessionMechanism:
     return SESSION_MECHANISMS[name]
 
 
-def check_workload(plan: Plan, workload: CompiledWorkload) -> None:
+def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:
     """Raises `InvalidArgument` naming a statement that the planned mechanism cannot answer."""
     if plan.mechanism == Pooled.name:
         check_tables(plan, workload)

@@ -30,7 +30,7 @@ from equipoise_server.replay.differences import Difference, Differs, same
 from equipoise_server.replay.session import check_live_answers, check_slots
 from equipoise_server.replay.stored import StoredRound
 from equipoise_server.rounds.records import DatasetRecord
-from equipoise_server.rounds.store.rounds import recorded_plan, recorded_terms
+from equipoise_server.rounds.store.rounds import recorded_terms
 from equipoise_server.rounds.terms.defaults import make_plan
 
 OF_SESSIONS = ("slots", "told")
@@ -120,10 +120,10 @@ class Replay:
         same("universe_size", stored.round.universe_size, committed.round.universe_size)
         same("terms", TERMS.encode(recorded_terms(released.terms)), TERMS.encode(committed.plan.terms))
         same("shares", list_of(SHARE).encode(released.terms.shares), list_of(SHARE).encode(committed.plan.shares))
-        same("plan", PLAN.encode(recorded_plan(released.plan)), PLAN.encode(committed.plan.plan))
+        same("plan", PLAN.encode(released.plan), PLAN.encode(committed.plan.plan))
         self.progress("planning", 0, 1)
         again = make_plan(released.terms, stored.dataset)
-        same("plan", PLAN.encode(committed.plan.plan), PLAN.encode(recorded_plan(again)))
+        same("plan", PLAN.encode(committed.plan.plan), PLAN.encode(again))
         return f"{again.mechanism}, as planned from the terms again"
 
     def seed_opens(self) -> str:

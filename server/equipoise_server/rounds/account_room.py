@@ -14,10 +14,9 @@ from sqlalchemy import Connection, select
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, NotFound
 from equipoise.model.accounts import AccountCharge
-from equipoise.model.rounds import Terms
+from equipoise.model.rounds import MechanismPlan, Terms
 from equipoise_server.ledger.accounts import Account, account, check_room, holder, open_account, unopened
 from equipoise_server.ledger.caps import Cap, Composition, account_charge
-from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.terms.checks import UNITS, adds, analyst_accounts, charges_of
 from equipoise_server.rounds.terms.open_charges import pending_costs
 from equipoise_server.storage.tables import datasets
@@ -52,13 +51,13 @@ def open_accounts(connection: Connection, terms: Terms, time: datetime) -> None:
         open_account(connection, time, name, dataset=terms.dataset, composition=UNITS[unit], cap=caps[unit])
 
 
-def check_accounts(connection: Connection, terms: Terms, plan: Plan) -> None:
+def check_accounts(connection: Connection, terms: Terms, plan: MechanismPlan) -> None:
     """See that a round to be opened finds room on all of its accounts. Raises `BudgetExhausted` naming one."""
     for asked in _asked(connection, terms, plan):
         check_room(asked.on, asked.pending, asked.cost)
 
 
-def planned_charges(connection: Connection, terms: Terms, plan: Plan) -> tuple[AccountCharge, ...]:
+def planned_charges(connection: Connection, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
     """What a plan counts on the data's account and on one of its analysts', and whether they admit it now.
 
     Of the analysts' accounts it is the first that refuses the round, or the first where all admit it. An account
@@ -75,7 +74,7 @@ def planned_charges(connection: Connection, terms: Terms, plan: Plan) -> tuple[A
     return tuple(shown.values())
 
 
-def round_charges(connection: Connection, terms: Terms, plan: Plan) -> tuple[AccountCharge, ...]:
+def round_charges(connection: Connection, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
     """What a round that was opened counts on the data's account and on the first analyst's of its own unit."""
     charges = charges_of(terms, plan)[:2]
     accounts = [account(connection, charge.account) for charge in charges]
@@ -84,7 +83,7 @@ def round_charges(connection: Connection, terms: Terms, plan: Plan) -> tuple[Acc
     )
 
 
-def _asked(connection: Connection, terms: Terms, plan: Plan) -> Iterator[Asked]:
+def _asked(connection: Connection, terms: Terms, plan: MechanismPlan) -> Iterator[Asked]:
     caps, charges = _analyst_caps(connection, terms.dataset), charges_of(terms, plan)
     units = analyst_accounts(terms)
 

@@ -30,7 +30,7 @@ from equipoise_server.storage.tables import datasets
 
 
 @dataclass(frozen=True)
-class Counting:
+class AccountingMethod:
     """The Renyi orders at which a dataset's accounts count what rounds add; 0: the usual one of the cap."""
 
     data_order: float = 0.0
@@ -42,7 +42,7 @@ class Counting:
                 raise InvalidArgument(name, "must be finite")
 
 
-AT_USUAL_ORDERS = Counting()
+USUAL_ORDERS = AccountingMethod()
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class NewDataset:
     schema: Schema
     data_cap: Budget
     analyst_cap: Budget
-    counting: Counting = AT_USUAL_ORDERS
+    accounting: AccountingMethod = USUAL_ORDERS
     new_budgets: bool = False
 
     def request(self, caller: str, request_id: str) -> Request:
@@ -69,8 +69,8 @@ class NewDataset:
             "schema": self.schema.to_json(),
             "data_cap": BUDGET.encode(self.data_cap),
             "analyst_cap": BUDGET.encode(self.analyst_cap),
-            "data_order": self.counting.data_order,
-            "analyst_order": self.counting.analyst_order,
+            "data_order": self.accounting.data_order,
+            "analyst_order": self.accounting.analyst_order,
             "new_budgets": self.new_budgets,
         }
         return make_request(caller, request_id, "register_dataset", canonical(content))
@@ -92,21 +92,35 @@ class Datasets:
         analyst_cap: Budget,
         request_id: str,
         caller: str = "",
-        counting: Counting = AT_USUAL_ORDERS,
+        accounting: AccountingMethod = USUAL_ORDERS,
         *,
         new_budgets: bool = False,
     ) -> DatasetRecord:
         """Register a table of the data directory: its number of records is public from now on.
 
-        `counting`: at which orders its accounts count, for good. `new_budgets`: said where another dataset has the
-        same table, or one that was lost may have it. Raises `InvalidArgument` (also where the schema refuses
-        records), `AlreadyExists`.
+        Args:
+            name: what it is called from now on.
+            source: the table's file, relative to the data directory.
+            schema: its attributes; every record must fit.
+            data_cap: what all rounds on it may cost its records.
+            analyst_cap: what all rounds on it may cost each of its analysts.
+            request_id: the caller's own, so that a request that is sent twice is carried out once.
+            caller: the operator who asks.
+            accounting: the Renyi orders at which its accounts count, for good.
+            new_budgets: whether the operator knows that another dataset has the same table, or may have.
+
+        Returns:
+            The dataset as it was registered.
+
+        Raises:
+            InvalidArgument: a field is wrong, or the schema refuses a record.
+            AlreadyExists: the name is taken.
         """
         caps = (
-            _counted_cap("data", data_cap, counting.data_order),
-            _counted_cap("analyst", analyst_cap, counting.analyst_order),
+            _counted_cap("data", data_cap, accounting.data_order),
+            _counted_cap("analyst", analyst_cap, accounting.analyst_order),
         )
-        new = NewDataset(name, source, schema, data_cap, analyst_cap, counting, new_budgets)
+        new = NewDataset(name, source, schema, data_cap, analyst_cap, accounting, new_budgets)
         request = new.request(f"operator/{caller}", request_id)
         if (known := self.operations.answered(request, _as_registered)) is not None:
             return known

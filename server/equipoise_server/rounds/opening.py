@@ -13,12 +13,11 @@ from sqlalchemy import Connection, select
 
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.accounts import AccountCharge
-from equipoise.model.rounds import RoundState, Terms
+from equipoise.model.rounds import MechanismPlan, RoundState, Terms
 from equipoise.model.terms_checks import check_terms
 from equipoise.model.times import to_microseconds
 from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import SHARE, TERMS
-from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.account_room import check_accounts, open_accounts, planned_charges
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import lifecycle_of
@@ -63,7 +62,7 @@ class Opening:
     storage_key: bytes
     release_grid_seconds: int
 
-    def plan(self, terms: Terms) -> Plan:
+    def plan(self, terms: Terms) -> MechanismPlan:
         """What the round would do and cost. Raises `InvalidArgument`, `NotFound`, `BudgetExhausted`."""
         check_terms(terms)
         with self.operations.store.read() as connection:
@@ -75,7 +74,7 @@ class Opening:
             raise InvalidArgument("close_time", "has passed already")
         return make_plan(with_defaults(terms, self.operations.clock()), dataset)
 
-    def charges(self, terms: Terms, plan: Plan) -> tuple[AccountCharge, ...]:
+    def charges(self, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
         """What a plan counts on its accounts, and whether they admit it now. Nothing is opened or reserved."""
         with self.operations.store.read() as connection:
             return planned_charges(connection, terms, plan)
@@ -108,7 +107,7 @@ class Opening:
 
         return self.operations.carry_out(request, work, _as_opened)
 
-    def _insert(self, connection: Connection, terms: Terms, plan: Plan, now: datetime) -> str:
+    def _insert(self, connection: Connection, terms: Terms, plan: MechanismPlan, now: datetime) -> str:
         """A crash before the commit means: no round; its seed is lost, and a new one will be drawn.
 
         After it: the commitment is fixed before any workload can be seen. A round has charged nothing yet, a

@@ -15,7 +15,8 @@ from sqlalchemy import Connection, select
 
 from equipoise.errors import InvalidArgument
 from equipoise_server.datasets.source import Source, source_at
-from equipoise_server.ledger.accounts import data_account, lost_data_accounts
+from equipoise_server.ledger.accounts import data_account
+from equipoise_server.ledger.losses import of_lost_accounts
 from equipoise_server.rounds.store.step_records import registered_digests
 from equipoise_server.storage.tables import datasets
 
@@ -60,7 +61,7 @@ def other_data_accounts(connection: Connection, name: str, table: NewTable, *, n
     `new_budgets`: whether the operator knows of them. Raises `InvalidArgument` where that is wrong, `Unavailable`.
     """
     known = table.datasets(connection)
-    lost = sorted(lost_data_accounts(connection))
+    lost = sorted(account for account in of_lost_accounts(connection) if account.startswith(data_account("")))
     if data_account(name) in lost:
         lost = []  # under its old name a dataset that was lost begins with what was written off
     if known and not new_budgets:

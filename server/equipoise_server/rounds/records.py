@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from equipoise.model.datasets import Dataset
-from equipoise.model.rounds import Round
-from equipoise_server.mechanisms.interface import Plan
+from equipoise.model.rounds import MechanismPlan, Round
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +22,6 @@ class RoundRecord(Round):
     As given to an analyst, `terms.shares` holds only its own share and `state` only what analysts may see.
     """
 
-    plan: Plan
+    plan: MechanismPlan
     records: int
     universe_size: int

@@ -48,21 +48,21 @@ def write_off_losses(store: Store, guard: Guard, signer: Signer, now: datetime) 
 
     Every round that has not ended is aborted, and all that it holds is spent: it may have been run in the part that
     was lost, and its seed must never be used for another set of workloads. The log goes on where nobody can have
-    been shown another (`transparency.log_recovery`). A crash before the commit means: nothing
-    was done, and the store is still refused. After it: the journal says that the mark was written off, so the next
+    been shown another (`transparency.log_recovery`). A crash before the commit means: nothing was
+    done, and the store is still refused. After it: the journal says that the snapshot was written off, so the next
     start accepts the store and sets the guard.
     """
-    mark = guard.read()
-    new_key = signer.make_key(now) if mark is None else None
+    snapshot = guard.read()
+    new_key = signer.make_key(now) if snapshot is None else None
     with committing(store, "write-off") as connection:
-        finding = guard.compare(connection, mark)
+        finding = guard.compare(connection, snapshot)
         done = Restored(finding, [], [])
         if finding is not Finding.CONTAINED:
             if finding is Finding.MISSING:
                 _open_accounts(connection, now)
             aborted = _end_rounds(connection, now)
-            written_off = write_off(connection, mark, finding, now)
-            lost_records = 0 if mark is None else go_on_beyond(connection, mark.log, now)
+            written_off = write_off(connection, snapshot, finding, now)
+            lost_records = 0 if snapshot is None else go_on_beyond(connection, snapshot.log, now)
             if new_key is not None:
                 replace_log_keys(connection, new_key)
             done = Restored(finding, written_off, aborted, lost_records, new_key)

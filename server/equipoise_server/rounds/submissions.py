@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from equipoise.errors import InvalidArgument, NotFound, WrongState
-from equipoise.model.rounds import RoundState
+from equipoise.model.rounds import MechanismPlan, RoundState
 from equipoise.model.share_limits import check_allowance
 from equipoise.model.submissions import DryRun, Receipt
 from equipoise.model.times import from_microseconds, to_microseconds
@@ -23,7 +23,6 @@ from equipoise.queries.workload_compiler import compile_workload
 from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records.record import SALT_BYTES, workload_commitment
 from equipoise.wire.workloads import workload_from_bytes
-from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.mechanisms.registry import check_workload
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import closed
@@ -100,7 +99,7 @@ class Submissions:
             compiled.support,
         )
 
-    def _checked(self, analyst: str, round_id: str, workload: bytes) -> tuple[CompiledWorkload, Plan]:
+    def _checked(self, analyst: str, round_id: str, workload: bytes) -> tuple[CompiledWorkload, MechanismPlan]:
         """The workload, compiled, and the plan of the round, if that takes it now. Raises as `submit` does."""
         with self.operations.store.read() as connection:
             share = read_share(connection, round_id, analyst)

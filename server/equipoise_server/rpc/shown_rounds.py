@@ -7,9 +7,8 @@ from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import AccountCharge, Budget
-from equipoise.model.rounds import Plan, PlanNumbers, Progress, Round, RoundDetail, Terms
+from equipoise.model.rounds import MechanismPlan, Plan, PlanNumbers, Progress, Round, RoundDetail, Terms
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms import interface
 from equipoise_server.rounds.records import RoundRecord
 
 
@@ -28,7 +27,7 @@ def shown_to_operator(record: RoundRecord, progress: Progress, charges: tuple[Ac
     return RoundDetail(record, shown_plan(record.plan, record.terms, charges), progress)
 
 
-def shown_plan(plan: interface.Plan, terms: Terms, charges: tuple[AccountCharge, ...]) -> Plan:
+def shown_plan(plan: MechanismPlan, terms: Terms, charges: tuple[AccountCharge, ...]) -> Plan:
     """A plan, with both costs also as pairs at the deltas that the terms give, and with what it counts on accounts.
 
     Without what it costs the analysts where they are not protected.

@@ -59,15 +59,15 @@ class Sequencer:
 
     def _sign(self) -> None:
         """Sign what the guard knows, and nothing else; where that is signed already, it stays as it is."""
-        mark = self.guard.read()
-        if mark is None or mark.log.size == 0:
+        snapshot = self.guard.read()
+        if snapshot is None or snapshot.log.size == 0:
             return
         with committing(self.store, "checkpoint") as connection:
-            if tree_heads.root_at(connection, mark.log.size) != mark.log.root:
+            if tree_heads.root_at(connection, snapshot.log.size) != snapshot.log.root:
                 raise DataLoss("the store's log is not the one that the guard knows")
-            if log.signed_head(connection, mark.log.size) is None:
-                note = self.signer.checkpoint(connection, mark.log)
-                here = checkpoints.c.size == mark.log.size
+            if log.signed_head(connection, snapshot.log.size) is None:
+                note = self.signer.checkpoint(connection, snapshot.log)
+                here = checkpoints.c.size == snapshot.log.size
                 connection.execute(checkpoints.update().where(here).values(note=note))
 
 

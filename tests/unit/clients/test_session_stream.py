@@ -32,7 +32,7 @@ from equipoise.errors import (
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import Ending, RoundState, SessionTerms
 from equipoise.profile.profile import LOG_KEYS
-from equipoise.profile.receipt_store import ReceiptStore, read_session_receipt
+from equipoise.profile.receipt_store import REFUSED_RECEIPTS, ReceiptStore, read_session_receipt
 from equipoise.queries.predicates import attribute
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.records.envelopes import sign
@@ -274,9 +274,12 @@ def other_session(store: Store) -> Handler:
 
 @pytest.mark.parametrize("lie", [other_answer, other_key, other_session])
 def test_a_receipt_that_is_for_something_else_is_not_taken(tmp_path: Path, lie: Callable[[Store], Handler]) -> None:
-    with pytest.raises(VerificationFailed):
-        asked_of(lie(Store()), keep=tmp_path)
+    store = Store()
+    with pytest.raises(VerificationFailed, match="kept as evidence"):
+        asked_of(lie(store), keep=tmp_path)
     assert ReceiptStore(tmp_path).session_receipt(SESSION) is None
+    (refused,) = (tmp_path / REFUSED_RECEIPTS).iterdir()
+    assert refused.read_bytes() == store.answers[0].answered.envelope
 
 
 def test_a_custodian_who_is_exchanging_its_key_is_believed(tmp_path: Path) -> None:

@@ -10,16 +10,16 @@ from dataclasses import replace
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise_server.computation.seed import bound_seed
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 
 SEED, NONCE, DIGEST = b"s" * 32, b"n" * 32, b"d" * 32
 SETTING = PublicParameters(
     100, 8, (Share("ann", 2, 3),), "query", Budget(1.0, 1e-6), Budget(2.0, 1e-6), 0.05, {"rounds": 3}, (2, 4)
 )
 ASKED = {"bob": b"other", "ann": b"alike"}
-PLAN = Plan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 0.25, 1, 2.0, 3)
+PLAN = MechanismPlan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 0.25, 1, 2.0, 3)
 
 
 def test_it_is_computed_as_documented() -> None:

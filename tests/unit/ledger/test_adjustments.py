@@ -60,9 +60,9 @@ def cap(store: Store, name: str, epsilon: float, delta: float, pending: dict[str
 
 def lose(store: Store, committed: dict[str, Cost], finding: Finding) -> list[WrittenOff]:
     orders = {name: ORDER for name in committed if name != ANN}
-    mark = Snapshot(99, b"\1" * 32, committed, orders)
+    snapshot = Snapshot(99, b"\1" * 32, committed, orders)
     with store.write() as connection:
-        return write_off(connection, None if finding is Finding.MISSING else mark, finding, NOW)
+        return write_off(connection, None if finding is Finding.MISSING else snapshot, finding, NOW)
 
 
 def test_rounds_of_whole_analysts_add_up_to_their_cap(store: Store) -> None:
@@ -221,9 +221,9 @@ def test_sums_beyond_what_a_column_holds_are_cut_to_it_and_leave_room_for_nothin
 def test_what_another_copy_counted_at_a_smaller_order_is_cut_to_what_a_column_holds(store_url: str) -> None:
     store = ledger_store(store_url, ["r0"])
     open_with(store, DATA, Composition.SEQUENTIAL, at_order("cap", Cap(MAX_EPSILON, 0.5), 8.0))
-    mark = Snapshot(99, b"\1" * 32, {DATA: Cost(divergence=MAX_AMOUNT)}, {DATA: 2.0})
+    snapshot = Snapshot(99, b"\1" * 32, {DATA: Cost(divergence=MAX_AMOUNT)}, {DATA: 2.0})
     with store.write() as connection:
-        assert write_off(connection, mark, Finding.FORKED, NOW)[0].cost.divergence == MAX_AMOUNT
+        assert write_off(connection, snapshot, Finding.FORKED, NOW)[0].cost.divergence == MAX_AMOUNT
     agrees(store)
     with pytest.raises(BudgetExhausted):
         reserve(store, "r0", {DATA: Cost(divergence=1)})

@@ -282,9 +282,9 @@ def test_another_cap_is_counted_at_the_same_order(store: Store) -> None:
         set_cap(connection, RENYI, Cap(0.5, 1e-6), NOW, {})
 
 
-def lose(store: Store, mark: Snapshot | None, finding: Finding) -> None:
+def lose(store: Store, snapshot: Snapshot | None, finding: Finding) -> None:
     with store.write() as connection:
-        write_off(connection, mark, finding, NOW)
+        write_off(connection, snapshot, finding, NOW)
 
 
 def test_what_the_store_forgot_is_spent_at_the_order(store: Store) -> None:
@@ -307,8 +307,8 @@ def test_what_the_store_forgot_is_spent_at_the_order(store: Store) -> None:
 
 def test_what_was_lost_is_never_counted_at_another_order(store: Store) -> None:
     """To choose an order for it now would be to choose it after results were seen."""
-    mark = Snapshot(99, b"\1" * 32, {CYD: Cost(divergence=5)}, {CYD: 6.0})
-    lose(store, mark, Finding.BEHIND)
+    snapshot = Snapshot(99, b"\1" * 32, {CYD: Cost(divergence=5)}, {CYD: 6.0})
+    lose(store, snapshot, Finding.BEHIND)
     with store.read() as connection:
         assert accounts.lost_orders(connection, "t") == (set(), {6.0})
         assert accounts.lost_orders(connection, "other") == (set(), set())
@@ -340,10 +340,10 @@ def test_a_guard_remembers_orders(tmp_path_factory: pytest.TempPathFactory, stor
         guard.advance(store)
     charge(store, "r0", RENYI, counting(5), losing(2))
     guard.set(store)
-    mark = guard.read()
-    assert mark is not None
-    assert mark.committed[RENYI] == Cost(delta=2, divergence=5)
-    assert mark.orders == {RENYI: ORDER}
+    snapshot = guard.read()
+    assert snapshot is not None
+    assert snapshot.committed[RENYI] == Cost(delta=2, divergence=5)
+    assert snapshot.orders == {RENYI: ORDER}
 
 
 @pytest.mark.parametrize(

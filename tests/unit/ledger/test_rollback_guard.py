@@ -59,9 +59,9 @@ def document(guard: Guard) -> Any:
 
 def counted(guard: Guard) -> int:
     """What another server reads."""
-    mark = Guard(guard.path).read()
-    assert mark is not None
-    return mark.answered
+    snapshot = Guard(guard.path).read()
+    assert snapshot is not None
+    return snapshot.answered
 
 
 def test_answers_are_counted_in_place_and_never_backwards(store: Store, guard: Guard) -> None:
@@ -116,11 +116,15 @@ def test_a_store_that_goes_on_is_accepted(store: Store, guard: Guard) -> None:
     with store.read() as connection:
         guard.check(connection)
     guard.advance(store)
-    mark = guard.read()
-    assert mark is not None
+    snapshot = guard.read()
+    assert snapshot is not None
     with store.read() as connection:
         head = journal.head(connection)
-    assert (mark.sequence, mark.digest, mark.committed) == (head.sequence, head.digest, {DATA: Cost(divergence=1)})
+    assert (snapshot.sequence, snapshot.digest, snapshot.committed) == (
+        head.sequence,
+        head.digest,
+        {DATA: Cost(divergence=1)},
+    )
 
 
 def test_a_lock_that_nobody_lets_go_of_is_not_waited_for_for_ever(
@@ -166,10 +170,10 @@ def gone_another_way(store: Store, guard: Guard, url: str) -> None:
 
 def lost(store: Store, guard: Guard) -> Finding:
     """Write off what the store may have forgotten, and set the guard."""
-    mark = guard.read()
+    snapshot = guard.read()
     with store.write() as connection:
-        finding = guard.compare(connection, mark)
-        write_off(connection, mark, finding, NOW)
+        finding = guard.compare(connection, snapshot)
+        write_off(connection, snapshot, finding, NOW)
     guard.set(store)
     return finding
 
@@ -226,10 +230,10 @@ def test_what_was_written_off_of_a_lost_account_is_known_when_the_copy_is_restor
         store.close()
         restore(store_url, copy)
         assert lost(store, guard) is Finding.BEHIND
-        mark = guard.read()
-        assert mark is not None
-        assert (mark.committed[LATE], mark.orders[LATE]) == (Cost(divergence=40, delta=2), CAP.order)
-        assert mark.committed[ANN] == Cost(epsilon=9)
+        snapshot = guard.read()
+        assert snapshot is not None
+        assert (snapshot.committed[LATE], snapshot.orders[LATE]) == (Cost(divergence=40, delta=2), CAP.order)
+        assert snapshot.committed[ANN] == Cost(epsilon=9)
     # A copy from after a write-off lacks nothing of it.
     store.close()
     copy = back_up(store_url)
@@ -252,11 +256,11 @@ def test_what_was_written_off_of_a_lost_account_is_known_when_the_copy_is_restor
 
 
 def test_what_was_lost_at_several_orders_leaves_nothing(store: Store, guard: Guard) -> None:
-    mark = guard.read()
-    assert mark is not None
+    snapshot = guard.read()
+    assert snapshot is not None
     with store.write() as connection:
         for order in (5.0, 8.0):
-            known = replace(mark, committed={LATE: Cost(divergence=1)}, orders={LATE: order})
+            known = replace(snapshot, committed={LATE: Cost(divergence=1)}, orders={LATE: order})
             write_off(connection, known, Finding.FORKED, NOW)
         (loss,) = of_lost_accounts(connection).values()
     assert (loss.cost.divergence, loss.order) == (MAX_AMOUNT, 8.0)
@@ -398,15 +402,15 @@ def test_a_copy_from_before_a_request_is_refused_until_that_is_written_off(
     restore(store_url, copy)
     with pytest.raises(DataLoss, match=r"counts 0 requests, but 1 had been answered .* older copy"):
         guard.advance(store)
-    mark = guard.read()
+    snapshot = guard.read()
     with store.write() as connection:
-        assert guard.compare(connection, mark) is Finding.BEHIND
-        assert write_off(connection, mark, Finding.BEHIND, NOW) == []
+        assert guard.compare(connection, snapshot) is Finding.BEHIND
+        assert write_off(connection, snapshot, Finding.BEHIND, NOW) == []
     # A crash may come here; what was written off is known, and the guard goes on from the store.
     guard.advance(store)
-    mark = guard.read()
-    assert mark is not None
-    assert (mark.requests, mark.committed) == (0, {DATA: Cost()})
+    snapshot = guard.read()
+    assert snapshot is not None
+    assert (snapshot.requests, snapshot.committed) == (0, {DATA: Cost()})
 
 
 def test_a_lost_reservation_that_nothing_was_done_upon_is_no_loss(
@@ -500,8 +504,8 @@ def test_racing_servers_leave_the_guard_at_the_head(store: Store, guard: Guard) 
         thread.start()
     for thread in threads:
         thread.join()
-    mark = guard.read()
-    assert mark is not None
-    assert (mark.sequence, mark.committed) == (10, {DATA: Cost(divergence=9)})
+    snapshot = guard.read()
+    assert snapshot is not None
+    assert (snapshot.sequence, snapshot.committed) == (10, {DATA: Cost(divergence=9)})
     with store.read() as connection:
         assert guard.seen.path.read_bytes() == b"".join(journal.digests(connection, 0, 10))

@@ -18,19 +18,14 @@ from numpy.typing import NDArray
 from equipoise.accounting import PureDpEvent, events_from_json
 from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
-from equipoise_server.mechanisms.interface import (
-    GRID_BITS,
-    Answers,
-    Plan,
-    PublicParameters,
-)
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers
@@ -122,7 +117,7 @@ def test_a_test_that_fails_by_a_hair_says_nothing_and_one_that_holds_by_none_all
     )
 
 
-def weights_answers(setting: PublicParameters, plan: Plan) -> Answers:
+def weights_answers(setting: PublicParameters, plan: MechanismPlan) -> Answers:
     histogram = HISTOGRAM * setting.records // RECORDS
     outcome = WEIGHTS.run(
         setting, plan, DenseCounts(histogram, setting.attributes), {"analyst 0": ASKED}, bytes(32), lambda *_: None

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import (
     MAX_MEMORY,
     MAX_SECONDS,
@@ -59,16 +59,16 @@ def setting(analysts: int, statements: int, queries: int, **changes: object) -> 
 ROUND = setting(4, 50, 1000)
 
 
-def plan(promised: float, uncertified: int = 0, name: str = "a", **changes: object) -> Plan:
+def plan(promised: float, uncertified: int = 0, name: str = "a", **changes: object) -> MechanismPlan:
     """A plan of this promise, for `ROUND` of 4,000 queries."""
-    return replace(Plan(name, "{}", PAID, Cost(), promised, uncertified, 1.0, 1), **changes)  # type: ignore[arg-type]
+    return replace(MechanismPlan(name, "{}", PAID, Cost(), promised, uncertified, 1.0, 1), **changes)  # type: ignore[arg-type]
 
 
-def candidate(made: Plan) -> Candidate:
+def candidate(made: MechanismPlan) -> Candidate:
     return Candidate(made.mechanism, made, None, alpha(made, ROUND), beyond_limits(made, ROUND))
 
 
-def chosen(*plans: Plan) -> str:
+def chosen(*plans: MechanismPlan) -> str:
     best = choose([candidate(each) for each in plans])
     assert best is not None
     return best.mechanism
@@ -111,7 +111,7 @@ def test_plans_beyond_a_limit_come_last() -> None:
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> list[Plan]:
+def plans(draw: st.DrawFn) -> list[MechanismPlan]:
     """Any plans of different names, near-ties and empty promises among them."""
     promises = st.one_of(st.floats(1e-6, 2), st.sampled_from([0.1, 0.102, 0.5, 1.0]))
     return [
@@ -128,7 +128,7 @@ def plans(draw: st.DrawFn) -> list[Plan]:
 
 @given(plans(), st.randoms())
 def test_no_feasible_plan_is_better_by_the_rule_and_their_order_means_nothing(
-    made: list[Plan], shuffled: Random
+    made: list[MechanismPlan], shuffled: Random
 ) -> None:
     candidates = [candidate(each) for each in made]
     best = choose(candidates)

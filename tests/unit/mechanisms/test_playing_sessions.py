@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.session_workload import SessionWorkload
@@ -21,7 +21,7 @@ from equipoise.queries.statements import CountDistinct, Marginal
 from equipoise.queries.workload_compiler import CompiledStatement, compile_single, compile_statistic
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.online.interface import check_asked, linear, play, session_length
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism, session_mechanism
 
@@ -38,7 +38,7 @@ SETTING = PublicParameters(
     beta=0.05,
     options={"length": 5},
 )
-PLAN = Plan("places", "{}", Cost(), None, 1.0, 0, 0.0, 0)
+PLAN = MechanismPlan("places", "{}", Cost(), None, 1.0, 0, 0.0, 0)
 
 
 @dataclass
@@ -67,15 +67,15 @@ class Places:
     slotted: bool
     name: str = "places"
 
-    def plan(self, setting: PublicParameters) -> Plan:
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
         session_length(setting, self.slotted)
         return PLAN
 
-    def check_statement(self, plan: Plan, statement: CompiledStatement) -> None:
+    def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:
         if statement.query_count > 3:
             raise InvalidArgument("statement", f"is too large for {plan.mechanism}")
 
-    def start(self, setting: PublicParameters, plan: Plan, data: Counts, seed: bytes) -> SlotsSeen:
+    def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> SlotsSeen:
         assert (setting, plan, seed) == (SETTING, PLAN, bytes(32))
         return SlotsSeen(data)
 

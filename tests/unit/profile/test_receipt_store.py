@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import sha256
@@ -22,7 +22,8 @@ from equipoise.clients.analyst import Client
 from equipoise.commands.verification import bundle
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.rounds import RoundState
-from equipoise.profile.receipt_store import ReceiptStore, check_answered
+from equipoise.profile.profile import LOG_KEYS
+from equipoise.profile.receipt_store import REFUSED_RECEIPTS, ReceiptStore, check_answered
 from equipoise.records.bundle import Bundle
 from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload
 from equipoise.records.record import workload_commitment
@@ -32,6 +33,12 @@ from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 WORKLOAD = workload_to_bytes(STATEMENTS)
 PAYLOAD = ReceiptPayload(DEPLOYMENT, ROUND, "ann", workload_commitment(SALT, WORKLOAD), 3, 10, 1_000)
 LOG = Custodian()
+
+
+def store_of(directory: Path) -> ReceiptStore:
+    """The store of a profile that trusts the custodian's first key."""
+    (directory / LOG_KEYS).write_text(LOG.trusted[0].to_text() + "\n")
+    return ReceiptStore(directory)
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +93,7 @@ def test_a_withdrawal_needs_a_receipt_of_it(tmp_path: Path, payload: ReceiptPayl
     def withdraw(_: Any, __: Any) -> Any:
         return analyst_pb2.WithdrawWorkloadResponse(envelope=LOG.receipt(payload))
 
-    kept = ReceiptStore(tmp_path)
+    kept = store_of(tmp_path)
     kept.keep_receipt(ROUND, LOG.receipt(PAYLOAD))
     with (
         connected({"WithdrawWorkload": withdraw}) as connection,
@@ -138,11 +145,11 @@ def test_what_is_no_receipt_is_not_kept(tmp_path: Path, damaged: bytes) -> None:
     assert kept.receipt(ROUND) == LOG.receipt(PAYLOAD)
 
 
-def accepting(payload: ReceiptPayload, salt: bytes = SALT) -> Any:
+def accepting(payload: ReceiptPayload, salt: bytes = SALT, log: Custodian = LOG) -> Any:
     def submit(requests: Any, _: Any) -> Any:
         for _request in requests:
             pass
-        digest, envelope = sha256(WORKLOAD).digest(), LOG.receipt(payload)
+        digest, envelope = sha256(WORKLOAD).digest(), log.receipt(payload)
         receipt = analyst_pb2.Receipt(
             round_id=ROUND,
             workload_digest=digest,
@@ -158,7 +165,7 @@ def accepting(payload: ReceiptPayload, salt: bytes = SALT) -> Any:
 
 def test_a_receipt_for_what_was_sent_is_kept(tmp_path: Path) -> None:
     with connected({"SubmitWorkload": accepting(PAYLOAD)}) as connection:
-        Client(connection, ReceiptStore(tmp_path)).submit(ROUND, STATEMENTS)
+        Client(connection, store_of(tmp_path)).submit(ROUND, STATEMENTS)
     assert ReceiptStore(tmp_path).receipt(ROUND) == LOG.receipt(PAYLOAD)
 
 
@@ -176,8 +183,51 @@ def test_a_receipt_for_anything_else_is_refused(tmp_path: Path, payload: Receipt
         connected({"SubmitWorkload": accepting(payload, salt)}) as connection,
         pytest.raises(VerificationFailed, match="another workload"),
     ):
-        Client(connection, ReceiptStore(tmp_path)).submit(ROUND, STATEMENTS)
+        Client(connection, store_of(tmp_path)).submit(ROUND, STATEMENTS)
     assert ReceiptStore(tmp_path).receipt(ROUND) is None
+
+
+def refused_receipts(profile: Path) -> list[bytes]:
+    return [path.read_bytes() for path in (profile / REFUSED_RECEIPTS).iterdir()]
+
+
+@pytest.mark.parametrize("call", ["SubmitWorkload", "WithdrawWorkload"])
+def test_a_receipt_by_another_key_is_refused_at_once_and_kept_as_evidence(tmp_path: Path, call: str) -> None:
+    """Found out only when the round has ended, it would be too late to ask again."""
+    stranger = Custodian([signing_key(2)])
+    withdrawn = replace(PAYLOAD, commitment=None, statements=0, queries=0)
+
+    def withdraw(_: Any, __: Any) -> Any:
+        return analyst_pb2.WithdrawWorkloadResponse(envelope=stranger.receipt(withdrawn))
+
+    answers = {"SubmitWorkload": accepting(PAYLOAD, log=stranger), "WithdrawWorkload": withdraw}
+    with connected(answers) as connection:
+        client = Client(connection, store_of(tmp_path))
+        ask: dict[str, Callable[[], object]] = {
+            "SubmitWorkload": lambda: client.submit(ROUND, STATEMENTS),
+            "WithdrawWorkload": lambda: client.withdraw(ROUND),
+        }
+        with pytest.raises(VerificationFailed, match=r"not signed by the custodian's key in log\.vkey") as refused:
+            ask[call]()
+    assert ReceiptStore(tmp_path).receipt(ROUND) is None
+    assert refused_receipts(tmp_path) == [stranger.receipt(PAYLOAD if call == "SubmitWorkload" else withdrawn)]
+    assert str(tmp_path / REFUSED_RECEIPTS / ROUND) in refused.value.message
+
+
+def test_a_receipt_by_a_known_and_a_coming_key_is_taken(tmp_path: Path) -> None:
+    both = Custodian([signing_key(2), *LOG.keys])
+    with connected({"SubmitWorkload": accepting(PAYLOAD, log=both)}) as connection:
+        Client(connection, store_of(tmp_path)).submit(ROUND, STATEMENTS)
+    assert ReceiptStore(tmp_path).receipt(ROUND) == both.receipt(PAYLOAD)
+
+
+def test_nothing_is_sent_from_a_profile_without_the_custodian_s_keys(tmp_path: Path) -> None:
+    with connected({}) as connection:
+        client = Client(connection, ReceiptStore(tmp_path))
+        with pytest.raises(InvalidArgument, match=LOG_KEYS):
+            client.submit(ROUND, STATEMENTS)
+        with pytest.raises(InvalidArgument, match=LOG_KEYS):
+            client.withdraw(ROUND)
 
 
 def test_a_bundle_is_downloaded_whole_over_broken_streams() -> None:

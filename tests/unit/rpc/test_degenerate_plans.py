@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import pytest
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.rounds import MechanismPlan
 from equipoise.model.terms_checks import check_terms
 from equipoise.v1 import types_pb2
 from equipoise.wire.terms import UNITS, terms_from_message
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
-from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.rounds.terms.checks import setting_of
 
@@ -32,7 +32,7 @@ def planned(
     shares: Sequence[tuple[int, int]] = TWO,
     options: str = "",
     records: int = 1000,
-) -> Plan:
+) -> MechanismPlan:
     """The plan of these terms for a table of 24 possible records."""
     message = types_pb2.RoundTerms(
         dataset="flights",

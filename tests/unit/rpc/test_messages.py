@@ -9,7 +9,7 @@ import pytest
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Account, AccountCharge, Budget, JournalEntry
-from equipoise.model.rounds import Progress, RoundState, SessionTerms, Share, Terms
+from equipoise.model.rounds import MechanismPlan, Progress, RoundState, SessionTerms, Share, Terms
 from equipoise.model.submissions import Receipt
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.v1 import types_pb2
@@ -19,12 +19,11 @@ from equipoise.wire.datasets import dataset_to_message
 from equipoise.wire.rounds import STATES, plan_to_message, round_detail_to_message, round_to_message
 from equipoise.wire.submissions import receipt_to_message
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rpc.shown_rounds import shown_plan, shown_to_analyst, shown_to_operator
 
 TIME = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
-PLAN = Plan("equilibrium", '{"s":3}', Cost(rho=10**10), Cost(epsilon=10**12, delta=5), 0.1, 2, 3.5, 10**9)
+PLAN = MechanismPlan("equilibrium", '{"s":3}', Cost(rho=10**10), Cost(epsilon=10**12, delta=5), 0.1, 2, 3.5, 10**9)
 TERMS = Terms(
     "flights",
     (Share("alice", 1, 2), Share("bob", 3, 4, 5, 6)),

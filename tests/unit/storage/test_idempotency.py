@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import event, func, select
@@ -133,7 +134,7 @@ def test_the_last_time_stays_where_the_clock_is_set_back(store: Store) -> None:
 def test_an_answer_is_kept_by_statements_that_read_no_other_callers_rows(tmp_path: Path) -> None:
     """Each statement finds its rows by a key. So one caller's requests never make another's slower."""
     store = open_store(f"sqlite:///{tmp_path / 'equipoise.db'}")
-    statements: list[tuple[str, object]] = []
+    statements: list[tuple[str, Any]] = []
     with store.write() as connection:
         event.listen(
             connection, "before_cursor_execute", lambda _, __, sql, values, *___: statements.append((sql, values))

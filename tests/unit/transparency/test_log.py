@@ -127,9 +127,9 @@ def test_a_crash_at_every_point_is_made_good_by_the_next_look(bench: LogBench) -
         assert len(bench.leaves()) == bench.checkpoint().size
         bench.record("two")
         bench.sequence()
-        mark, checkpoint, heads = bench.guard.read(), bench.checkpoint(), all_heads(bench.store)
-        assert mark is not None
-        assert (mark.log.size, mark.log.root) == (checkpoint.size, checkpoint.root) == max(heads.items())
+        snapshot, checkpoint, heads = bench.guard.read(), bench.checkpoint(), all_heads(bench.store)
+        assert snapshot is not None
+        assert (snapshot.log.size, snapshot.log.root) == (checkpoint.size, checkpoint.root) == max(heads.items())
         assert all(root_of(bench.hashes()[:size]) == root for size, root in heads.items())
         assert len(bench.leaves()) == shown.size + 2
     with bench.store.read() as connection:
@@ -149,9 +149,9 @@ def test_a_checkpoint_is_never_signed_before_the_guard_knows_it(bench: LogBench)
     seen: list[tuple[CrashPoint, int, int]] = []
 
     def look(point: CrashPoint) -> None:
-        mark = bench.guard.read()
-        assert mark is not None
-        seen.append((point, mark.log.size, bench.checkpoint().size))
+        snapshot = bench.guard.read()
+        assert snapshot is not None
+        seen.append((point, snapshot.log.size, bench.checkpoint().size))
 
     bench.record("one")
     with install_hook(look):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from equipoise.accounting import charge_of, events_to_json
+from equipoise.model.rounds import MechanismPlan
 from equipoise_server.mechanisms.checking import check_costs
 from equipoise_server.mechanisms.epochs.cost import Session, analyst_parts, data_parts
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters
 from equipoise_server.mechanisms.epochs.plan import promised, uncertified_cells
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.running_time import (
     CELL_BYTES,
     CELL_SECONDS,
@@ -21,7 +22,9 @@ RECORD_SECONDS = 1e-6  # of drawing one record of a hypothesis
 LEARNING_SECONDS = 6e-8  # of one new hypothesis, for each cell of |X|
 
 
-def session_plan(mechanism: str, setting: PublicParameters, session: Session, parameters: EpochParameters) -> Plan:
+def session_plan(
+    mechanism: str, setting: PublicParameters, session: Session, parameters: EpochParameters
+) -> MechanismPlan:
     """The plan of a session in epochs, with its costs at all caps."""
     data = data_parts(setting, session, parameters)
     analysts = analyst_parts(setting, session, parameters) if setting.protects_analysts else []
@@ -30,7 +33,7 @@ def session_plan(mechanism: str, setting: PublicParameters, session: Session, pa
     tested = session.statements * (STATEMENT_SECONDS + 3 * CELL_SECONDS * session.universe)
     drawn = RECORD_SECONDS * parameters.records + LEARNING_SECONDS * session.universe
     counted = parameters.count_noise.digits * DIGIT_SECONDS * session.slots
-    return Plan(
+    return MechanismPlan(
         mechanism=mechanism,
         parameters=parameters.to_json(),
         data_cost=data_cost,

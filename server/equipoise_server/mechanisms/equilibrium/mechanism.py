@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.results import NO_BOUND
-from equipoise.model.rounds import PlanNumbers
+from equipoise.model.rounds import MechanismPlan, PlanNumbers
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_builder import WorkloadBuilder, concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
@@ -30,7 +30,7 @@ from equipoise_server.game.query_player import Units
 from equipoise_server.mechanisms.checking import check_inputs
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, every_query_a_unit
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.repair.private_weights import starting_weights
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED, Synopsis, repair
@@ -43,14 +43,14 @@ class Equilibrium:
     name = "equilibrium"
     fitted = False
 
-    def plan(self, setting: PublicParameters) -> Plan:
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Parameters from public things, by `tuning`; single ones may be forced through the options."""
         return plan_equilibrium(self.name, setting)
 
     def run(
         self,
         setting: PublicParameters,
-        plan: Plan,
+        plan: MechanismPlan,
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,

@@ -18,6 +18,7 @@ from equipoise.accounting import (
     rounded_up,
 )
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.rounds import MechanismPlan
 from equipoise.records.codec import (
     COUNT,
     REAL,
@@ -37,7 +38,7 @@ from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import predicted_memory, predicted_seconds
 from equipoise_server.mechanisms.equilibrium.options import check_options
 from equipoise_server.mechanisms.equilibrium.selection import choose
-from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
@@ -65,7 +66,7 @@ class EquilibriumParameters(Parameters):
     repair: Repair | None = key("repair", optional(REPAIR))
 
 
-def plan_equilibrium(name: str, setting: PublicParameters) -> Plan:
+def plan_equilibrium(name: str, setting: PublicParameters) -> MechanismPlan:
     """Parameters by `choosing`, or forced through the options; refused where a budget would be exceeded."""
     check(setting)
     size, places = Size.of(setting), None
@@ -105,7 +106,7 @@ def plan_equilibrium(name: str, setting: PublicParameters) -> Plan:
     if setting.protects_analysts:
         on_analysts = analyst_parts(parameters, size, setting, playing.analyst_budget.epsilon)
     check_costs(setting, data_cost, analyst_cost)
-    return Plan(
+    return MechanismPlan(
         mechanism=name,
         parameters=parameters.to_json(),
         data_cost=data_cost,

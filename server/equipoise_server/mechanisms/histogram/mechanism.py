@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
@@ -25,7 +26,7 @@ from equipoise_server.mechanisms.histogram.plan import (
     cell_limit,
     plan_histogram,
 )
-from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -49,14 +50,14 @@ class Histogram:
     name = "histogram"
     fitted = False
 
-    def plan(self, setting: PublicParameters) -> Plan:
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
         """The law that promises less error. There are no options."""
         return plan_histogram(self.name, setting)
 
     def run(
         self,
         setting: PublicParameters,
-        plan: Plan,
+        plan: MechanismPlan,
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,

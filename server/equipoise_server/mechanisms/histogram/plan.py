@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import ApproximateDpEvent, Cost, PrivacyEvent, charge_of, events_to_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.box_terms import EXACT
 from equipoise.records.codec import FRACTION, canonical_object, key
 from equipoise_server.datasets.universe import MAX_UNIVERSE
@@ -20,7 +21,7 @@ from equipoise_server.mechanisms.calibration import (
     noise_distribution,
 )
 from equipoise_server.mechanisms.checking import check_costs, check_setting
-from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISE, AnswerNoise, NoiseDistribution
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds, drawing_seconds
@@ -37,7 +38,7 @@ class HistogramParameters(Parameters):
     chance: Fraction = key("chance", FRACTION)
 
 
-def plan_histogram(name: str, setting: PublicParameters) -> Plan:
+def plan_histogram(name: str, setting: PublicParameters) -> MechanismPlan:
     """Plan a round from public things, under the mechanism's own name."""
     check_setting(setting)
     for option in setting.options:
@@ -54,7 +55,7 @@ def plan_histogram(name: str, setting: PublicParameters) -> Plan:
     parts = [part, ApproximateDpEvent("samplers", Fraction(0), slack)]
     data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
     check_costs(setting, data_cost, analyst_cost)
-    return Plan(
+    return MechanismPlan(
         mechanism=name,
         parameters=parameters.to_json(),
         data_cost=data_cost,

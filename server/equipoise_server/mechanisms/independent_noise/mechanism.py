@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
@@ -25,7 +26,7 @@ from equipoise_server.mechanisms.calibration import (
 )
 from equipoise_server.mechanisms.checking import check_inputs
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters, plan_noise
-from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters
 from equipoise_server.randomness.stream import KeyedStream
 
 
@@ -49,14 +50,14 @@ class IndependentNoise:
     calibrate: Calibration
     fitted: ClassVar[bool] = False
 
-    def plan(self, setting: PublicParameters) -> Plan:
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Noise from the shares and the data budget. There are no options."""
         return plan_noise(self.name, self.calibrate, setting)
 
     def run(
         self,
         setting: PublicParameters,
-        plan: Plan,
+        plan: MechanismPlan,
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,

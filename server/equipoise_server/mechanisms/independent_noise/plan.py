@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from equipoise.accounting import ApproximateDpEvent, Cost, charge_of, events_to_json
 from equipoise.errors import InvalidArgument
+from equipoise.model.rounds import MechanismPlan
 from equipoise.records.codec import COUNT, canonical_object, key
 from equipoise_server.mechanisms.budget_rounding import sampler_delta
 from equipoise_server.mechanisms.calibration import (
@@ -13,7 +14,7 @@ from equipoise_server.mechanisms.calibration import (
     noise_distribution,
 )
 from equipoise_server.mechanisms.checking import check_costs, check_setting
-from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import NOISE, AnswerNoise
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid
@@ -32,7 +33,7 @@ class NoiseParameters(Parameters):
     bound: int = key("bound", COUNT)
 
 
-def plan_noise(name: str, calibrate: Calibration, setting: PublicParameters) -> Plan:
+def plan_noise(name: str, calibrate: Calibration, setting: PublicParameters) -> MechanismPlan:
     """Plan a round of the mechanism called `name`, with noise of the law that `calibrate` gives."""
     check_setting(setting)
     for option in setting.options:
@@ -51,7 +52,7 @@ def plan_noise(name: str, calibrate: Calibration, setting: PublicParameters) -> 
         l1_sensitivity,
         bound_on_grid(law.quantile(Fraction(setting.beta) / (2 * setting.queries)), setting.records),
     )
-    return Plan(
+    return MechanismPlan(
         mechanism=name,
         parameters=parameters.to_json(),
         data_cost=data_cost,

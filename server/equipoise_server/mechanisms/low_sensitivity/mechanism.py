@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.statistics import Databases, grid_units
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
@@ -25,7 +26,7 @@ from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs
 from equipoise_server.mechanisms.epochs.plan import check_options, plan_epochs
 from equipoise_server.mechanisms.epochs.question import Scale
 from equipoise_server.mechanisms.epochs.session_plan import session_plan, statements_asked
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.candidates import read_candidates
 from equipoise_server.mechanisms.low_sensitivity.database_question import (
     DatabaseQuestion,
@@ -66,7 +67,7 @@ class LowSensitivity:
     name = "low_sensitivity"
     slotted = True
 
-    def plan(self, setting: PublicParameters) -> Plan:
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
         """`options`: `candidates` (see `candidates`), `sensitivity`, and what `private_plan` may be forced to."""
         session, sensitivity = sizes(setting), declared_sensitivity(setting)
         check_options(setting.options, ("candidates", "length", "sensitivity"))
@@ -86,7 +87,7 @@ class LowSensitivity:
             memory_bytes=plan.memory_bytes + ENTRY_BYTES * entries + 3 * CELL_BYTES * setting.universe_size,
         )
 
-    def check_statement(self, plan: Plan, statement: CompiledStatement) -> None:
+    def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:
         """Single numbers only, of no more than the declared sensitivity."""
         parameters = LowSensitivityParameters.from_json(plan.parameters)
         records, declared = parameters.table_records, parameters.sensitivity
@@ -97,7 +98,9 @@ class LowSensitivity:
                 "statement", f"{moves}; the session's declared sensitivity is {float(declared):.9g}"
             )
 
-    def start(self, setting: PublicParameters, plan: Plan, data: Counts, seed: bytes) -> LowSensitivitySession:
+    def start(
+        self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes
+    ) -> LowSensitivitySession:
         """A session over the candidates."""
         parameters, candidates = (
             LowSensitivityParameters.from_json(plan.parameters).epochs,

@@ -13,12 +13,13 @@ import numpy as np
 
 from equipoise.accounting import Cost, charge_of, events_to_json
 from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_costs, check_enumerable, check_inputs, check_setting
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters, data_parts, plan_weights
 from equipoise_server.mechanisms.repair.private_weights import (
     answer_scores,
@@ -60,7 +61,7 @@ class MultiplicativeWeights:
     name = "multiplicative_weights"
     fitted = True
 
-    def plan(self, setting: PublicParameters) -> Plan:
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Rounds and noise from the shares and the budget. The option `rounds` forces their number."""
         check_setting(setting)
         check_enumerable(setting)
@@ -68,7 +69,7 @@ class MultiplicativeWeights:
         parts = data_parts(setting, parameters)
         data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
         check_costs(setting, data_cost, analyst_cost)
-        return Plan(
+        return MechanismPlan(
             mechanism=self.name,
             parameters=parameters.to_json(),
             data_cost=data_cost,
@@ -84,7 +85,7 @@ class MultiplicativeWeights:
     def run(
         self,
         setting: PublicParameters,
-        plan: Plan,
+        plan: MechanismPlan,
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import MechanismPlan
 from equipoise.model.terms_checks import MAX_SESSION
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_setting
-from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters
 
 HYPOTHESIS = AnswerMethod.HYPOTHESIS
 
@@ -62,18 +63,18 @@ class SessionMechanism(Protocol):
         """Whether the clock gives slots: share i of m has slot `t m + i` in turn t. Else they go by arrival."""
         ...
 
-    def plan(self, setting: PublicParameters) -> Plan:
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Parameters, costs and promises from public things. Raises `InvalidArgument` or `BudgetExhausted`.
 
         `setting.options` holds the session's `length` beside the mechanism's own options (`session_length`).
         """
         ...
 
-    def check_statement(self, plan: Plan, statement: CompiledStatement) -> None:
+    def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:
         """Raises `InvalidArgument("statement", ...)` for what the planned mechanism cannot answer."""
         ...
 
-    def start(self, setting: PublicParameters, plan: Plan, data: Counts, seed: bytes) -> Session:
+    def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> Session:
         """A session before its first slot."""
         ...
 
@@ -105,7 +106,7 @@ def linear(statement: CompiledStatement) -> CompiledWorkload:
 def play(
     mechanism: SessionMechanism,
     setting: PublicParameters,
-    plan: Plan,
+    plan: MechanismPlan,
     data: Counts,
     asked: Mapping[str, SessionWorkload],
     seed: bytes,
@@ -147,7 +148,10 @@ def joined(answers: list[Answers]) -> Answers:
 
 
 def check_asked(
-    mechanism: SessionMechanism, setting: PublicParameters, plan: Plan, asked: Mapping[str, SessionWorkload]
+    mechanism: SessionMechanism,
+    setting: PublicParameters,
+    plan: MechanismPlan,
+    asked: Mapping[str, SessionWorkload],
 ) -> None:
     """Raises `ValueError` where more was asked than was planned for, or out of turn: each promise rests on it."""
     length = session_length(setting, mechanism.slotted)

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from equipoise.accounting import Cost, charge_of, events_to_json
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import NO_BOUND
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_costs
 from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import fresh_answers
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, alike, linear
 from equipoise_server.mechanisms.online.plan import OnlineParameters, data_parts, plan_online, uncertified
@@ -55,7 +56,7 @@ class Online:
     name = "online"
     slotted = False
 
-    def plan(self, setting: PublicParameters) -> Plan:
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Updates, threshold and noise from the shares, the length and the budget.
 
         Options: `updates` forces their number, `threshold` the error of a hypothesis from which it is one, as a
@@ -70,7 +71,7 @@ class Online:
         parts = data_parts(setting, parameters)
         data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
         check_costs(setting, data_cost, analyst_cost)
-        return Plan(
+        return MechanismPlan(
             mechanism=self.name,
             parameters=parameters.to_json(),
             data_cost=data_cost,
@@ -83,12 +84,12 @@ class Online:
             analyst_events=events_to_json(self.name, []),
         )
 
-    def check_statement(self, plan: Plan, statement: CompiledStatement) -> None:  # noqa: ARG002
+    def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
         """Every predicate and every marginal can be answered."""
         if linear(statement).statement_count != 1:
             raise InvalidArgument("statement", "must be one")
 
-    def start(self, setting: PublicParameters, plan: Plan, data: Counts, seed: bytes) -> OnlineSession:
+    def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> OnlineSession:
         """A session before its first statement, with the uniform hypothesis."""
         return OnlineSession(setting, OnlineParameters.from_json(plan.parameters), data, seed)
 

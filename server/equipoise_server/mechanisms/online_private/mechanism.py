@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_enumerable
@@ -20,7 +21,7 @@ from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs
 from equipoise_server.mechanisms.epochs.plan import check_options, plan_epochs
 from equipoise_server.mechanisms.epochs.question import LinearQuestion, Scale
 from equipoise_server.mechanisms.epochs.session_plan import session_plan, statements_asked
-from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.mechanisms.online.interface import linear, session_length
 
@@ -38,17 +39,17 @@ class OnlinePrivate:
     name = "online_private"
     slotted = True
 
-    def plan(self, setting: PublicParameters) -> Plan:
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
         """See `private_plan`, which also lists what `options` may force beside `length`."""
         session = sizes(setting)
         check_options(setting.options, ("length",))
         return session_plan(self.name, setting, session, plan_epochs(setting, session))
 
-    def check_statement(self, plan: Plan, statement: CompiledStatement) -> None:  # noqa: ARG002
+    def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
         """Linear queries only."""
         linear(statement)
 
-    def start(self, setting: PublicParameters, plan: Plan, data: Counts, seed: bytes) -> LinearSession:
+    def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> LinearSession:
         """A session over the records of the universe."""
         parameters, slots = EpochParameters.from_json(plan.parameters), sizes(setting).slots
         return LinearSession(data, setting.records, Epochs(parameters, data.universe_size, slots, seed))

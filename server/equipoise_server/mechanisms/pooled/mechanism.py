@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import NO_BOUND
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_builder import concatenate, some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_inputs
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.pooled.demand import votes_of
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers, direct_answers
@@ -42,14 +43,14 @@ class Pooled:
     name = "pooled"
     fitted = True
 
-    def plan(self, setting: PublicParameters) -> Plan:
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Parameters from public things; single ones may be forced through the options."""
         return plan_pooled(self.name, setting)
 
     def run(
         self,
         setting: PublicParameters,
-        plan: Plan,
+        plan: MechanismPlan,
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,
@@ -91,7 +92,7 @@ class Pooled:
         return Outcome(answers, synopsis)
 
 
-def check_workload(plan: Plan, workload: CompiledWorkload) -> None:
+def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:
     """Raises `InvalidArgument` for a workload that a round of this plan cannot answer."""
     check_statements(PooledParameters.from_json(plan.parameters), workload)
 

@@ -8,11 +8,12 @@ from fractions import Fraction
 
 from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, ZcdpEvent, charge_of, events_to_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key, optional
 from equipoise_server.mechanisms.budget_rounding import sampler_delta, usable_rho
 from equipoise_server.mechanisms.checking import check_costs, check_setting
-from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoise
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.pooled.allocation import shares_of
@@ -74,7 +75,7 @@ class PooledParameters(Parameters):
         return {axes: part * whole for axes, part in zip(family.sets, parts, strict=True) if part}
 
 
-def plan_pooled(name: str, setting: PublicParameters) -> Plan:
+def plan_pooled(name: str, setting: PublicParameters) -> MechanismPlan:
     """Parameters from public things; refused where a budget would be exceeded.
 
     `error_bound`. With probability `1 - beta` (or half of it, where some is kept for what is outside the
@@ -110,7 +111,7 @@ def plan_pooled(name: str, setting: PublicParameters) -> Plan:
     data_cost = charge_of(on_data)
     analyst_cost = charge_of(on_analysts) if setting.protects_analysts else None
     check_costs(setting, data_cost, analyst_cost)
-    return Plan(
+    return MechanismPlan(
         mechanism=name,
         parameters=parameters.to_json(),
         data_cost=data_cost,

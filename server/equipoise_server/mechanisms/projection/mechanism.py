@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.independent_noise.mechanism import noisy_answers, noisy_counts
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.projection.plan import ROUNDING, furthest, gaussian_law, plan_projection
 
 METHOD = AnswerMethod.PROJECTION
@@ -52,14 +53,14 @@ class Projection:
     name = "projection"
     fitted = True
 
-    def plan(self, setting: PublicParameters) -> Plan:
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
         """As `gaussian`, with a bound of about twice its own. There are no options."""
         return plan_projection(self.name, setting)
 
     def run(
         self,
         setting: PublicParameters,
-        plan: Plan,
+        plan: MechanismPlan,
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,

@@ -8,10 +8,11 @@ from fractions import Fraction
 
 from equipoise.accounting import events_from_json, events_to_json
 from equipoise.errors import InvalidArgument
+from equipoise.model.rounds import MechanismPlan
 from equipoise_server.mechanisms.checking import check_enumerable
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
-from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid
 from equipoise_server.mechanisms.running_time import fitting_bytes, fitting_seconds
@@ -21,7 +22,7 @@ HARDLY = Fraction(1, 2**10)  # part of beta: how probably the truth itself is to
 ROUNDING = 2  # units of 2^-40: an answer's own rounding, and its bound's
 
 
-def plan_projection(name: str, setting: PublicParameters) -> Plan:
+def plan_projection(name: str, setting: PublicParameters) -> MechanismPlan:
     """Plan a round from public things, under the mechanism's own name."""
     for option in setting.options:
         raise InvalidArgument(f"options.{option}", f"unknown; {name} has no options")

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_inputs
-from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.small_db.plan import (
     DEEPEST,
     SmallDatabaseParameters,
@@ -47,14 +48,14 @@ class SmallDatabase:
     name = "small_db"
     fitted = False
 
-    def plan(self, setting: PublicParameters) -> Plan:
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
         """The size that promises least error; `options.database_size` forces one."""
         return plan_small_database(self.name, setting)
 
     def run(
         self,
         setting: PublicParameters,
-        plan: Plan,
+        plan: MechanismPlan,
         data: Counts,
         workloads: Mapping[str, CompiledWorkload],
         seed: bytes,

@@ -16,10 +16,11 @@ from equipoise.accounting import (
 )
 from equipoise.accounting import exponential_mechanism_rho as draws_rho
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.rounds import MechanismPlan
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, key
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
 from equipoise_server.mechanisms.checking import check_costs, check_setting
-from equipoise_server.mechanisms.interface import GRID_BITS, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds
 from equipoise_server.randomness.exponential import UNIT_BITS
@@ -41,7 +42,7 @@ class SmallDatabaseParameters(Parameters):
     bound: int = key("bound", COUNT)
 
 
-def plan_small_database(name: str, setting: PublicParameters) -> Plan:
+def plan_small_database(name: str, setting: PublicParameters) -> MechanismPlan:
     """Plan a round from public things, under the mechanism's own name."""
     check_setting(setting)
     analysts, sizes = len(setting.shares), feasible_sizes(setting)
@@ -57,7 +58,7 @@ def plan_small_database(name: str, setting: PublicParameters) -> Plan:
     check_costs(setting, data_cost, analyst_cost)
     databases = number_of_databases(setting.universe_size, size)
     scored = databases * (RECORD_SECONDS * size + SCORE_SECONDS * setting.queries * (size + 1))
-    return Plan(
+    return MechanismPlan(
         mechanism=name,
         parameters=parameters.to_json(),
         data_cost=data_cost,

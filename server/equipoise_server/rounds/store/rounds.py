@@ -7,13 +7,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select
 
 from equipoise.errors import DataLoss, InvalidArgument, NotFound, VerificationFailed
-from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
+from equipoise.model.rounds import MechanismPlan, RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import from_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.records.canonical import canonical_json
-from equipoise.records.public_facts import SHARE, TERMS, RecordedPlan, RecordedTerms
-from equipoise_server.computation.seed import PLAN
-from equipoise_server.mechanisms.interface import Plan
+from equipoise.records.public_facts import PLAN, SHARE, TERMS, RecordedTerms
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.storage.tables import datasets, rounds, sessions, shares, submissions
 
@@ -32,11 +30,6 @@ def recorded_terms(terms: Terms) -> RecordedTerms:
     return RecordedTerms(**{name: getattr(terms, name) for name in TERMS.keys.values()})
 
 
-def recorded_plan(plan: Plan) -> RecordedPlan:
-    """A plan, as it is recorded."""
-    return RecordedPlan(**{name: getattr(plan, name) for name in PLAN.keys.values()})
-
-
 def terms_to_json(terms: Terms) -> str:
     """Everything of the terms but the shares, which have a table of their own, the dataset and the closing time."""
     return TERMS.to_text(recorded_terms(terms))
@@ -52,12 +45,12 @@ def session_from_json(text: str) -> SessionTerms | None:
     return TERMS.from_text(text, "the terms").session
 
 
-def plan_to_json(plan: Plan) -> str:
+def plan_to_json(plan: MechanismPlan) -> str:
     """A plan, whole; floats are written so that they read back the same."""
     return PLAN.to_text(plan)
 
 
-def plan_from_json(text: str) -> Plan:
+def plan_from_json(text: str) -> MechanismPlan:
     """The inverse of `plan_to_json`. Raises `VerificationFailed` for anything else."""
     return PLAN.from_text(text, "the plan")
 

@@ -49,7 +49,6 @@ from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.store.results import read_stream_digests, read_synopsis
 from equipoise_server.rounds.store.rounds import (
     read_audit_nonce,
-    recorded_plan,
     recorded_terms,
 )
 from equipoise_server.rounds.terms.checks import adds
@@ -114,7 +113,7 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
         if session is None
         else RecordedSession(session.ending, session.length, len(terms.shares), session.turn_seconds),
     )
-    private = PlanItem(opened.id, recorded, terms.shares, recorded_plan(plan), _journal_head(connection))
+    private = PlanItem(opened.id, recorded, terms.shares, plan, _journal_head(connection))
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     items += [
         _of_share(

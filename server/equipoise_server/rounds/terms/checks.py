@@ -6,11 +6,11 @@ import math
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import COUNTED_FOR, Budget
-from equipoise.model.rounds import Terms
+from equipoise.model.rounds import MechanismPlan, Terms
 from equipoise_server.ledger.accounts import analyst_account, data_account, holder
 from equipoise_server.ledger.caps import Composition
 from equipoise_server.ledger.charges import Charge
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 
 UNITS = {"query": Composition.PARALLEL, "analyst": Composition.SEQUENTIAL}
 MAX_REASON = 500
@@ -43,7 +43,7 @@ def adds(unit: str) -> bool:
     return UNITS[unit] is Composition.SEQUENTIAL
 
 
-def charges_of(terms: Terms, plan: Plan) -> list[Charge]:
+def charges_of(terms: Terms, plan: MechanismPlan) -> list[Charge]:
     """What a round will cost each account. Every share is charged alike, whether or not it is used.
 
     Without an analyst budget there is nothing that bounds what analysts lose, and no account of theirs counts it.
@@ -59,7 +59,7 @@ def analyst_accounts(terms: Terms) -> dict[str, str]:
     return {analyst_account(terms.dataset, unit, share.analyst): unit for share in terms.shares for unit in units}
 
 
-def charge_on(account: str, plan: Plan) -> Charge:
+def charge_on(account: str, plan: MechanismPlan) -> Charge:
     """What a round will cost one of its accounts."""
     if holder(account) is None:
         return Charge(account, plan.data_cost, plan.data_events)

@@ -8,8 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from equipoise.errors import InvalidArgument
-from equipoise.model.rounds import SessionTerms, Terms
-from equipoise_server.mechanisms.interface import Plan
+from equipoise.model.rounds import MechanismPlan, SessionTerms, Terms
 from equipoise_server.mechanisms.registry import mechanism, session_mechanism
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.terms.checks import setting_of
@@ -45,7 +44,7 @@ def with_defaults(terms: Terms, now: datetime) -> Terms:
     return replace(full, close_time=_last_boundary(full.session, terms.close_time, now))
 
 
-def make_plan(terms: Terms, dataset: DatasetRecord) -> Plan:
+def make_plan(terms: Terms, dataset: DatasetRecord) -> MechanismPlan:
     """The plan. Raises `InvalidArgument`, also for turns too short for their statements, and `BudgetExhausted`."""
     schema = dataset.schema
     setting = setting_of(terms, dataset.records, schema.universe_size, schema.sizes)
@@ -56,7 +55,7 @@ def make_plan(terms: Terms, dataset: DatasetRecord) -> Plan:
     return plan
 
 
-def _check_turns(session: SessionTerms, statements: Sequence[int], plan: Plan) -> None:
+def _check_turns(session: SessionTerms, statements: Sequence[int], plan: MechanismPlan) -> None:
     """Answers that miss the end of their turn come later, which all see: one hard statement must not do it."""
     asked = sum(min(each, session.length) for each in statements)
     needed = HARDEST * plan.seconds / asked * len(statements)

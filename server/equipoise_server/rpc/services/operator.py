@@ -18,7 +18,7 @@ from equipoise.wire.rounds import plan_to_message, round_detail_to_message
 from equipoise.wire.terms import terms_from_message
 from equipoise_server.identity.admission import Admission
 from equipoise_server.rounds.analyst_deletion import delete_analyst
-from equipoise_server.rounds.datasets import Counting
+from equipoise_server.rounds.datasets import AccountingMethod
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import RoundServices
 from equipoise_server.rpc.services.watch import watch
@@ -53,7 +53,7 @@ class OperatorMethods:
             budget_from_message(request.analyst_cap, "analyst_cap"),
             request.request_id,
             caller.name,
-            Counting(request.data_order, request.analyst_order),
+            AccountingMethod(request.data_order, request.analyst_order),
             new_budgets=request.new_budgets,
         )
         return operator_pb2.RegisterDatasetResponse(dataset=dataset_to_message(record))

@@ -10,7 +10,7 @@ import pytest
 
 from equipoise.accounting import RHO_UNIT
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise_server.conversion import epsilon_for, mixture_delta
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.budget_rounding import usable_rho
@@ -18,7 +18,7 @@ from equipoise_server.mechanisms.equilibrium import cost_limits, cost_model, for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import Numbers, Sketch, expected_error, expected_game_error
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 
 PLAYS = ("mixed", "sampled", "hru")
 
@@ -41,7 +41,7 @@ def forcing(case: PublicParameters, **options: object) -> PublicParameters:
     return replace(case, options={**case.options, **options})
 
 
-def game_of(plan: Plan) -> GameParameters:
+def game_of(plan: MechanismPlan) -> GameParameters:
     return EquilibriumParameters.from_json(plan.parameters).game
 
 

@@ -14,14 +14,14 @@ from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_single, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import Plan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import joined, linear, play
 from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.online.plan import MAX_UPDATES, OnlineParameters, most_updates
@@ -188,7 +188,7 @@ def test_the_number_of_updates_follows_from_the_divergence() -> None:
     assert most_updates(public, 10**6, int(0.2 * scale), int(0.1 * 2**40)) == 10**6
 
 
-def parameters_of(plan: Plan) -> OnlineParameters:
+def parameters_of(plan: MechanismPlan) -> OnlineParameters:
     parameters = OnlineParameters.from_json(plan.parameters)
     assert parameters.to_json() == plan.parameters
     return parameters

@@ -14,7 +14,7 @@ from equipoise.accounting import PureDpEvent, ThresholdTests, charge_of, events_
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.fixed_point import GRID_BITS
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
@@ -23,7 +23,7 @@ from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import CompiledStatement, compile_single
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.epochs.epochs import BLOCK, EpochParameters, Epochs, pulls
-from equipoise_server.mechanisms.interface import Answers, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, play
 from equipoise_server.mechanisms.online_private.mechanism import LinearSession, OnlinePrivate
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
@@ -69,7 +69,7 @@ def asked(turns: range) -> dict[str, SessionWorkload]:
     return found
 
 
-def started(setting: PublicParameters, number: int = 1) -> tuple[Plan, LinearSession]:
+def started(setting: PublicParameters, number: int = 1) -> tuple[MechanismPlan, LinearSession]:
     plan = MECHANISM.plan(setting)
     return plan, MECHANISM.start(setting, plan, DenseCounts(SKEWED), seed(number))
 

@@ -16,14 +16,14 @@ from equipoise.accounting import events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND, AnswerMethod
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.predicates import Among, attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import GRID_BITS, Outcome, Plan, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Outcome, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
 from equipoise_server.mechanisms.pooled.mechanism import Pooled
 from equipoise_server.mechanisms.pooled.plan import PooledParameters
@@ -62,7 +62,9 @@ def asking(**statements: Sequence[Statement]) -> dict[str, CompiledWorkload]:
     return {name: compile_workload(list(own), SCHEMA) for name, own in statements.items()}
 
 
-def played(setting: PublicParameters, asked: Mapping[str, CompiledWorkload], seed: int = 0) -> tuple[Plan, Outcome]:
+def played(
+    setting: PublicParameters, asked: Mapping[str, CompiledWorkload], seed: int = 0
+) -> tuple[MechanismPlan, Outcome]:
     """A plan, and a run of it."""
     plan = Pooled().plan(setting)
     return plan, Pooled().run(
@@ -95,7 +97,7 @@ def test_an_analyst_moves_no_more_votes_than_there_are_sets() -> None:
     assert parameters_of(Pooled().plan(many)).demand.l1_sensitivity == len(ADULT)
 
 
-def parameters_of(plan: Plan) -> PooledParameters:
+def parameters_of(plan: MechanismPlan) -> PooledParameters:
     return PooledParameters.from_json(plan.parameters)
 
 
@@ -198,7 +200,7 @@ def test_answers_from_the_synopsis_are_what_the_downloaded_table_says(unit: str)
         check_bounds(workload, outcome, name, plan)
 
 
-def check_bounds(workload: CompiledWorkload, outcome: Outcome, name: str, plan: Plan) -> None:
+def check_bounds(workload: CompiledWorkload, outcome: Outcome, name: str, plan: MechanismPlan) -> None:
     own = outcome.answers[name]
     truth = workload.counts(records()) / RECORDS
     certified = own.bounds != NO_BOUND

@@ -11,9 +11,8 @@ import pytest
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share, Terms
+from equipoise.model.rounds import MechanismPlan, Share, Terms
 from equipoise.model.terms_checks import check_terms
-from equipoise_server.mechanisms.interface import Plan
 from equipoise_server.rounds.opening import open_request
 from equipoise_server.rounds.store.rounds import canonical, plan_from_json, plan_to_json, terms_to_json
 from equipoise_server.rounds.terms.checks import charges_of, check_reason, setting_of
@@ -29,7 +28,7 @@ TERMS = Terms(
     shares=(Share("ann", 3, 5), Share("bob", 1, 1)),
     options={"play": "sampled"},
 )
-PLAN = Plan(
+PLAN = MechanismPlan(
     mechanism="equilibrium",
     parameters='{"rounds":10}',
     data_cost=Cost(rho=7, delta=1),
