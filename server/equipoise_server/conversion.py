@@ -33,6 +33,7 @@ from equipoise.accounting import ORDERS as CURVE_ORDERS
 # Small budgets have their best order near epsilon / (2 rho), which may be far beyond the library's defaults.
 ORDERS = tuple(float(order) for order in 1 + np.geomspace(0.02, 1e5, 1200))
 GROUPING = 100  # differing draws of a mixture are taken together by a part of this
+MIN_RHO = 2.0**-52  # `dp_accounting` raises a domain error at divergences so small that e^-d is 1 in doubles
 NEGLIGIBLE = 1e-24  # what is as probable as this is counted as lost
 
 
@@ -52,6 +53,7 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
     """The smallest delta that `dp_accounting` certifies for `rho`-zCDP at `epsilon`."""
     if rho == 0:
         return 0.0
+    rho = max(rho, MIN_RHO)
     delta, _ = rdp.compute_delta(ORDERS, [order * rho for order in ORDERS], epsilon)
     return float(min(1.0, delta))
 

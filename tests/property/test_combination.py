@@ -38,6 +38,19 @@ def test_a_growing_combination_is_the_matrix_s_at_every_record(
             combination.clear()
 
 
+@given(workloads, seeds)
+def test_a_query_that_is_added_again_counts_again(statements: list[Linear], seed: int) -> None:
+    """Three times in one call and once more in another, of predicates, tables and restricted tables alike."""
+    compiled = compile_workload(statements, SCHEMA)
+    matrix = naive_matrix(statements)
+    combination = Combination(compiled)
+    for query in np.random.default_rng(seed).permutation(len(matrix))[:4]:
+        combination.clear()
+        combination.add(np.repeat(query, 3), np.array([2, 30, 500]))
+        combination.add(np.array([query]), np.array([-7000]))
+        np.testing.assert_array_equal(combination.at(np.arange(len(RECORDS))), -6468 * matrix[query])
+
+
 def test_a_combination_refuses_what_is_not_in_the_workload() -> None:
     combination = Combination(compile_workload([Marginal(("colour",))], SCHEMA))
     for queries in ([3], [-1], [[0]]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -23,3 +25,12 @@ def test_what_is_not_summed_counts_as_lost(trials: int, from_which: int, epsilon
     assert summed > NEGLIGIBLE / 10
     assert summed <= mixture_delta(mixture, epsilon) <= 2 * summed + 10 * NEGLIGIBLE
     assert summed <= pairs.mixture_delta(mixture, epsilon) * (1 + 1e-9) <= mixture_delta(mixture, epsilon)
+
+
+@pytest.mark.parametrize("rho", [5e-324, 1e-30, 1e-17, 2.0**-53, 2.0**-52, 1e-15])
+def test_a_loss_that_doubles_cannot_tell_from_none_has_a_delta(rho: float) -> None:
+    """An operator may force a game to learn as slowly as it likes; the library raises at such divergences."""
+    of_gaussian_noise = math.erf(math.sqrt(rho) / 2)  # its total variation
+    assert of_gaussian_noise <= delta_of_rho(rho, 0.0) <= 1e-7
+    assert delta_of_rho(rho, 1.0) <= 1e-100
+    assert mixture_delta(BinomialMixture(9, 0.5, rho), 1.0) <= 10 * NEGLIGIBLE

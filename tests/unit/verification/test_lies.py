@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from fractions import Fraction
 
 import pytest
-from harness.small_custodian import BOUND, Told, signing_key
+from harness.small_custodian import BOUND, PARTS, Told, signing_key
 from harness.verifying import found, log_of, with_evidence
 
-from equipoise.accounting import ZcdpEvent, charge_at
+from equipoise.accounting import ApproximateDpEvent, ZcdpEvent, charge_at, charge_of
 from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.verification.checks import Check
 
@@ -79,6 +80,29 @@ LIES: dict[str, tuple[Told, Check]] = {
         Check.CHARGE,
     ),
 }
+
+
+COST = charge_of(PARTS)
+DELTA = (ApproximateDpEvent("samplers", Fraction(0), Fraction(1, 10**12)), *PARTS)
+
+
+@pytest.mark.parametrize("less", [{"rho": COST.rho - 1}, {"rho": COST.rho + 1}, {"delta": 1}, {"epsilon": 1}])
+def test_a_cost_that_is_announced_and_charged_alike_must_be_that_of_the_parts(less: dict[str, int]) -> None:
+    """Record and charge agree with each other: only the parts tell."""
+    cost = asdict(COST) | less
+    told = Told(items={"round": {"analyst_cost": cost}, "result": {"charge": cost}})
+    assert found(told.bundle(log_of())) is Check.CHARGE
+
+
+@pytest.mark.parametrize("field", ["rho", "epsilon", "delta", "divergence"])
+@pytest.mark.parametrize("beyond", [1, -1])
+def test_every_amount_of_a_charge_is_compared_to_the_unit(field: str, beyond: int) -> None:
+    charge = asdict(charge_of(DELTA))
+    assert found(Told(parts=DELTA).bundle(log_of())) is None
+    if charge[field] + beyond >= 0:
+        charge[field] += beyond
+        told = Told(parts=DELTA, items={"result": {"charge": charge}})
+        assert found(told.bundle(log_of())) is Check.CHARGE
 
 
 @pytest.mark.parametrize(("told", "check"), LIES.values(), ids=LIES.keys())

@@ -1,0 +1,87 @@
+"""The auditor's check of plans: each cost within its budget, made of parts that follow, the same for all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from harness import custodian as custodian_module
+from harness.custodian import ANALYST_PARTS, BUDGET, DATA_PARTS, ORDER, Custodian
+
+from equipoise.accounting import Cost, PrivacyEvent, ThresholdTests, ZcdpEvent, charge_at, charge_of, events_to_json
+from equipoise.auditing.verify import Outcome, verify
+from equipoise.verification.conversion import epsilon_of
+
+ROUND = "aa"
+
+
+def failures(custodian: Custodian) -> dict[str, str]:
+    checks = verify(custodian.archive(), custodian.trusted).checks
+    return {check.number: check.detail for check in checks if check.outcome is Outcome.FAILED}
+
+
+def rho_of(epsilon: float) -> Fraction:
+    """The largest rho, on its grid, that converts to at most this epsilon at the budget's delta."""
+    low, high = 0, 10**12
+    while high - low > 1:
+        middle = (low + high) // 2
+        within = epsilon_of(Cost(rho=middle), BUDGET["delta"], None) <= epsilon
+        low, high = (middle, high) if within else (low, middle)
+    return Fraction(low, 10**12)
+
+
+@pytest.mark.parametrize("side", ["analyst", "data"])
+@pytest.mark.parametrize(("epsilon", "holds"), [(1.0, True), (1 + 1e-6, False), (1.05, False)])
+def test_a_plan_costs_no_more_than_its_round_s_budget(
+    monkeypatch: pytest.MonkeyPatch, side: str, epsilon: float, holds: bool
+) -> None:
+    parts: tuple[PrivacyEvent, ...] = (ZcdpEvent("game", rho_of(epsilon)),)
+    monkeypatch.setattr(custodian_module, f"{side.upper()}_PARTS", parts)
+    custodian = Custodian()
+    custodian.register()
+    custodian.play(ROUND)
+    words = f"beyond the round's {side} budget of 1"
+    assert (words in failures(custodian).get("A9", "")) is not holds
+
+
+@pytest.mark.parametrize("side", ["analyst", "data"])
+@pytest.mark.parametrize(("delta", "holds"), [(Fraction(1, 10**7), True), (Fraction(1, 10**12), False)])
+def test_the_pair_that_stands_for_tests_follows_from_them(
+    monkeypatch: pytest.MonkeyPatch, side: str, delta: Fraction, holds: bool
+) -> None:
+    """Ten tests of epsilon 1/100 are (2/5, 10^-7)-private; whoever writes down 10^-12 charges too little."""
+    tests = ThresholdTests("tests", 10, Fraction(1, 100), Fraction(0), Fraction(2, 5), delta)
+    monkeypatch.setattr(custodian_module, f"{side.upper()}_PARTS", (tests,))
+    custodian = Custodian()
+    custodian.register()
+    custodian.play(ROUND)
+    assert ("what its parts come to" in failures(custodian).get("A6", "")) is not holds
+
+
+def charged(more: int) -> Custodian:
+    """A round that protects whole analysts, in which the second one is charged some units of divergence more."""
+    custodian = Custodian()
+    custodian.register()
+    for analyst in ("ann", "bob"):
+        custodian.open_account(f"analyst/shop/analyst/{analyst}", "sum", 3.0, ORDER)
+    custodian.open(ROUND)
+    custodian.change_last("round", unit="analyst", analyst_order=ORDER)
+    custodian.change_last("plan", terms={"unit": "analyst"})
+    custodian.append(
+        "reserve", "data/shop", ROUND, charge_at(DATA_PARTS, ORDER), events_to_json("equilibrium", DATA_PARTS)
+    )
+    events = events_to_json("equilibrium", ANALYST_PARTS)
+    for analyst, beyond in (("ann", 0), ("bob", more)):
+        due = charge_at(ANALYST_PARTS, ORDER)
+        due = replace(due, divergence=due.divergence + beyond)
+        custodian.append("reserve", f"analyst/shop/analyst/{analyst}", ROUND, due, events)
+        custodian.append("reserve", f"analyst/shop/query/{analyst}", ROUND, charge_of(ANALYST_PARTS), events)
+    custodian.seal(ROUND)
+    return custodian
+
+
+def test_all_analysts_are_charged_the_same_to_the_unit() -> None:
+    """A unit more is what another machine could round to, but no custodian chooses which analyst pays it."""
+    assert not failures(charged(0))
+    assert failures(charged(1)) == {"A9": "entry 3 of the log (round-sealed): does not charge all analysts alike"}

@@ -1,0 +1,129 @@
+"""Lies in what a custodian signs: steps out of order, times, charges and seeds. Each is one check's to find."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from fractions import Fraction
+
+import pytest
+from harness import custodian as custodian_module
+from harness.custodian import DATA_PARTS, GRID_SECONDS, Custodian
+
+from equipoise.accounting import Cost, PrivacyEvent, ZcdpEvent, charge_of, events_to_json
+from equipoise.auditing.verify import Outcome, verify
+
+FIRST, LATER = "aa", "cc"
+MICROSECONDS = 1_000_000
+
+
+def failures(custodian: Custodian) -> dict[str, str]:
+    checks = verify(custodian.archive(), custodian.trusted).checks
+    return {check.number: check.detail for check in checks if check.outcome is Outcome.FAILED}
+
+
+@pytest.fixture
+def custodian() -> Custodian:
+    """A table and a whole round."""
+    made = Custodian()
+    made.register()
+    made.play(FIRST)
+    assert not failures(made)
+    return made
+
+
+def settled_for_other_parts(custodian: Custodian) -> None:
+    """The same amount, but made of something else than was reserved."""
+    custodian.open(LATER)
+    custodian.reserve(LATER)
+    custodian.seal(LATER)
+    custodian.run(LATER)
+    others = [replace(DATA_PARTS[0], name="another"), *DATA_PARTS[1:]]
+    assert charge_of(others) == charge_of(DATA_PARTS)
+    for entry in [each for each in custodian.journal if each.round_id == LATER and each.action == "reserve"]:
+        events = events_to_json("equilibrium", others) if entry.account == "data/shop" else entry.events
+        custodian.append("spend", entry.account, LATER, entry.cost, events)
+    custodian.release(LATER)
+
+
+def reserved_after_the_seal(custodian: Custodian) -> None:
+    """The seal's record names all charges, but the journal had not got them when it was signed."""
+    custodian.open(LATER)
+    custodian.seal(LATER)
+    custodian.reserve(LATER)
+    charges = [
+        {"account": each.account, "cost": asdict(each.cost)}
+        for each in custodian.journal
+        if each.round_id == LATER and each.action == "reserve"
+    ]
+    custodian.change_last("reservation", charges=charges)
+
+
+def moved_release(custodian: Custodian, microseconds: int) -> None:
+    custodian.play(LATER)
+    released = custodian.listed[LATER].release_time
+    assert released is not None
+    custodian.change_last("release", release_time=released + microseconds)
+    custodian.listed[LATER] = replace(custodian.listed[LATER], release_time=released + microseconds)
+
+
+def released_off_the_grid(custodian: Custodian) -> None:
+    moved_release(custodian, 1)
+
+
+def released_before_its_end(custodian: Custodian) -> None:
+    moved_release(custodian, -GRID_SECONDS * MICROSECONDS)
+
+
+def open_a_moment_beyond_its_turns(custodian: Custodian) -> None:
+    custodian.open_session(LATER, turn_seconds=5)
+    opened = custodian.listed[LATER].open_time
+    custodian.change_last("round", close_time=opened + 8 * 5 * MICROSECONDS + 1)
+
+
+def open_without_an_end(custodian: Custodian) -> None:
+    custodian.open_session(LATER, turn_seconds=5)
+    custodian.change_last("round", close_time=None)
+
+
+def one_seed_twice(custodian: Custodian) -> None:
+    custodian.open(LATER)
+    first, *_ = [each for each in custodian.records if each.kind == "round-opened"]
+    commitment = json.loads(first.items[0].content)["seed_commitment"]
+    custodian.change_last("round", seed_commitment=commitment)
+
+
+@pytest.mark.parametrize(
+    ("lie", "check", "words"),
+    [
+        (settled_for_other_parts, "A6", "cannot follow those before it: 'spend' on 'data/shop'"),
+        (reserved_after_the_seal, "A8", "comes before its reservation in the budget journal"),
+        (released_off_the_grid, "A8", "is not a point of the round's grid after its end"),
+        (released_before_its_end, "A8", "is not a point of the round's grid after its end"),
+        (open_a_moment_beyond_its_turns, "A9", "the session is open for longer than its turns"),
+        (open_without_an_end, "A9", "the session is open for longer than its turns"),
+        (one_seed_twice, "A10", "two rounds have the same seed commitment"),
+    ],
+)
+def test_a_signed_lie_is_found(
+    custodian: Custodian, lie: Callable[[Custodian], None], check: str, words: str
+) -> None:
+    lie(custodian)
+    assert words in failures(custodian)[check]
+
+
+@pytest.mark.parametrize(("rho", "holds"), [(Fraction(1, 10), True), (Fraction(1, 4), False)])
+def test_a_statement_s_reservation_is_within_its_account_s_cap(
+    monkeypatch: pytest.MonkeyPatch, rho: Fraction, holds: bool
+) -> None:
+    """Where the worst round counts nothing adds, so each reservation is held to the cap of epsilon 3 by itself."""
+    parts: tuple[PrivacyEvent, ...] = (ZcdpEvent("game", rho),)
+    monkeypatch.setattr(custodian_module, "ANALYST_PARTS", parts)
+    custodian = Custodian()
+    custodian.register()
+    custodian.open(FIRST)
+    custodian.reserve(FIRST)
+    problem = failures(custodian).get("A7", "")
+    assert ("takes analyst/shop/query/ann to epsilon" in problem) is not holds
+    assert custodian.journal[-1].cost != Cost()
