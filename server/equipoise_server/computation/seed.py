@@ -1,4 +1,4 @@
-"""What a mechanism draws from: the committed seed of a round, bound to its data, its public parameters and its workloads."""
+"""What a mechanism draws from: a round's committed seed, bound to its data, public parameters and workloads."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def bound_seed(
     """Derive what the mechanism draws from, 32 bytes: the committed seed, for one nonce, table, plan and workloads.
 
     HKDF-SHA256 (RFC 5869) of the seed; salt: the nonce, or zeros; info: the data's `digest`, that of the public
-    parameters and that of the workloads. Assumption: HMAC-SHA256 is a pseudorandom function, also where its message
-    is the secret (Krawczyk, Crypto 2010). Then, for a seed that is uniform and drawn without regard to the rest, the
-    results for any nonces, tables, parameters and workloads cannot feasibly be told from uniform bytes drawn apart
-    for each. So every guarantee of a mechanism is unchanged, and noise under one seed never cancels between two
-    tables, two plans, or two rounds' workloads. The round's id and times have no part in it;
+    parameters and that of the workloads. Assumption: HMAC-SHA256 is a pseudorandom function, also where its
+    message is the secret (Krawczyk, Crypto 2010). Then, for a seed that is uniform and drawn without regard to the
+    rest, the results for any nonces, tables, parameters and workloads cannot feasibly be told from uniform bytes
+    drawn apart for each. So every guarantee of a mechanism is unchanged, and noise under one seed never cancels
+    between two tables, two plans, or two rounds' workloads. The round's id and times have no part in it;
     `docs/decisions/0005-seed-binding.md` says why.
 
     Args:
@@ -40,8 +40,9 @@ def bound_seed(
         digest: The table's SHA-256, 32 bytes (`datasets.digest`).
         setting: The round's public parameters.
         plan: The round's plan.
-        workloads: The sealed workloads' exact bytes, by analyst. None in a session, whose statements are asked under
-            the seed: each of its streams is bound to what was asked before (`mechanisms.online.streams`).
+        workloads: The sealed workloads' exact bytes, by analyst. None of a session, whose streams are bound to its
+            statements (`mechanisms.online.streams`), nor of a mechanism that answers each analyst alone, from
+            streams that are bound to its own workload (`mechanisms.own_stream`).
     """
     public = canonical_json({"plan": PLAN.encode(plan), "public_parameters": setting_fields(setting)})
     asked = canonical_json({name: hashlib.sha256(workload).hexdigest() for name, workload in workloads.items()})

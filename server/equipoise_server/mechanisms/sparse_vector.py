@@ -104,9 +104,9 @@ class SequentialSparseVector:
     """A sparse vector whose scores come one at a time; each may be chosen by who has seen all earlier signs.
 
     A threshold's noise is drawn from a stream that its number names, a test's from one that its slot names: so the
-    sign in a slot is a function of the streams, the slot, the score and the positives before it, and of nothing that
-    was drawn and lost. A threshold is drawn at the first test that needs it, from the streams as they are then. The
-    guarantee is that of `SparseVector`, whose proof lets the scores be chosen so.
+    sign in a slot is a function of the streams, the slot, the score and the positives before it, and of nothing
+    that was drawn and lost. A threshold is drawn at the first test that needs it, from the streams as they are
+    then. The guarantee is that of `SparseVector`, whose proof lets the scores be chosen so.
     """
 
     def __init__(self, vector: SparseVector, derive: Callable[..., KeyedStream], purpose: str) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, select
 from equipoise.errors import BudgetExhausted, EquipoiseError
 from equipoise.model.rounds import RoundState
 from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise_server.rounds.clock_watch import ClockWatch
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.seeds import Seeds, kept_too_long
 from equipoise_server.rounds.state_machine import Action, due
@@ -42,13 +43,22 @@ class Schedule:
     sequencer: Sequencer
     retention: timedelta
     audit_window: timedelta
+    watch: ClockWatch
 
     def keep(self) -> None:
         """Do what is due now: steps of rounds whose closing time has come, the log, and the removal of old results.
 
-        Raises `Unavailable`, `DataLoss`.
+        Only the log goes on where the clock is not trusted: the rest cannot be undone. Raises `Unavailable`,
+        `DataLoss`.
         """
         now, store = self.operations.clock(), self.operations.store
+        with store.read() as connection:
+            trusted = self.watch.problem(connection) is None
+        if not trusted:
+            self.operations.catch_up()
+            self.sequencer.sequence(now)
+            return
+        self.watch.record(store)
         with store.read() as connection:
             steps = due_steps(connection, now)
             old = kept_since_before(connection, now - self.retention) if self.retention else []

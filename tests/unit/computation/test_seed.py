@@ -1,4 +1,4 @@
-"""What a mechanism draws from: a function of the seed, the nonce, the table, the public parameters and the workloads."""
+"""What a mechanism draws from: a function of seed, nonce, table, public parameters and workloads alone."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def test_it_is_computed_as_documented() -> None:
     fields = {"plan": plan, "public_parameters": parameters}
     public = json.dumps(fields, sort_keys=True, separators=(",", ":"))
     info = b"equipoise round v1\n" + DIGEST + hashlib.sha256(public.encode()).digest()
-    asked = '{"ann":"%s","bob":"%s"}' % tuple(hashlib.sha256(ASKED[name]).hexdigest() for name in ("ann", "bob"))
+    digests = {name: hashlib.sha256(workload).hexdigest() for name, workload in ASKED.items()}
+    asked = json.dumps(digests, sort_keys=True, separators=(",", ":"))
     info += hashlib.sha256(asked.encode()).digest()
     for nonce in (NONCE, None):
         extracted = hmac.digest(nonce or bytes(32), SEED, "sha256")

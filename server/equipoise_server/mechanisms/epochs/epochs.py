@@ -7,9 +7,9 @@ drawn from what was learnt: so none shows much of any one statement. Nor does th
 of `repair_places`: after *every* slot, asked in or not, the epoch ends if the number of statements answered afresh,
 with fresh noise, has reached a target with noise of the epoch's own; and certainly at a hard cap.
 
-All noise is named by its slot or epoch and by what was asked so far (`online.streams`), and what is learnt is a
-function of published answers. So a session is a function of its seed and of what was asked, however often it was
-interrupted.
+All noise is named by its slot or epoch, by what was learnt so far, and that of a slot by its statement
+(`online.streams`). What is learnt is a function of published answers. So a session is a function of its seed and of
+what was asked, however often it was interrupted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import draw_exponential
 
-BLOCK = 1 << 8  # slots whose count noise is drawn together, and again after each statement among them
+BLOCK = 1 << 8  # slots whose count noise is drawn together, and again after each that is answered afresh
 
 
 @canonical_object
@@ -103,7 +103,7 @@ class Epochs:
         if not self._next <= slot < self._slots:
             raise ValueError(f"slot {slot} is over, or there is none")
         self.pass_to(slot)
-        self._streams.take(slot, encoded)
+        self._streams.ask(slot, encoded)
         expected = question.held(self._multiset)
         answers = alike(expected, UNCERTIFIED, NO_BOUND) if self.used_up else self._tested(slot, question, expected)
         self.pass_to(slot + 1)
@@ -123,6 +123,7 @@ class Epochs:
         noisy = truth + self._answer_noise(slot, parameters.answer_noise(question.l1_sensitivity), len(truth))
         answers = on_grid(np.clip(noisy, 0, units), units)
         self._afresh += 1
+        self._streams.learn()
         self._learnt += question.direction(pulls(answers - expected, parameters.guard))
         return alike(answers, parameters.noise.method, parameters.noise_bounds[question.l1_sensitivity - 1])
 
@@ -151,11 +152,11 @@ class Epochs:
         self._target = self._drawn_target()
 
     def _positive(self, slot: int, score: int) -> bool:
-        noise = self._parameters.test_noise.draw(1, self._stream("test", slot))
+        noise = self._parameters.test_noise.draw(1, self._asked_stream("test", slot))
         return score + int(noise[0]) >= self._parameters.threshold
 
     def _answer_noise(self, slot: int, law: NoiseDistribution, cells: int) -> NDArray[np.int64]:
-        return law.draw(cells, self._stream("answer", slot))
+        return law.draw(cells, self._asked_stream("answer", slot))
 
     def _drawn_records(self) -> NDArray[np.int64]:
         stream = self._stream("records", self._epoch)
@@ -166,7 +167,7 @@ class Epochs:
         return self._parameters.target + int(noise[0])
 
     def _count_noise(self, block: int) -> NDArray[np.int64]:
-        drawn = block, self._streams.transcript
+        drawn = block, self._streams.history
         if drawn != self._block:
             self._block = drawn
             self._block_noise = self._parameters.count_noise.draw(BLOCK, self._stream("counts", block))
@@ -174,6 +175,9 @@ class Epochs:
 
     def _stream(self, purpose: str, number: int) -> KeyedStream:
         return self._streams.derive(f"epochs/{purpose}", str(number))
+
+    def _asked_stream(self, purpose: str, number: int) -> KeyedStream:
+        return self._streams.derive_asked(f"epochs/{purpose}", str(number))
 
 
 def pulls(gaps: NDArray[np.int64], guard: int) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters, data_parts, plan_weights
+from equipoise_server.mechanisms.own_stream import own_stream
 from equipoise_server.mechanisms.repair.private_weights import (
     answer_scores,
     rounding_error,
@@ -98,7 +99,7 @@ class MultiplicativeWeights:
         answers = {}
         progress("learning", 0, max(1, len(present)))
         for done, analyst in enumerate(present, 1):
-            stream = KeyedStream.derive(seed, "weights/learning", analyst)
+            stream = own_stream(seed, workloads[analyst], "weights/learning", analyst)
             answers[analyst] = learn(parameters, workloads[analyst], data, setting.records, stream)
             progress("learning", done, len(present))
         return Outcome(answers, np.zeros(0, dtype=np.int64))

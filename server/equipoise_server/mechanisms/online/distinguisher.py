@@ -51,7 +51,8 @@ def distinguish(
     """
     threshold = 2 * detectable_difference(epsilon, len(statements), failure)
     vector = SparseVector(epsilon, 1 << SCORE_BITS, threshold, 1)
-    tests, records = SequentialSparseVector(vector, partial(KeyedStream.derive, seed), "distinguisher"), data.records
+    derive, records = partial(KeyedStream.derive, seed), data.records
+    tests = SequentialSparseVector(vector, derive, "distinguisher")
     for place, statement in enumerate(statements):
         expected = Synopsis(statement.counts(other), int(other.sum()))
         if tests.positive(place, int(score(data.count(statement), records, expected).max())):

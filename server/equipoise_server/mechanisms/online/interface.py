@@ -1,8 +1,9 @@
 """What every session mechanism is: a plan from public things, and a session that answers one statement at a time.
 
 All statements of all analysts have places in one order, the *slots*. Everything random in a session is drawn from
-streams that the seed, a slot (or the number of an update) and the statements so far name, never from what an earlier
-draw left over (`streams`). So a session that is played again from its beginning gives the same answers, however it was interrupted.
+streams that the seed, a slot (or the number of an update) and the statements so far name, never from what an
+earlier draw left over (`streams`). So a session that is played again from its beginning gives the same answers,
+however it was interrupted.
 """
 
 from __future__ import annotations

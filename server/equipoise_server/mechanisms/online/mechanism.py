@@ -102,7 +102,7 @@ class OnlineSession:
         self._data, self._streams = data, SessionStreams(seed)
         slack = gain_slack(rounding_error(setting.records, setting.universe_size))
         self._hypothesis = Hypothesis(setting.universe_size, parameters.reach / 2.0**GRID_BITS, slack)
-        self._tests = SequentialSparseVector(parameters.vector, self._streams.derive, "online")
+        self._tests = SequentialSparseVector(parameters.vector, self._streams.derive_asked, "online")
 
     def used_up_at(self, slot: int) -> bool:  # noqa: ARG002
         """Whether the last update is made: from here on the table is not read any more."""
@@ -110,7 +110,7 @@ class OnlineSession:
 
     def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
         """The answer to the statement in this slot; slots ascend."""
-        self._streams.take(slot, encoded)
+        self._streams.ask(slot, encoded)
         asked = linear(statement)
         expected = self._hypothesis.answers(asked)
         if self.used_up_at(slot):
@@ -120,8 +120,9 @@ class OnlineSession:
         if not self._tests.positive(slot, score):
             return alike(expected, HYPOTHESIS, self._parameters.certified_bound)
         noise, l1_sensitivity = self._parameters.noise, asked.statement_sensitivity(0)
-        stream = self._streams.derive("online", "answers", str(slot))
+        stream = self._streams.derive_asked("online", "answers", str(slot))
         published = fresh_answers(noise, l1_sensitivity, counts, self._records, stream)
+        self._streams.learn()
         self._hypothesis.measured(asked, 0, published / 2.0**GRID_BITS)
         return alike(published, noise.method, self._parameters.noise_bounds[l1_sensitivity - 1])
 

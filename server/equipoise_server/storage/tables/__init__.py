@@ -6,6 +6,7 @@ Workloads are here, so whoever reads the store reads every analyst's questions; 
 
 from __future__ import annotations
 
+from equipoise_server.storage.tables.clock import trusted_time
 from equipoise_server.storage.tables.identity import callers, certificates, identities, requests
 from equipoise_server.storage.tables.ledger import accounts, charges, journal
 from equipoise_server.storage.tables.metadata import metadata
@@ -55,4 +56,5 @@ __all__ = [
     "stream_digests",
     "submissions",
     "synopses",
+    "trusted_time",
 ]

@@ -1,4 +1,4 @@
-"""Streams of a session are bound to all that was asked before them, in every session mechanism."""
+"""Streams of a session are bound to their statement and to what was learnt before, in every session mechanism."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import Share
 from equipoise.queries.predicates import Predicate, attribute
 from equipoise.queries.schema import Attribute, Schema
@@ -22,6 +23,7 @@ from equipoise_server.randomness.stream import KeyedStream
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 COUNTS = np.array([900, 100, 50, 25, 10, 5, 5, 5])
+AFRESH = {AnswerMethod.GAUSSIAN, AnswerMethod.LAPLACE}
 RED, SMALL, LARGE = attribute("colour") == "red", attribute("size") == "s", attribute("size").isin(["l", "xl"])
 OPTIONS: dict[str, dict[str, Any]] = {
     "online": {"updates": 5, "threshold": 0.001},
@@ -30,8 +32,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def derived(name: str, statements: tuple[Predicate, ...]) -> list[tuple[str, ...]]:
-    """The labels of all streams of a session in which statements are asked in every other slot."""
+def derived(name: str, statements: tuple[Predicate, ...]) -> tuple[list[tuple[str, ...]], list[bool]]:
+    """The labels of all streams of a session, asked in every other slot; and which statements are learnt."""
     found: list[tuple[str, ...]] = []
     derive = KeyedStream.derive
 
@@ -54,34 +56,43 @@ def derived(name: str, statements: tuple[Predicate, ...]) -> list[tuple[str, ...
     with patch.object(KeyedStream, "derive", noted):
         session = mechanism.start(setting, mechanism.plan(setting), DenseCounts(COUNTS), bytes(32))
         questions = [Question(2 * place, statement_to_bytes(each)) for place, each in enumerate(statements)]
-        assert len(list(answer(session, SCHEMA, questions, False))) == len(statements)
+        answers = list(answer(session, SCHEMA, questions, False))
         session.finish()
     assert len(set(found)) == len(found), "a stream is derived once"
-    return found
+    return found, [int(each.methods[0]) in AFRESH for each in answers]
+
+
+def tests_of(labels: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The streams of the tests, in their order."""
+    return [each for each in labels if "tests" in each or "epochs/test" in each]
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_histories_share_streams_up_to_the_first_statement_that_differs(name: str) -> None:
-    one, other = derived(name, (RED, SMALL, RED)), derived(name, (RED, LARGE, RED))
-    assert derived(name, (RED, SMALL, RED)) == one
+def test_a_statement_shares_no_noise_with_another_nor_with_itself_after_another_history(name: str) -> None:
+    (one, learnt), (other, other_learnt) = derived(name, (RED, SMALL, RED)), derived(name, (RED, LARGE, RED))
+    assert derived(name, (RED, SMALL, RED)) == (one, learnt)
     shared = set(one) & set(other)
-    alone = set(derived(name, (RED,)))
-    # What both have is what came before the statement that differs, in a history that ends there, too.
-    assert shared <= alone
-    assert set(one) - shared
-    assert set(other) - shared
-    # Also the same statement after it, in the same slot, is tested with other noise.
-    tests = [labels for labels in one if "tests" in labels or "epochs/test" in labels]
-    assert len(tests) == 3
-    assert [labels in shared for labels in tests] == [True, False, False]
+    differ = learnt[1] or other_learnt[1]  # whether anything was learnt that the other history lacks
+    assert [each in shared for each in tests_of(one)] == [True, False, not differ]
+    answered = [each for each in one if "answers" in each or "epochs/answer" in each]
+    assert len(answered) == sum(learnt)
+    assert not any(each in shared for each in answered if each[-3] == "2")
 
 
-def test_streams_are_bound_to_statements_and_slots_in_their_order() -> None:
-    def words(*taken: tuple[int, bytes]) -> bytes:
+def test_of_each_mechanism_something_is_learnt_that_parts_two_histories() -> None:
+    """Else the test above would show nothing of what comes after it."""
+    assert all(derived(name, (RED, SMALL, RED))[1][1] or derived(name, (RED, LARGE, RED))[1][1] for name in OPTIONS)
+
+
+def test_streams_are_bound_to_what_was_learnt_in_its_order_and_to_the_statement() -> None:
+    def words(*learnt: tuple[int, bytes], asked: tuple[int, bytes] = (9, b"now")) -> tuple[bytes, bytes]:
         streams = SessionStreams(bytes(32))
-        for slot, statement in taken:
-            streams.take(slot, statement)
-        return streams.derive("purpose", "1").words(4).tobytes()
+        for slot, statement in learnt:
+            streams.ask(slot, b"one that is served")
+            streams.ask(slot, statement)
+            streams.learn()
+        streams.ask(*asked)
+        return tuple(each("purpose", "1").words(4).tobytes() for each in (streams.derive, streams.derive_asked))
 
     histories = [
         (),
@@ -90,8 +101,9 @@ def test_streams_are_bound_to_statements_and_slots_in_their_order() -> None:
         ((0, b"b"),),
         ((0, b"a"), (1, b"b")),
         ((0, b"b"), (1, b"a")),
-        ((0, b"a"), (1, b"b"), (2, b"")),
         ((0, b"ab"),),
     ]
-    assert len({words(*history) for history in histories}) == len(histories)
-    assert words(*histories[4]) == words(*histories[4])
+    assert len({word for history in histories for word in words(*history)}) == 2 * len(histories)
+    for asked in ((9, b"then"), (8, b"now")):
+        assert words((0, b"a"), asked=asked)[0] == words((0, b"a"))[0]
+        assert words((0, b"a"), asked=asked)[1] != words((0, b"a"))[1]
